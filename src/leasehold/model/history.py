@@ -1,0 +1,137 @@
+"""What happened to a job, readable afterwards: in order, with who, when and why.
+
+The routine way of a job (created, leased, started, succeeded) is told by the columns of its
+row and costs no event. Every other change leaves one event, which also carries the lease of
+the attempt that it ended. timeline() tells both as one story.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from leasehold.model.job import Error, Job
+from leasehold.model.state import State
+
+
+class EventKind(StrEnum):
+    # told by the job's row
+    CREATED = "created"
+    LEASED = "leased"
+    STARTED = "started"
+    SUCCEEDED = "succeeded"
+    # kept as events: endings of attempts
+    RETRIED = "retried"
+    LEASE_LOST = "lease_lost"
+    SNOOZED = "snoozed"
+    GIVEN_BACK = "given_back"
+    DRAINED = "drained"
+    PAUSED = "paused"
+    CANCELED = "canceled"
+    FAILED = "failed"
+    # kept as events: what people did
+    ENQUEUED = "enqueued"
+    CANCEL_REQUESTED = "cancel_requested"
+    PAUSE_REQUESTED = "pause_requested"
+    RESUMED = "resumed"
+    RETRIED_BY_HAND = "retried_by_hand"
+    # kept as events: what the queue did
+    PARKED = "parked"
+    UNPARKED = "unparked"
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One kept change of a job."""
+
+    id: int
+    job_id: int
+    at: datetime
+    kind: EventKind
+    state: State
+    attempt: int
+    by: str | None
+    reason: str | None
+    error: Error | None
+    token: int | None
+    leased_at: datetime | None
+    started_at: datetime | None
+    due_at: datetime | None
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """One line of a job's story."""
+
+    at: datetime
+    kind: EventKind
+    state: State
+    by: str | None = None
+    reason: str | None = None
+    attempt: int | None = None
+    error: Error | None = None
+    due_at: datetime | None = None
+
+
+def timeline(job: Job, events: list[Event]) -> list[Moment]:
+    """The whole story of a job, oldest first."""
+    first = State.PENDING if _began_pending(job, events) else State.QUEUED
+    story = [Moment(job.created_at, EventKind.CREATED, first)]
+    for event in events:
+        if event.token is not None and event.leased_at is not None:
+            story += _lease_moments(event.leased_at, event.started_at, event.by, event.attempt)
+        story.append(_moment(event))
+    if job.lease is not None:
+        lease = job.lease
+        story += _lease_moments(lease.leased_at, lease.started_at, lease.owner, job.attempt)
+    report = job.report
+    if report is not None and report.state is State.SUCCEEDED:
+        story += _success_moments(job)
+    # Stable: what shares a time keeps the order in which it was told.
+    return sorted(story, key=lambda moment: moment.at)
+
+
+def _began_pending(job: Job, events: list[Event]) -> bool:
+    if job.state is State.PENDING:
+        return True
+    return any(event.kind is EventKind.ENQUEUED for event in events)
+
+
+def _moment(event: Event) -> Moment:
+    return Moment(
+        event.at,
+        event.kind,
+        event.state,
+        event.by,
+        event.reason,
+        event.attempt if event.token is not None else None,
+        event.error,
+        event.due_at,
+    )
+
+
+def _lease_moments(
+    leased_at: datetime, started_at: datetime | None, owner: str | None, attempt: int
+) -> list[Moment]:
+    moments = [Moment(leased_at, EventKind.LEASED, State.ASSIGNED, owner, attempt=attempt)]
+    if started_at is not None:
+        moments.append(Moment(started_at, EventKind.STARTED, State.RUNNING, owner, attempt=attempt))
+    return moments
+
+
+def _success_moments(job: Job) -> list[Moment]:
+    report = job.report
+    assert report is not None
+    moments = []
+    if report.leased_at is not None:
+        moments = _lease_moments(report.leased_at, report.started_at, report.by, job.attempt)
+    moments.append(
+        Moment(
+            report.finished_at,
+            EventKind.SUCCEEDED,
+            State.SUCCEEDED,
+            report.by,
+            attempt=job.attempt,
+        )
+    )
+    return moments

@@ -1,0 +1,195 @@
+"""decide(): what the outcome of an attempt leads to.
+
+This is the only place where retries, requests, lanes, drains and lost leases meet. It is
+pure: chance for the jitter comes in from outside, and time only as a delay.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from leasehold.model.history import EventKind
+from leasehold.model.job import Attempt, Error, Request
+from leasehold.model.policy import Policy
+from leasehold.model.state import Stage, State
+
+
+class OutcomeKind(StrEnum):
+    SUCCESS = "success"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    LOST_LEASE = "lost_lease"
+    RETRY_LATER = "retry_later"  # the handler asked for a retry: a failed attempt
+    SNOOZE = "snooze"  # the handler asked to be run later: no failed attempt
+    PAUSE = "pause"
+    CANCEL = "cancel"
+    FAIL = "fail"  # the handler said that no retry will help
+    DRAIN = "drain"  # its worker had to end first
+    GIVE_BACK = "give_back"  # assigned, never started
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How one attempt ended."""
+
+    kind: OutcomeKind
+    result: bytes | None = None
+    error: Error | None = None
+    reason: str | None = None
+    delay_seconds: float | None = None
+    retryable: bool = True
+    ran_seconds: float | None = None
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of the job. A store persists it where the lease still holds."""
+
+    state: State
+    event: EventKind
+    reason: str | None = None
+    error: Error | None = None
+    result: bytes | None = None
+    delay_seconds: float | None = None
+    refund: bool = False
+    lost: bool = False
+    ran_seconds: float | None = None
+
+
+_CHARGED = frozenset(
+    {OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER}
+)
+#: Endings that were not the job's own word obey a request that came meanwhile (P2).
+_OBEDIENT = _CHARGED | {OutcomeKind.SNOOZE, OutcomeKind.DRAIN, OutcomeKind.GIVE_BACK}
+
+
+def decide(attempt: Attempt, outcome: Outcome, request: Request | None, chance: float) -> Decision:
+    """What the outcome leads to under the job's policy and a pending request."""
+    policy = attempt.policy
+    if request is not None and outcome.kind in _OBEDIENT:
+        return _obey(attempt, outcome, request, policy)
+    match outcome.kind:
+        case OutcomeKind.SUCCESS:
+            return _ended(outcome, State.SUCCEEDED, EventKind.SUCCEEDED)
+        case OutcomeKind.FAIL:
+            return _ended(outcome, State.FAILED, EventKind.FAILED)
+        case OutcomeKind.CANCEL:
+            return _canceled(attempt, outcome, request, policy)
+        case OutcomeKind.PAUSE:
+            return _ended(outcome, State.PAUSED, EventKind.PAUSED, refund=True)
+        case OutcomeKind.SNOOZE:
+            return _queued(outcome, EventKind.SNOOZED, outcome.delay_seconds or 0.0, refund=True)
+        case OutcomeKind.GIVE_BACK:
+            return _queued(outcome, EventKind.GIVEN_BACK, 0.0, refund=True)
+        case OutcomeKind.DRAIN:
+            if policy.pauses_on_drain(attempt.target is not None):
+                return _ended(outcome, State.PAUSED, EventKind.DRAINED, refund=True)
+            return _queued(outcome, EventKind.DRAINED, 0.0, refund=True)
+    return _failed_attempt(attempt, outcome, policy, chance)
+
+
+def _failed_attempt(attempt: Attempt, outcome: Outcome, policy: Policy, chance: float) -> Decision:
+    """Errors, timeouts and lost leases take one path."""
+    lost = outcome.kind is OutcomeKind.LOST_LEASE
+    if lost and policy.on_lease_expired == "fail":
+        return _ended(outcome, State.FAILED, EventKind.FAILED, reason=_lost_reason(1), lost=True)
+    if not outcome.retryable:
+        return _ended(outcome, State.FAILED, EventKind.FAILED)
+    if attempt.number >= attempt.max_attempts:
+        reason = _lost_reason(attempt.lost + 1) if lost else _spent_reason(attempt, outcome)
+        return _ended(outcome, State.FAILED, EventKind.FAILED, reason=reason, lost=lost)
+    delay = outcome.delay_seconds
+    if delay is None:
+        delay = policy.retry.delay_seconds(attempt.number, chance)
+    event = EventKind.LEASE_LOST if lost else EventKind.RETRIED
+    why = "its worker was lost" if lost else outcome.reason
+    return _queued(outcome, event, delay, reason=why, lost=lost)
+
+
+def _lost_reason(times: int) -> str:
+    return f"its worker was lost {times} time{'s' if times != 1 else ''}"
+
+
+def _spent_reason(attempt: Attempt, outcome: Outcome) -> str:
+    spent = f"attempt {attempt.number} of {attempt.max_attempts} failed"
+    return f"{spent}: {outcome.reason}" if outcome.reason else spent
+
+
+def _obey(attempt: Attempt, outcome: Outcome, request: Request, policy: Policy) -> Decision:
+    """The job stops as asked; its attempt counts only if it had already gone wrong."""
+    refund = outcome.kind not in _CHARGED
+    lost = outcome.kind is OutcomeKind.LOST_LEASE
+    if request is Request.PAUSE:
+        return _ended(outcome, State.PAUSED, EventKind.PAUSED, refund=refund, lost=lost)
+    if policy.pauses_on_cancel(attempt.target is not None):
+        return _ended(
+            outcome, State.PAUSED, EventKind.PAUSED, refund=refund, lost=lost, reason="canceled"
+        )
+    return _ended(outcome, State.CANCELED, EventKind.CANCELED, refund=refund, lost=lost)
+
+
+def _canceled(
+    attempt: Attempt, outcome: Outcome, request: Request | None, policy: Policy
+) -> Decision:
+    """The handler's own Cancel ends the job; a stop on request follows the policy."""
+    if request is not None:
+        return _obey(attempt, outcome, request, policy)
+    return _ended(outcome, State.CANCELED, EventKind.CANCELED)
+
+
+def _ended(
+    outcome: Outcome,
+    state: State,
+    event: EventKind,
+    *,
+    reason: str | None = None,
+    refund: bool = False,
+    lost: bool = False,
+) -> Decision:
+    return Decision(
+        state=state,
+        event=event,
+        reason=reason or outcome.reason,
+        error=outcome.error,
+        result=outcome.result,
+        refund=refund,
+        lost=lost,
+        ran_seconds=outcome.ran_seconds,
+    )
+
+
+def _queued(
+    outcome: Outcome,
+    event: EventKind,
+    delay_seconds: float,
+    *,
+    reason: str | None = None,
+    refund: bool = False,
+    lost: bool = False,
+) -> Decision:
+    return Decision(
+        state=State.QUEUED,
+        event=event,
+        reason=reason or outcome.reason,
+        error=outcome.error,
+        delay_seconds=delay_seconds,
+        refund=refund,
+        lost=lost,
+        ran_seconds=outcome.ran_seconds,
+    )
+
+
+def stage_after(decision: Decision, attempt: Attempt) -> tuple[Stage, Stage] | None:
+    """Where the row of a leased job goes: (if due, if due later), or None: into history.
+
+    A job that held its lane goes on holding it until its row leaves the live table.
+    """
+    lane = attempt.target is not None
+    match decision.state:
+        case State.QUEUED:
+            return (Stage.HEAD, Stage.BACKOFF) if lane else (Stage.READY, Stage.WAITING)
+        case State.PAUSED:
+            return (Stage.PAUSED, Stage.PAUSED)
+        case State.FAILED if attempt.policy.blocks_lane(lane):
+            return (Stage.FAILED, Stage.FAILED)
+    return None

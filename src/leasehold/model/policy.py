@@ -1,0 +1,83 @@
+"""What a job's endings lead to. A policy travels with its job, so that whoever recovers the
+job obeys it without knowing the task's code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import msgspec
+
+from leasehold.errors import BadSettings
+from leasehold.model.retry import DEFAULT_RETRY, Retry
+
+OnLeaseExpired = Literal["retry", "fail"]
+OnStop = Literal["auto", "cancel", "pause"]
+OnDrain = Literal["auto", "requeue", "pause"]
+LaneOnFailure = Literal["block", "skip"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "on_lease_expired": ("retry", "fail"),
+    "on_cancel": ("auto", "cancel", "pause"),
+    "on_drain": ("auto", "requeue", "pause"),
+    "lane_on_failure": ("block", "skip"),
+}
+_RETRY_FIELDS = ("base_seconds", "factor", "cap_seconds", "jitter")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """``auto`` means: jobs in a lane pause, so that their order is kept; others do not."""
+
+    retry: Retry = DEFAULT_RETRY
+    on_lease_expired: OnLeaseExpired = "retry"
+    on_cancel: OnStop = "auto"
+    on_drain: OnDrain = "auto"
+    lane_on_failure: LaneOnFailure = "block"
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise BadSettings(
+                    f"{name}={getattr(self, name)!r}: choose one of {', '.join(choices)}"
+                )
+
+    def pauses_on_cancel(self, has_lane: bool) -> bool:
+        return self.on_cancel == "pause" or (self.on_cancel == "auto" and has_lane)
+
+    def pauses_on_drain(self, has_lane: bool) -> bool:
+        return self.on_drain == "pause" or (self.on_drain == "auto" and has_lane)
+
+    def blocks_lane(self, has_lane: bool) -> bool:
+        return has_lane and self.lane_on_failure == "block"
+
+
+DEFAULT_POLICY = Policy()
+
+
+def pack(policy: Policy) -> dict[str, Any] | None:
+    """Only what differs from the defaults; None for a job that has nothing of its own.
+
+    max_attempts is a column of the job; exception rules stay with the task's code.
+    """
+    packed: dict[str, Any] = {
+        name: getattr(policy, name)
+        for name in _CHOICES
+        if getattr(policy, name) != getattr(DEFAULT_POLICY, name)
+    }
+    packed.update(
+        (name, getattr(policy.retry, name))
+        for name in _RETRY_FIELDS
+        if getattr(policy.retry, name) != getattr(DEFAULT_RETRY, name)
+    )
+    return packed or None
+
+
+def unpack(text: str | bytes | None) -> Policy:
+    """The inverse of pack. Unknown keys are ignored: a newer client may have written them."""
+    if not text:
+        return DEFAULT_POLICY
+    values: dict[str, Any] = msgspec.json.decode(text)
+    retry = Retry(**{name: values[name] for name in _RETRY_FIELDS if name in values})
+    known = {field.name for field in fields(Policy)} - {"retry"}
+    return Policy(retry=retry, **{name: values[name] for name in known if name in values})

@@ -1,0 +1,61 @@
+"""One retry policy for errors, timeouts and lost leases alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leasehold.errors import BadSettings
+
+MAX_ATTEMPTS_LIMIT = 32_000
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a job may be tried, and how long it waits in between.
+
+    The n-th failed attempt waits ``base_seconds * factor ** (n - 1)``, at most
+    ``cap_seconds``; ``jitter`` takes up to that share of the wait away again, so that
+    jobs which failed together do not come back together.
+
+    ``give_up_on`` names exceptions that no retry will cure; ``retry_on`` those that one may.
+    ``give_up_on`` wins where both match.
+    """
+
+    max_attempts: int = 5
+    base_seconds: float = 1.0
+    factor: float = 2.0
+    cap_seconds: float = 3600.0
+    jitter: float = 0.2
+    retry_on: tuple[type[BaseException], ...] = (Exception,)
+    give_up_on: tuple[type[BaseException], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_attempts <= MAX_ATTEMPTS_LIMIT:
+            raise BadSettings(
+                f"max_attempts={self.max_attempts!r}: give a number from 1 to {MAX_ATTEMPTS_LIMIT}"
+            )
+        for name, low in (("base_seconds", 0.0), ("factor", 1.0), ("cap_seconds", 0.0)):
+            value = getattr(self, name)
+            if not low <= value < float("inf"):
+                raise BadSettings(f"{name}={value!r}: give a finite number of at least {low:g}")
+        if not 0.0 <= self.jitter <= 1.0:
+            raise BadSettings(f"jitter={self.jitter!r}: give a share from 0 to 1")
+
+    def delay_seconds(self, attempt: int, chance: float) -> float:
+        """The wait after the given failed attempt; ``chance`` in [0, 1) comes from outside."""
+        # The exponent is bounded because 2.0 ** 1100 is no float any more.
+        exponent = min(max(attempt - 1, 0), 64)
+        try:
+            full = self.base_seconds * self.factor**exponent
+        except OverflowError:
+            full = self.cap_seconds
+        return min(full, self.cap_seconds) * (1.0 - self.jitter * chance)
+
+    def is_retryable(self, error: BaseException) -> bool:
+        """Whether the policy sees any hope after this exception."""
+        if isinstance(error, self.give_up_on):
+            return False
+        return isinstance(error, self.retry_on)
+
+
+DEFAULT_RETRY = Retry()

@@ -1,0 +1,233 @@
+"""What a store promises, in the order of a job's way.
+
+Both stores pass one suite. Every verb works on sets. Every write of an owner is fenced by
+id, owner, token, stage and the database's clock, and says what it did not hit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from leasehold.model.history import Event
+from leasehold.model.job import Attempt, Enqueued, Job, NewJob, Request
+from leasehold.model.operation import Answer, Verb
+from leasehold.model.outcome import Decision, Outcome
+from leasehold.model.state import State
+
+PAGE_LIMIT = 1000
+DEPTH_BOUND = 10_000
+
+
+class Want(msgspec.Struct, frozen=True):
+    """How many jobs of which queue."""
+
+    queue: str
+    count: int
+
+
+class ClaimAsk(msgspec.Struct, frozen=True, kw_only=True):
+    """Who claims, for how long, what. ``tasks=None`` means: can run anything."""
+
+    owner: str
+    lease_seconds: float
+    wants: tuple[Want, ...]
+    tasks: frozenset[str] | None = None
+
+
+class LeaseKey(msgspec.Struct, frozen=True):
+    """What proves ownership, besides the owner's name."""
+
+    job_id: int
+    token: int
+
+
+class Renewed(msgspec.Struct, frozen=True):
+    """Which leases go on, with what was asked of them; and which are lost."""
+
+    held: dict[int, Request | None]
+    lost: tuple[int, ...]
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """An attempt and how it ended; ``request`` is what its worker knew to be asked of it."""
+
+    attempt: Attempt
+    outcome: Outcome
+    request: Request | None = None
+    chance: float = 0.5
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """What each accepted ending led to, by job id; and whose lease was lost (nothing written)."""
+
+    decisions: dict[int, Decision]
+    lost: tuple[int, ...]
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """A job taken back from an owner whose lease had run out."""
+
+    attempt: Attempt
+    decision: Decision
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs to list. ``before`` is the cursor of the page before."""
+
+    states: frozenset[State] = frozenset()
+    queue: str | None = None
+    task: str | None = None
+    target: str | None = None
+    tag: str | None = None
+    before: int | None = None
+    limit: int = 50
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Newest first. ``next`` is the cursor of the next page, None after the last.
+
+    A page reads a bounded number of rows: with a rare filter it can be short, or even
+    empty, and still have a next one.
+    """
+
+    jobs: tuple[Job, ...]
+    next: int | None
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Live jobs by what they wait for, each counted up to a bound (``DEPTH_BOUND``)."""
+
+    ready: int
+    waiting: int
+    following: int
+    leased: int
+    paused: int
+    failed: int
+    pending: int
+    parked: int
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """A queue as it can be read: what can be claimed, what is leased, and its pause."""
+
+    name: str
+    ready: int
+    leased: int
+    oldest_ready_at: datetime | None
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    paused_until: datetime | None
+
+    @property
+    def paused(self) -> bool:
+        return self.paused_at is not None
+
+
+class Store(Protocol):
+    """The verbs of a store, as the parts of a worker see them. `faces` has their blocking twin."""
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Store jobs, one answer each, in order. Of several live jobs with one unique key only
+        one exists; a remembered idempotency key answers with the job it made."""
+        ...
+
+    async def claim(self, ask: ClaimAsk) -> list[Attempt]:
+        """Lease ready jobs: highest priority first, then oldest. Counts an attempt, clears
+        stale requests, never waits for another claimer, never returns a job twice for a token.
+        Jobs of tasks that the claimer does not know are parked."""
+        ...
+
+    async def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
+        """Show leased jobs as running. Answers which leases were lost."""
+        ...
+
+    async def renew(self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float) -> Renewed:
+        """Extend leases that still hold. An expired lease is no lease, even if nobody took it."""
+        ...
+
+    async def requests(self, owner: str) -> dict[LeaseKey, Request]:
+        """What was asked of this owner's jobs. Reads only."""
+        ...
+
+    async def finish(self, owner: str, ended: Sequence[Ended]) -> Finished:
+        """Persist what outcomes lead to, where the lease still holds. A request that came
+        after the worker looked is obeyed as decide() says."""
+        ...
+
+    async def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
+        """Give back what never started: queued again, no attempt counted."""
+        ...
+
+    async def recover(self, limit: int, chance: float) -> list[Recovered]:
+        """Take back jobs whose lease has expired, through the same policy as failures."""
+        ...
+
+    async def make_ready(self, limit: int) -> int:
+        """Put jobs whose time has come into the ready set. Answers how many."""
+        ...
+
+    async def next_due_seconds(self) -> float | None:
+        """How long until the next job becomes due, by the database's clock."""
+        ...
+
+    async def unpark(self, tasks: Sequence[str], limit: int) -> int:
+        """Make parked jobs ready again whose task a worker knows."""
+        ...
+
+    async def operate(
+        self, verb: Verb, ids: Sequence[int], by: str, reason: str | None
+    ) -> list[Answer]:
+        """Cancel, pause, resume, retry or submit jobs. All are checked before any is written."""
+        ...
+
+    async def delete(self, ids: Sequence[int]) -> list[int]:
+        """Remove jobs that nobody has leased, with their events. Answers which."""
+        ...
+
+    async def read(self, ids: Sequence[int]) -> dict[int, Job]:
+        """Jobs by id, live or finished."""
+        ...
+
+    async def events(self, job_id: int) -> list[Event]:
+        """The kept events of a job, oldest first."""
+        ...
+
+    async def page(self, filter: Filter) -> Page:
+        """Jobs, newest first."""
+        ...
+
+    async def depth(self, queues: Sequence[str], bound: int = DEPTH_BOUND) -> int:
+        """How many jobs can be claimed right now, counted up to a bound."""
+        ...
+
+    async def counts(self) -> Counts:
+        """Live jobs by what they wait for."""
+        ...
+
+    async def queues(self) -> list[Queue]:
+        """Queues that have jobs or settings."""
+        ...
+
+    async def pause_queue(
+        self, name: str, by: str, reason: str | None, until: datetime | None
+    ) -> None:
+        """Nothing of the queue is claimed until it is resumed, or until a time."""
+        ...
+
+    async def resume_queue(self, name: str) -> bool:
+        """Answers whether it was paused."""
+        ...
+
+    async def retain(self, history_days: float, limit: int) -> int:
+        """Forget finished jobs, events and keys older than this; makes room ahead of need.
+        Answers how many ranges (PostgreSQL) or rows (SQLite) went. Repeat while it is > 0."""
+        ...
+
+    async def now(self) -> datetime:
+        """The store's clock, which decides."""
+        ...

@@ -1,0 +1,64 @@
+"""What a database offers besides verbs: sessions, migrations, a name for messages."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from leasehold.store.steps import AsyncSession, Session
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """A numbered step of the schema."""
+
+    version: int
+    name: str
+    sql: str
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """One thing that `doctor` looked at."""
+
+    name: str
+    good: bool
+    detail: str
+
+
+class Database(Protocol):
+    """A place where jobs live."""
+
+    @property
+    def shown(self) -> str:
+        """The address, without secrets."""
+        ...
+
+    def session(self) -> Session: ...
+
+    def async_session(self) -> AsyncSession: ...
+
+    def caller_session(self, connection: Any) -> Session:
+        """Work inside the caller's own open transaction."""
+        ...
+
+    def async_caller_session(self, connection: Any) -> AsyncSession: ...
+
+    def pending(self) -> list[Migration]:
+        """What `migrate` would apply. Raises SchemaTooNew."""
+        ...
+
+    def migrate(self) -> list[Migration]:
+        """Bring the schema up to date; safe when several do it at once, or are killed."""
+        ...
+
+    def migration_sql(self) -> list[Migration]:
+        """The migrations as they would be executed here."""
+        ...
+
+    def diagnose(self) -> list[Diagnosis]:
+        """What a person should know about this database."""
+        ...
+
+    def close(self) -> None: ...
+
+    async def aclose(self) -> None: ...

@@ -1,0 +1,126 @@
+"""1. A request becomes a stored job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leasehold.errors import StoreUnavailable
+from leasehold.model.job import Enqueued, NewJob
+from leasehold.model.policy import pack
+from leasehold.store.rows import json_text
+from leasehold.store.steps import Conflict, Steps, read, write
+
+#: A key can change hands between two looks at it, but hardly this often.
+_LOOKS = 20
+#: One statement of many thousand rows holds its locks long and buys nothing more.
+ENQUEUE_BATCH = 1000
+
+
+def enqueue(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
+    answers: dict[int, Enqueued] = {}
+    for start in range(0, len(jobs), ENQUEUE_BATCH):
+        part = list(enumerate(jobs[start : start + ENQUEUE_BATCH], start))
+        # One key sends the whole part the longer way: its jobs keep their order.
+        if any(_has_key(job) for _, job in part):
+            answers.update((yield from _enqueue_keyed(part)))
+        else:
+            rows = yield from write("enqueue", [_row(place, job) for place, job in part])
+            answers.update((place, Enqueued(id_, True)) for place, id_ in rows)
+    return [answers[place] for place in range(len(jobs))]
+
+
+def _has_key(job: NewJob) -> bool:
+    return job.unique_key is not None or job.idempotency_key is not None
+
+
+def _row(place: int, job: NewJob) -> dict[str, Any]:
+    """Only what differs from NULL: the row is sent as JSON."""
+    row: dict[str, Any] = {
+        "place": place,
+        "task": job.task,
+        "queue": job.queue,
+        "priority": job.priority,
+        "args": job.args.decode(),
+        "max_attempts": job.max_attempts,
+        "pending": job.pending,
+        "run_at": job.run_at,
+        "delay_seconds": job.delay_seconds,
+        "target": job.target,
+        "limit_key": job.limit_key,
+        "unique_key": job.unique_key,
+        "timeout_seconds": job.timeout_seconds,
+        "tags": json_text(job.tags) if job.tags else None,
+        "policy": json_text(pack(job.policy)),
+    }
+    return row
+
+
+def _enqueue_keyed(jobs: list[tuple[int, NewJob]]) -> Steps[dict[int, Enqueued]]:
+    """Insert what no key forbids; look up the holders of the keys that did.
+
+    A holder can vanish between the insert that met it and the look for it; then the job
+    gets another chance to be inserted.
+    """
+    answers: dict[int, Enqueued] = {}
+    twins = _twins(jobs)
+    waiting = {place: job for place, job in jobs if place not in twins}
+    for _ in range(_LOOKS):
+        rows = [_keyed_row(place, job) for place, job in waiting.items()]
+        try:
+            born = yield from write("enqueue_keyed", rows)
+        except Conflict:
+            continue  # the same idempotency key was committed meanwhile: now it can be seen
+        answers.update((place, Enqueued(id_, True)) for place, id_ in born)
+        for place, _id in born:
+            del waiting[place]
+        if waiting:
+            answers.update((yield from _find_holders(waiting)))
+        if not waiting:
+            for place, twin in twins.items():
+                answers[place] = Enqueued(answers[twin].id, False)
+            return answers
+    raise StoreUnavailable(
+        "a unique or idempotency key kept changing hands while it was looked up: try again"
+    )
+
+
+def _twins(jobs: list[tuple[int, NewJob]]) -> dict[int, int]:
+    """Jobs of one call that share an idempotency key: later place -> first place."""
+    first: dict[str, int] = {}
+    twins: dict[int, int] = {}
+    for place, job in jobs:
+        if job.idempotency_key is None:
+            continue
+        holder = first.setdefault(job.idempotency_key, place)
+        if holder != place:
+            twins[place] = holder
+    return twins
+
+
+def _keyed_row(place: int, job: NewJob) -> dict[str, Any]:
+    return {
+        **_row(place, job),
+        "idempotency_key": job.idempotency_key,
+        "idempotency_seconds": job.idempotency_seconds,
+    }
+
+
+def _find_holders(waiting: dict[int, NewJob]) -> Steps[dict[int, Enqueued]]:
+    """Answer from the jobs that hold the keys, and remember the answer under its own key."""
+    rows = [
+        {"place": place, "unique_key": job.unique_key, "idempotency_key": job.idempotency_key}
+        for place, job in waiting.items()
+    ]
+    found = yield from read("find_holders", rows=rows)
+    answers: dict[int, Enqueued] = {}
+    remember: list[dict[str, Any]] = []
+    for place, holder in found:
+        job = waiting.pop(place)
+        answers[place] = Enqueued(holder, False)
+        if job.idempotency_key is not None:
+            remember.append({"key": job.idempotency_key, "job_id": holder,
+                             "seconds": job.idempotency_seconds})  # fmt: skip
+    if remember:
+        yield from write("remember_key", remember)
+    return answers

@@ -1,0 +1,157 @@
+"""3. An attempt ends: persisted where the lease still holds, refused where it does not.
+
+Endings by the owner and recoveries after an expiry are the same write, `settle`: decided in
+Python, guarded by what was seen. Only the commonest ending, success, has a leaner statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leasehold.model.job import Attempt, Request
+from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
+from leasehold.model.state import Stage
+from leasehold.store.contract import Ended, Finished, Recovered
+from leasehold.store.rows import attempt_of, json_text
+from leasehold.store.steps import Conflict, Rows, Statement, Steps, read, together
+
+_TRIES = 20
+
+
+def finish(owner: str, ended: Sequence[Ended]) -> Steps[Finished]:
+    decisions: dict[int, Decision] = {}
+    good = [end for end in ended if end.outcome.kind is OutcomeKind.SUCCESS]
+    rest = [end for end in ended if end.outcome.kind is not OutcomeKind.SUCCESS]
+    if good:
+        hit = yield from _succeed(owner, good)
+        decisions.update(
+            (end.attempt.job_id, decide(end.attempt, end.outcome, None, 0.0))
+            for end in good
+            if end.attempt.job_id in hit
+        )
+    if rest:
+        decisions.update((yield from _settle(owner, rest, expired=False)))
+    lost = tuple(end.attempt.job_id for end in ended if end.attempt.job_id not in decisions)
+    return Finished(decisions, lost)
+
+
+def release(owner: str, attempts: Sequence[Attempt]) -> Steps[Finished]:
+    outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason="given back before it started")
+    answer = yield from finish(owner, [Ended(attempt, outcome) for attempt in attempts])
+    return answer
+
+
+def recover(limit: int, chance: float) -> Steps[list[Recovered]]:
+    """Read what has expired without locks, decide, and write what is still expired."""
+    rows = yield from read("expired", limit=limit)
+    if not rows:
+        return []
+    outcome = Outcome(kind=OutcomeKind.LOST_LEASE)
+    ended = [
+        Ended(attempt_of(row, row[12]), outcome, Request(row[13]) if row[13] else None,
+              _spread(chance, index))
+        for index, row in enumerate(rows)
+    ]  # fmt: skip
+    decisions = yield from _settle(None, ended, expired=True)
+    return [
+        Recovered(end.attempt, decisions[end.attempt.job_id])
+        for end in ended
+        if end.attempt.job_id in decisions
+    ]
+
+
+def _spread(chance: float, index: int) -> float:
+    """One draw, spread over a batch by the golden ratio: jobs lost together return apart."""
+    return (chance + index * 0.618033988749895) % 1.0
+
+
+def _succeed(owner: str, ended: Sequence[Ended]) -> Steps[set[int]]:
+    rows = [
+        {
+            "id": end.attempt.job_id,
+            "token": end.attempt.token,
+            "result": None if end.outcome.result is None else end.outcome.result.decode(),
+            "ran_seconds": end.outcome.ran_seconds,
+        }
+        for end in ended
+    ]
+    statement = Statement("succeed", {"owner": owner}, rows)
+    hit = yield from _write_and_promote(statement, {end.attempt.target for end in ended})
+    return {row[0] for row in hit}
+
+
+def _settle(
+    owner: str | None, ended: Sequence[Ended], *, expired: bool
+) -> Steps[dict[int, Decision]]:
+    """Decide and write; decide again for those that were asked something else meanwhile."""
+    settled: dict[int, Decision] = {}
+    waiting = {end.attempt.job_id: end for end in ended}
+    while waiting:
+        decisions = {
+            job_id: decide(end.attempt, end.outcome, end.request, end.chance)
+            for job_id, end in waiting.items()
+        }
+        rows = [
+            settle_row(end.attempt, decisions[job_id], end.request, expired=expired)
+            for job_id, end in waiting.items()
+        ]
+        statement = Statement("settle", {"by": owner}, rows)
+        answers = yield from _write_and_promote(
+            statement, {end.attempt.target for end in waiting.values()}
+        )
+        waiting, asked = {}, waiting
+        for job_id, hit, leased_as_seen, request in answers:
+            if hit:
+                settled[job_id] = decisions[job_id]
+            elif leased_as_seen:
+                end = asked[job_id]
+                seen = Request(request) if request else None
+                waiting[job_id] = Ended(end.attempt, end.outcome, seen, end.chance)
+    return settled
+
+
+def settle_row(
+    attempt: Attempt, decision: Decision, request: Request | None, *, expired: bool
+) -> dict[str, Any]:
+    """A leased row as it was seen, and what becomes of it."""
+    stages = stage_after(decision, attempt)
+    return {
+        "id": attempt.job_id,
+        "seen_stage": Stage.HELD.value,
+        "token": attempt.token,
+        "owner": attempt.owner,
+        "expired": expired,
+        "request": None if request is None else request.value,
+        "leaves": stages is None,
+        "state": decision.state.value,
+        "stage_due": stages[0].value if stages else None,
+        "stage_later": stages[1].value if stages else None,
+        "delay_seconds": decision.delay_seconds,
+        "keep_run_at": False,
+        "fresh_attempts": False,
+        "refund": 1 if decision.refund else 0,
+        "lost": 1 if decision.lost else 0,
+        "reason": decision.reason,
+        "error": json_text(decision.error),
+        "result": None if decision.result is None else decision.result.decode(),
+        "ran_seconds": decision.ran_seconds,
+        "event": decision.event.value,
+    }
+
+
+def _write_and_promote(statement: Statement, targets: set[str | None]) -> Steps[Rows]:
+    """Endings free lanes: the next of each becomes its holder in the same transaction, by a
+    statement of its own, whose snapshot is younger than the locks that the first one won."""
+    lanes = sorted(target for target in targets if target is not None)
+    statements = [statement]
+    if lanes:
+        statements.append(Statement("promote", {}, [{"target": target} for target in lanes]))
+    for last in range(_TRIES):
+        try:
+            answers = yield from together(*statements)
+            return answers[0]
+        except Conflict:
+            if last == _TRIES - 1:
+                raise
+    raise AssertionError("unreachable")

@@ -1,0 +1,17 @@
+"""What both stores say about versions of their schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leasehold.errors import SchemaTooNew
+from leasehold.store.database import Migration
+
+
+def check_not_newer(where: str, applied: int, known: Sequence[Migration]) -> None:
+    newest = known[-1].version
+    if applied > newest:
+        raise SchemaTooNew(
+            f"{where} has schema version {applied}, this program knows up to {newest}: "
+            "upgrade leasehold here, or use the version that migrated the database"
+        )

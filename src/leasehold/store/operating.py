@@ -1,0 +1,152 @@
+"""4. What people do with jobs that are not theirs: cancel, pause, resume, retry, submit, delete.
+
+Each verb reads the jobs, plans in pure Python, and writes guarded by what it read. What has
+changed in between is read and planned again; no lock is held meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from leasehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
+from leasehold.model.job import Job
+from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
+from leasehold.store.reading import read_jobs
+from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
+
+_TRIES = 50
+UNIQUE_INDEX = "job_unique"
+
+
+def operate(verb: Verb, ids: Sequence[int], by: str, reason: str | None) -> Steps[list[Answer]]:
+    answers: dict[int, Answer] = {}
+    waiting = list(dict.fromkeys(ids))
+    for _ in range(_TRIES):
+        jobs = yield from read_jobs(waiting)
+        plans = {job_id: plan(verb, _existing(jobs, job_id)) for job_id in waiting}
+        for job_id, step in plans.items():
+            answer = yield from _carry_out(jobs[job_id], step, by, reason)
+            if answer is not None:
+                answers[job_id] = answer
+        waiting = [job_id for job_id in waiting if job_id not in answers]
+        if not waiting:
+            return [answers[job_id] for job_id in ids]
+    raise StoreUnavailable(f"job {waiting[0]} kept changing while it was looked at: try again")
+
+
+def _existing(jobs: dict[int, Job], job_id: int) -> Job:
+    if job_id not in jobs:
+        raise JobNotFound(
+            f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
+        )
+    return jobs[job_id]
+
+
+def _carry_out(
+    job: Job, step: Move | Ask | Already, by: str, reason: str | None
+) -> Steps[Answer | None]:
+    """None: the job was not as it was read any more."""
+    match step:
+        case Already():
+            return Answer(job.id, "already", step.state)
+        case Ask():
+            asked = yield from _ask(job, step, by, reason)
+            return Answer(job.id, "requested", job.state) if asked else None
+        case Move():
+            moved = yield from _move(job, step, by, reason)
+            return Answer(job.id, "done", step.state) if moved else None
+
+
+def _ask(job: Job, ask: Ask, by: str, reason: str | None) -> Steps[bool]:
+    assert job.lease is not None
+    rows = yield from write(
+        "ask",
+        id=job.id,
+        token=job.lease.token,
+        request=ask.request.value,
+        event=ask.event.value,
+        by=by,
+        reason=reason,
+    )
+    return bool(rows)
+
+
+def _move(job: Job, move: Move, by: str, reason: str | None) -> Steps[bool]:
+    statements = [_revive(job, move, by, reason) if job.stage is None else
+                  Statement("settle", {"by": by}, [_move_row(job, move, reason)])]  # fmt: skip
+    if job.target is not None:
+        statements.append(Statement("promote", {}, [{"target": job.target}]))
+    try:
+        answers = yield from together(*statements)
+    except Conflict as conflict:
+        if conflict.index == UNIQUE_INDEX:
+            yield from _refuse_if_key_taken(job)
+        return False
+    return bool(answers[0]) and bool(answers[0][0][1])
+
+
+def _revive(job: Job, move: Move, by: str, reason: str | None) -> Statement:
+    if move.stages is None:  # a failed job that is resolved: it stays in history, as canceled
+        return Statement("resolve", {"id": job.id, "by": by, "reason": reason})
+    return Statement(
+        "revive",
+        {
+            "id": job.id,
+            "seen_state": job.state.value,
+            "stage": move.stages[0].value,
+            "event": move.event.value,
+            "fresh_attempts": move.fresh_attempts,
+            "by": by,
+            "reason": reason,
+        },
+    )
+
+
+def _move_row(job: Job, move: Move, reason: str | None) -> dict[str, Any]:
+    assert job.stage is not None
+    stages = move.stages
+    return {
+        "id": job.id,
+        "seen_stage": job.stage.value,
+        "token": None,
+        "owner": None,
+        "expired": False,
+        "request": None,
+        "leaves": stages is None,
+        "state": move.state.value,
+        "stage_due": stages[0].value if stages else None,
+        "stage_later": stages[1].value if stages else None,
+        "delay_seconds": None,
+        "keep_run_at": move.keep_run_at,
+        "fresh_attempts": move.fresh_attempts,
+        "refund": 0,
+        "lost": 0,
+        "reason": reason,
+        "error": None,
+        "result": None,
+        "ran_seconds": None,
+        "event": move.event.value,
+    }
+
+
+def _refuse_if_key_taken(job: Job) -> Steps[None]:
+    rows = [{"place": 0, "unique_key": job.unique_key, "idempotency_key": None}]
+    found = yield from read("find_holders", rows)
+    for _place, holder in found:
+        raise UniqueKeyTaken(
+            f"job {job.id} cannot come back: its unique key {job.unique_key!r} now belongs to job "
+            f"{holder}; wait for that one, or cancel it",
+            holder,
+        )
+
+
+def delete(ids: Sequence[int]) -> Steps[list[int]]:
+    """Only what nobody has leased; the next of a freed lane is promoted."""
+    jobs = yield from read_jobs(ids)
+    targets = sorted({job.target for job in jobs.values() if job.target is not None})
+    statements = [Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])]
+    if targets:
+        statements.append(Statement("promote", {}, [{"target": name} for name in targets]))
+    answers = yield from together(*statements)
+    return sorted({row[0] for row in answers[0]})

@@ -1,0 +1,1 @@
+"""A schema in PostgreSQL."""

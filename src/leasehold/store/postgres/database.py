@@ -1,0 +1,178 @@
+"""A schema in a PostgreSQL database."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+import zlib
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+
+from leasehold.errors import BadInput, SchemaMissing
+from leasehold.model.names import check_schema
+from leasehold.store.database import Diagnosis, Migration
+from leasehold.store.migrating import check_not_newer
+from leasehold.store.opening import redacted
+from leasehold.store.postgres.doctor import diagnose
+from leasehold.store.postgres.pool import AsyncPool, Pool, conninfo
+from leasehold.store.postgres.session import (
+    AsyncCallerSession,
+    AsyncPostgresSession,
+    CallerSession,
+    PostgresSession,
+    Statements,
+)
+from leasehold.store.sqlfiles import load_migrations, load_statements
+from leasehold.store.steps import AsyncSession, Session
+
+_PACKAGE = "leasehold.store.postgres"
+POOL_SIZE = 16
+
+
+class PostgresDatabase:
+    """All names are qualified by the schema, which went through the whitelist."""
+
+    def __init__(self, url: str, schema: str = "leasehold", pool_size: int = POOL_SIZE) -> None:
+        self.url = url
+        self.schema = check_schema(schema)
+        # One number for the schema, so that lanes of two schemas never share an advisory lock.
+        key = str(zlib.crc32(schema.encode()))
+        values = {"schema": schema, "schema_key": key}
+        self._statements = Statements(load_statements(_PACKAGE, values))
+        self._conninfo = conninfo(url)
+        self._pool_size = pool_size
+        self._pool = Pool(url, pool_size)
+        self._async_pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    @property
+    def shown(self) -> str:
+        return redacted(self.url)
+
+    # -- sessions ----------------------------------------------------------------------------
+
+    def session(self) -> Session:
+        return PostgresSession(self._pool, self._statements)
+
+    def async_session(self) -> AsyncSession:
+        return _LoopSession(self)
+
+    def pool_of_loop(self) -> AsyncPool:
+        """Asyncio's connections belong to the loop that made them."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._async_pools:
+            self._async_pools[loop] = AsyncPool(self.url, self._pool_size)
+        return self._async_pools[loop]
+
+    def caller_session(self, connection: Any) -> Session:
+        if isinstance(connection, Connection):
+            return CallerSession(connection, self._statements)
+        raise _not_a_connection(connection, "psycopg.Connection", "aenqueue")
+
+    def async_caller_session(self, connection: Any) -> AsyncSession:
+        if isinstance(connection, AsyncConnection):
+            return AsyncCallerSession(connection, self._statements)
+        raise _not_a_connection(connection, "psycopg.AsyncConnection", "enqueue")
+
+    # -- migrations --------------------------------------------------------------------------
+
+    def migration_sql(self) -> list[Migration]:
+        return [
+            Migration(version, name, sql.replace("{schema}", self.schema))
+            for version, name, sql in load_migrations(_PACKAGE)
+        ]
+
+    def pending(self) -> list[Migration]:
+        with self._pool.connection(writes=False) as connection:
+            return self._pending(connection)
+
+    def migrate(self) -> list[Migration]:
+        """One transaction a migration, one migrator at a time: a kill leaves whole steps only."""
+        applied: list[Migration] = []
+        with self._pool.connection(writes=True) as connection:
+            while True:
+                with connection.transaction():
+                    # Held to the end of the transaction, and by nobody after a crash.
+                    connection.execute(
+                        "select pg_advisory_xact_lock(hashtextextended(%s, 0))",
+                        (f"leasehold migrate {self.schema}",),
+                    )
+                    pending = self._pending(connection)
+                    if not pending:
+                        return applied
+                    self._apply(connection, pending[0])
+                applied.append(pending[0])
+
+    def _apply(self, connection: Connection[Any], migration: Migration) -> None:
+        script = (
+            f"create schema if not exists {self.schema};\n"
+            f"create table if not exists {self.schema}.migration ("
+            "version integer primary key, name text not null, "
+            "applied_at timestamptz not null default now());\n"
+            f"{migration.sql}"
+        )
+        connection.execute(script.encode())
+        connection.execute(
+            f"insert into {self.schema}.migration (version, name) values (%s, %s)".encode(),
+            (migration.version, migration.name),
+        )
+
+    def _pending(self, connection: Connection[Any]) -> list[Migration]:
+        known = self.migration_sql()
+        table = f"{self.schema}.migration"
+        found = connection.execute("select to_regclass(%s) is not null", (table,)).fetchone()
+        applied = 0
+        if found is not None and found[0]:
+            row = connection.execute(f"select max(version) from {table}".encode()).fetchone()
+            applied = (row and row[0]) or 0
+        check_not_newer(self.shown, applied, known)
+        return [migration for migration in known if migration.version > applied]
+
+    def check_schema(self) -> None:
+        """Raise SchemaMissing with what to do, before anything else fails less clearly."""
+        pending = self.pending()
+        if pending:
+            raise SchemaMissing(
+                f"{self.shown} needs {len(pending)} migration(s) in schema {self.schema}: "
+                "run `leasehold migrate`"
+            )
+
+    # -- the rest ----------------------------------------------------------------------------
+
+    def diagnose(self) -> list[Diagnosis]:
+        with self._pool.connection(writes=False) as connection:
+            pending = self._pending(connection)
+            return diagnose(connection, self.schema, len(pending))
+
+    def close(self) -> None:
+        self._pool.close()
+
+    async def aclose(self) -> None:
+        self._pool.close()
+        loop = asyncio.get_running_loop()
+        if loop in self._async_pools:
+            await self._async_pools.pop(loop).close()
+
+
+class _LoopSession:
+    """A session of whichever loop executes it."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def execute(self, batch: Any) -> Any:
+        database = self._database
+        return await AsyncPostgresSession(database.pool_of_loop(), database._statements).execute(
+            batch
+        )
+
+
+def _not_a_connection(connection: object, wanted: str, other: str) -> BadInput:
+    given = f"{type(connection).__module__}.{type(connection).__qualname__}"
+    hint = ""
+    if isinstance(connection, psycopg.Connection | psycopg.AsyncConnection):
+        hint = f"; for that one call {other}"
+    return BadInput(f"connection= takes an open {wanted} here, not {given}{hint}")

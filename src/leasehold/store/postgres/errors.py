@@ -1,0 +1,81 @@
+"""PostgreSQL's errors in Leasehold's words."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import psycopg
+from psycopg import errors as pg
+
+from leasehold.errors import (
+    OutcomeUnknown,
+    SchemaMissing,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from leasehold.store.steps import Conflict
+
+_NO_SCHEMA = (
+    pg.UndefinedTable,
+    pg.UndefinedFunction,
+    pg.UndefinedColumn,
+    pg.InvalidSchemaName,
+)
+_TRY_AGAIN = (
+    pg.SerializationFailure,
+    pg.DeadlockDetected,
+    pg.LockNotAvailable,
+    pg.QueryCanceled,
+    pg.TooManyConnections,
+)
+_EXPLAINED = (pg.ReadOnlySqlTransaction, pg.DiskFull, pg.InsufficientPrivilege)
+
+
+@contextlib.contextmanager
+def translated(*, writes: bool, pooled: bool = True) -> Iterator[None]:
+    """``pooled``: the connection is ours, so that a broken one is our business to explain."""
+    try:
+        yield
+    except pg.UniqueViolation as error:
+        raise Conflict(error.diag.constraint_name or "") from error
+    except (*_NO_SCHEMA, *_TRY_AGAIN, *_EXPLAINED) as error:
+        raise _explained(error) from error
+    except psycopg.OperationalError as error:
+        if not pooled:
+            raise
+        raise _broken(error, writes) from error
+    except psycopg.Error as error:
+        raise StoreError(f"the database refused: {_first_line(error)}") from error
+
+
+def _explained(error: psycopg.Error) -> StoreError:
+    line = _first_line(error)
+    if isinstance(error, _NO_SCHEMA):
+        return SchemaMissing(
+            f"the database lacks what this version of Leasehold needs ({line}): "
+            "run `leasehold migrate`"
+        )
+    if isinstance(error, pg.ReadOnlySqlTransaction):
+        return StoreReadOnly("the database takes no writes: is it a standby?")
+    if isinstance(error, pg.DiskFull):
+        return StoreFull("the database has no space left: free some")
+    if isinstance(error, pg.InsufficientPrivilege):
+        return StoreError(f"the database role may not do this: {line}")
+    return StoreUnavailable(f"the database asks to try again: {line}")
+
+
+def _broken(error: psycopg.Error, writes: bool) -> StoreError:
+    line = _first_line(error)
+    if not writes:
+        return StoreUnavailable(f"the connection broke: {line}")
+    return OutcomeUnknown(
+        f"the connection broke during a write ({line}): it may or may not have happened; "
+        "repeat it with the same idempotency key"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n", 1)[0]

@@ -1,0 +1,287 @@
+-- The live table, the history beside it, and what they need.
+
+-- The one source of time of this store. Tests may replace it; nothing else may.
+create function {schema}.clock() returns timestamptz
+    language sql volatile parallel safe
+    as 'select pg_catalog.clock_timestamp()';
+
+create sequence {schema}.job_id;
+
+-- One token for each claim statement: it grows over all claims, so that a later holder of a
+-- job, or of a lane, always has the larger one.
+create sequence {schema}.lease_token;
+
+-- Only jobs that are not finished. `stage` says what a row waits for, and so in which of the
+-- partial indexes below it stands (see model/state.py).
+--   n new  w waits for its time  r ready  R ready, holds its lane  f follows in its lane
+--   u no worker knows its task   h leased  b backoff, holds its lane
+--   p paused, holds its lane     q paused follower   x failed, blocks its lane
+create table {schema}.job (
+    id               bigint primary key,
+    created_at       timestamptz not null,
+    run_at           timestamptz,               -- null: at once
+    leased_at        timestamptz,
+    lease_expires_at timestamptz,
+    heartbeat_at     timestamptz,               -- null: not renewed since leased_at
+    started_at       timestamptz,               -- null: assigned, not seen to run
+    lease_token      bigint,
+    timeout_seconds  real,
+    priority         smallint not null,
+    attempt          smallint not null default 0,
+    max_attempts     smallint not null,
+    lost             smallint not null default 0,
+    stage            "char" not null,
+    request          "char",                    -- c cancel, p pause: asked of the owner
+    queue            text not null,
+    task             text not null,
+    lease_owner      text,
+    target           text,
+    limit_key        text,
+    unique_key       text,
+    tags             json,
+    policy           json,
+    request_by       text,
+    request_reason   text,
+    reason           text,
+    args             json not null,
+
+    constraint job_stage check (stage in ('n','w','r','R','f','u','h','b','p','q','x')),
+    -- A leased row has owner, token and expiry; no other row has any of them.
+    constraint job_lease check (
+        num_nulls(lease_owner, lease_token, lease_expires_at, leased_at)
+            = case when stage = 'h' then 0 else 4 end
+        and (stage = 'h' or (heartbeat_at is null and started_at is null))),
+    constraint job_request check (request is null or (stage = 'h' and request in ('c','p'))),
+    constraint job_lane check (target is not null or stage not in ('R','f','b','q','x')),
+    constraint job_attempts check (attempt >= 0 and max_attempts >= 1 and lost >= 0)
+) with (
+    -- Every job dies here: vacuum early, or the claim walks over the dead.
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0,
+    autovacuum_analyze_scale_factor = 0.1
+);
+
+-- The ready set. (-priority) makes "highest first, then oldest" one ascending range.
+create index job_claim on {schema}.job (queue, (-priority), id) where stage in ('r','R');
+-- Who stands in a lane without holding it, in order.
+create index job_lane on {schema}.job (target, id)
+    where target is not null and stage in ('r','f','q');
+-- At most one holder for a lane: a guarantee, not only a habit.
+create unique index job_holder on {schema}.job (target)
+    where target is not null and stage in ('R','u','h','b','p','x');
+create index job_expiry on {schema}.job (queue, lease_expires_at) where stage = 'h';
+create index job_due on {schema}.job (run_at) where stage in ('w','b');
+create unique index job_unique on {schema}.job (unique_key)
+    where unique_key is not null and stage <> 'x';
+create index job_request on {schema}.job (lease_owner) where request is not null;
+create index job_parked on {schema}.job (task) where stage = 'u';
+-- Pages of what waits for a person.
+create index job_attention on {schema}.job (id) where stage in ('n','p','q','x','u');
+
+-- Finished jobs, by the day on which they ended: forgotten by dropping days.
+create table {schema}.history (
+    id               bigint not null,
+    created_at       timestamptz not null,
+    run_at           timestamptz,
+    leased_at        timestamptz,
+    started_at       timestamptz,
+    finished_at      timestamptz not null,
+    token            bigint,
+    timeout_seconds  real,
+    priority         smallint not null,
+    attempt          smallint not null,
+    max_attempts     smallint not null,
+    lost             smallint not null,
+    state            text not null check (state in ('succeeded','failed','canceled')),
+    queue            text not null,
+    task             text not null,
+    by               text,
+    target           text,
+    limit_key        text,
+    unique_key       text,
+    tags             json,
+    policy           json,
+    reason           text,
+    error            json,
+    result           json,
+    args             json not null
+) partition by range (finished_at);
+create index history_id on {schema}.history (id);
+create index history_unsuccessful on {schema}.history (id) where state <> 'succeeded';
+
+-- What happened besides the routine way of a job; one row ends an attempt that did not succeed.
+create sequence {schema}.event_id;
+create table {schema}.event (
+    id         bigint not null default nextval('{schema}.event_id'),
+    job_id     bigint not null,
+    at         timestamptz not null,
+    leased_at  timestamptz,
+    started_at timestamptz,
+    due_at     timestamptz,
+    token      bigint,
+    attempt    smallint not null,
+    kind       text not null,
+    state      text not null,
+    by         text,
+    reason     text,
+    error      json
+) partition by range (at);
+create index event_job on {schema}.event (job_id, id);
+
+-- The nets: where no day was prepared, rows land here and are forgotten one by one.
+create table {schema}.history_rest partition of {schema}.history default;
+create table {schema}.event_rest partition of {schema}.event default;
+
+-- Keys that callers made, remembered beyond their job's end.
+create table {schema}.idempotency (
+    key        text primary key,
+    job_id     bigint not null,
+    expires_at timestamptz not null
+);
+create index idempotency_expiry on {schema}.idempotency (expires_at);
+
+create table {schema}.queue (
+    name         text primary key,
+    paused_at    timestamptz,
+    paused_by    text,
+    pause_reason text,
+    paused_until timestamptz
+);
+
+-- Prepares the days up to `ahead` days from now, and drops those that ended before `keep` days.
+-- Answers how many days were dropped. Waits for nobody longer than two seconds: a day that
+-- could not be prepared or dropped now is tried again at the next call.
+create function {schema}.turn_days(keep double precision, ahead integer) returns integer
+    language plpgsql
+    set lock_timeout = '2s'
+    set search_path = pg_catalog
+    as $$
+declare
+    parent   text;
+    day      date;
+    part     text;
+    dropped  integer := 0;
+    today    date := ({schema}.clock() at time zone 'UTC')::date;
+    cutoff   timestamptz := {schema}.clock() - make_interval(secs => keep * 86400);
+begin
+    if not pg_try_advisory_xact_lock(hashtextextended('{schema}.turn_days', 0)) then
+        return 0;
+    end if;
+    foreach parent in array array['history', 'event'] loop
+        for offset_days in 0 .. ahead loop
+            day := today + offset_days;
+            part := parent || '_' || to_char(day, 'YYYYMMDD');
+            continue when to_regclass(format('{schema}.%I', part)) is not null;
+            begin
+                execute format('create table {schema}.%I (like {schema}.%I including defaults including constraints)', part, parent);
+                execute format('alter table {schema}.%I attach partition {schema}.%I for values from (%L) to (%L)',
+                    parent, part, day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC');
+            exception when check_violation or lock_not_available then
+                null;  -- the net has rows of that day, or somebody holds it: they stay in the net
+            end;
+        end loop;
+        for part in
+            select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+            where i.inhparent = format('{schema}.%I', parent)::regclass
+              and c.relname ~ ('^' || parent || '_[0-9]{8}$')
+              and to_date(right(c.relname, 8), 'YYYYMMDD') + 1
+                  <= (cutoff at time zone 'UTC')::date
+        loop
+            begin
+                execute format('drop table {schema}.%I', part);
+                dropped := dropped + 1;
+            exception when lock_not_available then
+                null;
+            end;
+        end loop;
+    end loop;
+    return dropped;
+end
+$$;
+select {schema}.turn_days(36500, 7);
+
+-- For any language: select * from {schema}.enqueue('send', '{"to": "a@example.org"}');
+-- The job exists if and only if the caller's transaction commits.
+create function {schema}.enqueue(
+    task text,
+    args json default '{}',
+    queue text default 'default',
+    priority integer default 0,
+    run_at timestamptz default null,
+    target text default null,
+    unique_key text default null,
+    idempotency_key text default null,
+    max_attempts integer default 5,
+    timeout_seconds real default null,
+    tags json default null,
+    limit_key text default null,
+    out id bigint,
+    out created boolean
+) returns record
+    language plpgsql
+    set search_path = pg_catalog
+    as $$
+#variable_conflict use_column
+declare
+    name_rule constant text := '^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}$';
+    at timestamptz := {schema}.clock();
+begin
+    if enqueue.task is null or enqueue.task !~ name_rule then
+        raise invalid_parameter_value using message = format('task %L is not a usable name', enqueue.task);
+    elsif enqueue.queue is null or enqueue.queue !~ name_rule then
+        raise invalid_parameter_value using message = format('queue %L is not a usable name', enqueue.queue);
+    elsif enqueue.args is null or json_typeof(enqueue.args) <> 'object' then
+        raise invalid_parameter_value using message = 'args must be a JSON object of the task''s arguments by name';
+    elsif octet_length(enqueue.args::text) > 1048576 then
+        raise invalid_parameter_value using message = 'args are larger than 1,048,576 bytes';
+    elsif enqueue.args::text ~ '(?<!\\)(\\\\)*\\u0000' then
+        raise invalid_parameter_value using message = 'args hold a NUL character';
+    elsif enqueue.priority is null or enqueue.priority not between -30000 and 30000 then
+        raise invalid_parameter_value using message = 'priority must be from -30000 to 30000';
+    elsif enqueue.max_attempts is null or enqueue.max_attempts not between 1 and 32000 then
+        raise invalid_parameter_value using message = 'max_attempts must be from 1 to 32000';
+    elsif not coalesce(enqueue.timeout_seconds > 0, true) then
+        raise invalid_parameter_value using message = 'timeout_seconds must be more than 0';
+    elsif 200 < greatest(length(enqueue.target), length(enqueue.unique_key),
+                         length(enqueue.idempotency_key), length(enqueue.limit_key)) then
+        raise invalid_parameter_value using message = 'targets and keys have at most 200 characters';
+    elsif '' in (coalesce(enqueue.target, '-'), coalesce(enqueue.unique_key, '-'),
+                 coalesce(enqueue.idempotency_key, '-'), coalesce(enqueue.limit_key, '-')) then
+        raise invalid_parameter_value using message = 'targets and keys cannot be empty: leave them out';
+    end if;
+    for look in 1 .. 20 loop
+        if enqueue.idempotency_key is not null then
+            select i.job_id, false into id, created from {schema}.idempotency i
+            where i.key = enqueue.idempotency_key
+              and (i.expires_at > at or exists (select from {schema}.job j where j.id = i.job_id));
+            if found then return; end if;
+        end if;
+        begin
+            insert into {schema}.job as j (id, created_at, run_at, stage, priority, max_attempts,
+                timeout_seconds, queue, task, target, limit_key, unique_key, tags, args)
+            values (nextval('{schema}.job_id'), at, enqueue.run_at,
+                case when enqueue.run_at > at then 'w' else 'r' end, enqueue.priority,
+                enqueue.max_attempts, enqueue.timeout_seconds, enqueue.queue, enqueue.task,
+                enqueue.target, enqueue.limit_key, enqueue.unique_key, enqueue.tags, enqueue.args)
+            on conflict do nothing
+            returning j.id, true into id, created;
+            if created is null then
+                select j.id, false into id, created from {schema}.job j
+                where j.unique_key = enqueue.unique_key and j.stage <> 'x';
+                continue when id is null;
+            end if;
+            if enqueue.idempotency_key is not null then
+                delete from {schema}.idempotency i where i.key = enqueue.idempotency_key
+                    and i.expires_at <= at;
+                insert into {schema}.idempotency (key, job_id, expires_at)
+                values (enqueue.idempotency_key, id, at + interval '24 hours');
+            end if;
+            return;
+        exception when unique_violation then
+            id := null; created := null;  -- the same key was committed meanwhile: look again
+        end;
+    end loop;
+    raise serialization_failure using message = 'a key kept changing hands: try again';
+end
+$$;

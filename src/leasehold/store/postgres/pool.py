@@ -1,0 +1,163 @@
+"""Connections kept for the next use.
+
+Smaller than a general pool on purpose: no threads, safe after a fork, and an unreachable
+server is an error at once and not a waiting time. A connection that broke is thrown away;
+one that the server has closed meanwhile is noticed before it is used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from leasehold.errors import BadSettings, StoreReadOnly, StoreUnavailable
+from leasehold.store.opening import redacted
+from leasehold.store.postgres.errors import translated
+
+#: Found by timeouts, not by waiting for ever: half-open connections.
+_DEFAULTS = {
+    "connect_timeout": "10",
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+    "application_name": "leasehold",
+}
+
+
+def conninfo(url: str) -> str:
+    """The URL with timeouts where it names none."""
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        raise BadSettings(
+            f"{redacted(url)!r} is not a PostgreSQL URL: {str(error).strip()}"
+        ) from None
+    return make_conninfo(**{**_DEFAULTS, **{k: str(v) for k, v in given.items()}})
+
+
+def _unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
+    text = " ".join(str(error).split())
+    return StoreUnavailable(f"cannot connect to {redacted(url)}: {text}; is the server running?")
+
+
+def _usable(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+    """An idle connection that has something to read was closed by the server."""
+    if connection.closed:
+        return False
+    readable, _, _ = select.select([connection.fileno()], [], [], 0)
+    return not readable
+
+
+class Pool:
+    """For threads."""
+
+    def __init__(self, url: str, size: int) -> None:
+        self._url = url
+        self._conninfo = conninfo(url)
+        self._idle: list[Connection[Any]] = []
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(size)
+        self._pid = os.getpid()
+
+    @contextlib.contextmanager
+    def connection(self, *, writes: bool) -> Iterator[Connection[Any]]:
+        with self._room:
+            connection = self._take()
+            try:
+                with translated(writes=writes):
+                    yield connection
+            except StoreReadOnly:
+                connection.close()  # after a fail-over the next one may reach the new primary
+                raise
+            except BaseException:
+                self._give_back(connection)
+                raise
+            self._give_back(connection)
+
+    def _take(self) -> Connection[Any]:
+        with self._lock:
+            if self._pid != os.getpid():  # connections of a forked parent are the parent's
+                self._idle, self._pid = [], os.getpid()
+            while self._idle:
+                connection = self._idle.pop()
+                if _usable(connection):
+                    return connection
+                connection.close()
+        try:
+            return Connection.connect(self._conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise _unreachable(self._url, error) from None
+
+    def _give_back(self, connection: Connection[Any]) -> None:
+        if connection.closed:
+            return
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            connection.close()
+            return
+        with self._lock:
+            self._idle.append(connection)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._pid == os.getpid():
+                for connection in self._idle:
+                    connection.close()
+            self._idle = []
+
+
+class AsyncPool:
+    """For one event loop."""
+
+    def __init__(self, url: str, size: int) -> None:
+        self._url = url
+        self._conninfo = conninfo(url)
+        self._idle: list[AsyncConnection[Any]] = []
+        self._room = asyncio.Semaphore(size)
+
+    @contextlib.asynccontextmanager
+    async def connection(self, *, writes: bool) -> AsyncIterator[AsyncConnection[Any]]:
+        async with self._room:
+            connection = await self._take()
+            try:
+                with translated(writes=writes):
+                    yield connection
+            except StoreReadOnly:
+                await connection.close()
+                raise
+            except BaseException:
+                await self._give_back(connection)
+                raise
+            await self._give_back(connection)
+
+    async def _take(self) -> AsyncConnection[Any]:
+        while self._idle:
+            connection = self._idle.pop()
+            if _usable(connection):
+                return connection
+            await connection.close()
+        try:
+            return await AsyncConnection.connect(self._conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise _unreachable(self._url, error) from None
+
+    async def _give_back(self, connection: AsyncConnection[Any]) -> None:
+        if connection.closed:
+            return
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            await connection.close()
+            return
+        self._idle.append(connection)
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()

@@ -1,0 +1,162 @@
+"""Batches on PostgreSQL: blocking, for asyncio, and inside a caller's own transaction.
+
+Each batch is one transaction and, as a pipeline, one round trip. Nothing is ever left in a
+session: no settings, no advisory locks that outlive a transaction, no search path.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import psycopg
+from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from leasehold.store.postgres.errors import translated
+from leasehold.store.postgres.pool import AsyncPool, Pool
+from leasehold.store.sqlfiles import numbered
+from leasehold.store.steps import Batch, Rows, Statement
+
+#: The statement that can meet a unique index inside a caller's transaction: a savepoint
+#: keeps that from costing the caller everything else.
+_CAN_CONFLICT = "enqueue_keyed"
+
+
+class Statements:
+    """The SQL of one schema, ready to be sent."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self._texts = {name: numbered(text) for name, text in texts.items()}
+
+    def prepare(self, statement: Statement) -> tuple[bytes, list[Any]]:
+        """SQL with numbered parameters, and their values; a set travels as one JSON text."""
+        text, names = self._texts[statement.name]
+        values = [
+            msgspec.json.encode(statement.rows).decode()
+            if name == "rows"
+            else statement.params[name]
+            for name in names
+        ]
+        return text.encode(), values
+
+
+class PostgresSession:
+    """Blocking; takes a connection from the pool for each batch."""
+
+    def __init__(self, pool: Pool, statements: Statements) -> None:
+        self._pool = pool
+        self._statements = statements
+
+    def execute(self, batch: Batch) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in batch.statements]
+        with self._pool.connection(writes=batch.writes) as connection:
+            if len(prepared) == 1:
+                return [_rows(connection, *prepared[0])]
+            with connection.pipeline(), connection.transaction():
+                cursors = [_send(connection, sql, values) for sql, values in prepared]
+            return [_fetched(cursor) for cursor in cursors]
+
+
+class AsyncPostgresSession:
+    """The same for asyncio."""
+
+    def __init__(self, pool: AsyncPool, statements: Statements) -> None:
+        self._pool = pool
+        self._statements = statements
+
+    async def execute(self, batch: Batch) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in batch.statements]
+        async with self._pool.connection(writes=batch.writes) as connection:
+            if len(prepared) == 1:
+                return [await _arows(connection, *prepared[0])]
+            async with connection.pipeline(), connection.transaction():
+                cursors = [await _asend(connection, sql, values) for sql, values in prepared]
+            return [await _afetched(cursor) for cursor in cursors]
+
+
+class CallerSession:
+    """Inside the caller's transaction: nothing is committed here."""
+
+    def __init__(self, connection: Connection[Any], statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    def execute(self, batch: Batch) -> list[Rows]:
+        answers = []
+        for statement in batch.statements:
+            sql, values = self._statements.prepare(statement)
+            guarded = statement.name == _CAN_CONFLICT and _in_transaction(self._connection)
+            with translated(writes=batch.writes, pooled=False):
+                if guarded:
+                    self._connection.execute("savepoint leasehold")
+                try:
+                    answers.append(_rows(self._connection, sql, values))
+                except psycopg.errors.UniqueViolation:
+                    if guarded:
+                        self._connection.execute("rollback to savepoint leasehold")
+                    raise
+                if guarded:
+                    self._connection.execute("release savepoint leasehold")
+        return answers
+
+
+class AsyncCallerSession:
+    """The same for asyncio."""
+
+    def __init__(self, connection: AsyncConnection[Any], statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    async def execute(self, batch: Batch) -> list[Rows]:
+        answers = []
+        for statement in batch.statements:
+            sql, values = self._statements.prepare(statement)
+            guarded = statement.name == _CAN_CONFLICT and _in_transaction(self._connection)
+            with translated(writes=batch.writes, pooled=False):
+                if guarded:
+                    await self._connection.execute("savepoint leasehold")
+                try:
+                    answers.append(await _arows(self._connection, sql, values))
+                except psycopg.errors.UniqueViolation:
+                    if guarded:
+                        await self._connection.execute("rollback to savepoint leasehold")
+                    raise
+                if guarded:
+                    await self._connection.execute("release savepoint leasehold")
+        return answers
+
+
+def _in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+    """A savepoint needs a transaction: an open one, or the one psycopg is about to begin."""
+    status = connection.info.transaction_status
+    return not connection.autocommit or status == TransactionStatus.INTRANS
+
+
+def _send(connection: Connection[Any], sql: bytes, values: list[Any]) -> RawCursor[Any]:
+    return RawCursor(connection, row_factory=tuple_row).execute(sql, values)
+
+
+def _fetched(cursor: RawCursor[Any]) -> Rows:
+    return cursor.fetchall() if cursor.description is not None else []
+
+
+def _rows(connection: Connection[Any], sql: bytes, values: list[Any]) -> Rows:
+    with _send(connection, sql, values) as cursor:
+        return _fetched(cursor)
+
+
+async def _asend(
+    connection: AsyncConnection[Any], sql: bytes, values: list[Any]
+) -> AsyncRawCursor[Any]:
+    return await AsyncRawCursor(connection, row_factory=tuple_row).execute(sql, values)
+
+
+async def _afetched(cursor: AsyncRawCursor[Any]) -> Rows:
+    return await cursor.fetchall() if cursor.description is not None else []
+
+
+async def _arows(connection: AsyncConnection[Any], sql: bytes, values: list[Any]) -> Rows:
+    async with await _asend(connection, sql, values) as cursor:
+        return await _afetched(cursor)

@@ -1,0 +1,19 @@
+with given as (
+    select id from json_to_recordset(:rows::json) as g(id bigint)
+),
+locked as materialized (
+    select id from {schema}.job
+    where id = any (array(select id from given)) and stage <> 'h'
+    order by id for update
+),
+live as (
+    delete from {schema}.job where id = any (array(select id from locked)) returning id
+),
+finished as (
+    delete from {schema}.history where id = any (array(select id from given)) returning id
+),
+told as (
+    delete from {schema}.event
+    where job_id = any (array(select id from live union all select id from finished))
+)
+select id from live union all select id from finished

@@ -1,0 +1,20 @@
+-- Leases that have run out, oldest first within each queue. Takes no lock: what it reads is
+-- decided in Python and written by settle, which looks again.
+with recursive leased_queue as (
+    (select queue from {schema}.job where stage = 'h' order by queue limit 1)
+    union all
+    select (select j.queue from {schema}.job j
+            where j.stage = 'h' and j.queue > q.queue order by j.queue limit 1)
+    from leased_queue q where q.queue is not null
+)
+select e.*
+from leased_queue q
+cross join lateral (
+    select j.id, j.lease_token, j.task, j.queue, j.args::text, j.attempt, j.max_attempts, j.lost,
+           j.priority, j.target, j.timeout_seconds, j.policy::text, j.lease_owner, j.request
+    from {schema}.job j
+    where j.stage = 'h' and j.queue = q.queue
+      and j.lease_expires_at <= (select {schema}.clock())
+    order by j.queue, j.lease_expires_at
+    limit :limit::integer) e
+limit :limit::integer

@@ -1,0 +1,6 @@
+-- All live jobs by id: most of them wait in the queue.
+with looked_at as (
+    select * from {schema}.job where id < :before::bigint
+    order by id desc limit :window::integer
+)
+{page_of_jobs}

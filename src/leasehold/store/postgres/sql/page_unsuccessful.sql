@@ -1,0 +1,6 @@
+-- Failed and canceled jobs, however many succeeded around them.
+with looked_at as (
+    select * from {schema}.history where state <> 'succeeded' and id < :before::bigint
+    order by id desc limit :window::integer
+)
+{page_of_history}

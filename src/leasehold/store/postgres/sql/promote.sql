@@ -1,0 +1,31 @@
+-- The next of each freed lane becomes its holder. Runs after the statement that freed it, in
+-- the same transaction, so that its snapshot is younger than the locks that one won.
+with freed as (
+    select distinct target from json_to_recordset(:rows::json) as g(target text)
+),
+first as materialized (
+    select l.id, l.stage
+    from freed f
+    cross join lateral (
+        select j.id, j.stage from {schema}.job j
+        where j.target = f.target and j.stage in ('r','f','q')
+        order by j.target, j.id limit 1) l
+    where (select h.id from {schema}.job h
+           where h.target = f.target and h.stage in ('R','u','h','b','p','x') limit 1) is null
+),
+ready as materialized (
+    -- A claimer may have it in hand: then it stays ready, and needs nobody. Waiting for it
+    -- here would be a circle: the claimer may be waiting for us.
+    select id from {schema}.job
+    where id = any (array(select id from first where stage = 'r')) and stage = 'r'
+    order by id for update skip locked
+),
+following as materialized (
+    select id from {schema}.job
+    where id = any (array(select id from first where stage in ('f','q'))) and stage in ('f','q')
+    order by id for update
+)
+update {schema}.job
+set stage = case when stage = 'q' then 'p' else 'R' end
+where id = any (array(select id from ready union all select id from following))
+returning id

@@ -1,0 +1,32 @@
+-- Queue by queue through the indexes: the number of jobs does not matter.
+with recursive ready_queue as (
+    (select queue from {schema}.job where stage in ('r','R') order by queue limit 1)
+    union all
+    select (select j.queue from {schema}.job j
+            where j.stage in ('r','R') and j.queue > q.queue order by j.queue limit 1)
+    from ready_queue q where q.queue is not null
+),
+leased_queue as (
+    (select queue from {schema}.job where stage = 'h' order by queue limit 1)
+    union all
+    select (select j.queue from {schema}.job j
+            where j.stage = 'h' and j.queue > q.queue order by j.queue limit 1)
+    from leased_queue q where q.queue is not null
+),
+named as (
+    select queue as name from ready_queue where queue is not null
+    union select queue from leased_queue where queue is not null
+    union select name from {schema}.queue
+)
+select n.name,
+    (select count(*) from (select from {schema}.job j
+        where j.queue = n.name and j.stage in ('r','R') limit :bound::integer) x),
+    (select count(*) from (select from {schema}.job j
+        where j.queue = n.name and j.stage = 'h' limit :bound::integer) x),
+    (select j.created_at from {schema}.job j
+     where j.queue = n.name and j.stage in ('r','R') order by j.queue, (-j.priority), j.id limit 1),
+    p.paused_at, p.paused_by, p.pause_reason, p.paused_until
+from named n
+left join {schema}.queue p on p.name = n.name and p.paused_at is not null
+    and coalesce(p.paused_until > {schema}.clock(), true)
+order by n.name

@@ -1,0 +1,26 @@
+-- What fell into the nets, and keys that nobody needs any more, go row by row.
+with stray_history as (
+    delete from {schema}.history_rest where ctid = any (array(
+        select ctid from {schema}.history_rest
+        where finished_at < {schema}.clock() - make_interval(secs => :history_days::double precision * 86400)
+        limit :limit::integer))
+    returning 1
+),
+stray_events as (
+    delete from {schema}.event_rest where ctid = any (array(
+        select ctid from {schema}.event_rest
+        where at < {schema}.clock() - make_interval(secs => :history_days::double precision * 86400)
+        limit :limit::integer))
+    returning 1
+),
+old_keys as (
+    delete from {schema}.idempotency where key = any (array(
+        select i.key from {schema}.idempotency i
+        where i.expires_at <= (select {schema}.clock())
+          and not exists (select from {schema}.job j where j.id = i.job_id)
+        order by i.expires_at limit :limit::integer
+        for update skip locked))
+    returning 1
+)
+select (select count(*) from stray_history)::integer
+     + (select count(*) from stray_events)::integer + (select count(*) from old_keys)::integer

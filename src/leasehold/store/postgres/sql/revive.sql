@@ -1,0 +1,20 @@
+-- A finished job comes back with its id and arguments, ready, at its place in its lane.
+with gone as (
+    delete from {schema}.history where id = :id::bigint and state = :seen_state::text returning *
+),
+back as (
+    insert into {schema}.job (id, created_at, priority, attempt, max_attempts, lost, stage,
+        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, reason, args)
+    select id, created_at, priority, case when :fresh_attempts::boolean then 0 else attempt end,
+        max_attempts, case when :fresh_attempts::boolean then 0 else lost end,
+        :stage::"char", timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy,
+        :reason::text, args
+    from gone
+    returning id, attempt
+),
+told as (
+    insert into {schema}.event (job_id, at, attempt, kind, state, by, reason)
+    select id, {schema}.clock(), attempt, :event::text, 'queued', :by::text, :reason::text
+    from back
+)
+select id, true from back

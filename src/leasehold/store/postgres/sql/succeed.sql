@@ -1,0 +1,28 @@
+-- The commonest ending: out of the live table, into history, in one statement.
+with given as (
+    select * from json_to_recordset(:rows::json)
+        as g(id bigint, token bigint, result text, ran_seconds double precision)
+),
+held as materialized (
+    -- Locked by id, in the one order that all verbs take their locks in.
+    select j.id from {schema}.job j join given g on g.id = j.id
+    where j.id = any (array(select id from given))
+      and j.lease_token = g.token and j.lease_owner = :owner::text and j.stage = 'h'
+      and j.lease_expires_at > {schema}.clock()
+    order by j.id for update of j
+),
+gone as (
+    delete from {schema}.job where id = any (array(select id from held)) returning *
+),
+kept as (
+    insert into {schema}.history (id, created_at, run_at, leased_at, started_at, finished_at,
+        token, timeout_seconds, priority, attempt, max_attempts, lost, state, queue, task, by,
+        target, limit_key, unique_key, tags, policy, result, args)
+    select o.id, o.created_at, o.run_at, o.leased_at,
+        coalesce(o.started_at, t.now - make_interval(secs => g.ran_seconds)), t.now,
+        o.lease_token, o.timeout_seconds, o.priority, o.attempt, o.max_attempts, o.lost,
+        'succeeded', o.queue, o.task, o.lease_owner, o.target, o.limit_key, o.unique_key, o.tags,
+        o.policy, g.result::json, o.args
+    from gone o join given g using (id), (select {schema}.clock() as now) t
+)
+select id from held

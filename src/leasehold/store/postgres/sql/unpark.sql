@@ -1,0 +1,16 @@
+-- A worker that knows these tasks has come: their jobs are ready again.
+with back as (
+    update {schema}.job
+    set stage = case when target is null then 'r' else 'R' end, reason = null
+    where id = any (array(
+        select id from {schema}.job
+        where stage = 'u' and task = any (:tasks::text[])
+        limit :limit::integer
+        for update skip locked))
+    returning id, attempt
+),
+told as (
+    insert into {schema}.event (job_id, at, attempt, kind, state)
+    select id, {schema}.clock(), attempt, 'unparked', 'queued' from back
+)
+select id from back

@@ -1,0 +1,130 @@
+"""5. What can be read: jobs, events, pages, depths, queues."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from leasehold.errors import BadInput
+from leasehold.model.history import Event
+from leasehold.model.job import Job
+from leasehold.model.state import FINAL, LEASED, State
+from leasehold.store.contract import DEPTH_BOUND, PAGE_LIMIT, Counts, Filter, Page, Queue
+from leasehold.store.rows import event_of, job_of, maybe_time, time_of
+from leasehold.store.steps import Rows, Steps, read
+
+#: Rows that one page reads at most, however rare what it filters for.
+PAGE_WINDOW = 5000
+
+_ALL = frozenset(State)
+_ATTENTION = frozenset({State.PENDING, State.PAUSED, State.FAILED})
+
+
+def read_jobs(ids: Sequence[int]) -> Steps[dict[int, Job]]:
+    if not ids:
+        return {}
+    rows = yield from read("read_jobs", [{"id": job_id} for job_id in dict.fromkeys(ids)])
+    return {row[0]: job_of(row) for row in rows}
+
+
+def events(job_id: int) -> Steps[list[Event]]:
+    rows = yield from read("read_events", id=job_id)
+    return [event_of(row) for row in rows]
+
+
+def page(filter: Filter) -> Steps[Page]:
+    """Each kind of state is read from the index that holds it; the pages are then merged."""
+    if not 1 <= filter.limit <= PAGE_LIMIT:
+        raise BadInput(f"limit={filter.limit}: a page has 1 to {PAGE_LIMIT} jobs")
+    states = filter.states or _ALL
+    jobs: list[Job] = []
+    floor: int | None = None
+    for name in _sources(states):
+        rows = yield from _read_source(name, filter, states)
+        found, low = _found(rows, filter.limit)
+        jobs += found
+        # Beyond the lowest id that one source has read, the other sources cannot be merged.
+        if low is not None:
+            floor = low if floor is None else max(floor, low)
+    if floor is not None:
+        jobs = [job for job in jobs if job.id >= floor]
+    jobs.sort(key=lambda job: -job.id)
+    if len(jobs) > filter.limit:
+        jobs = jobs[: filter.limit]
+        floor = jobs[-1].id
+    return Page(tuple(jobs), floor)
+
+
+def _sources(states: frozenset[State]) -> list[str]:
+    names = []
+    if State.QUEUED in states:
+        names.append("page_live")  # reads every live job, whatever its state
+    else:
+        if states & LEASED:
+            names.append("page_leased")
+        if states & _ATTENTION:
+            names.append("page_attention")
+    if State.SUCCEEDED in states:
+        names.append("page_history")  # reads every finished job
+    elif states & FINAL:
+        names.append("page_unsuccessful")
+    return names
+
+
+def _read_source(name: str, filter: Filter, states: frozenset[State]) -> Steps[Rows]:
+    rows = yield from read(
+        name,
+        states=sorted(str(state) for state in states),
+        queue=filter.queue,
+        task=filter.task,
+        target=filter.target,
+        tag=filter.tag,
+        before=filter.before if filter.before is not None else 2**63 - 1,
+        limit=filter.limit,
+        window=PAGE_WINDOW,
+    )
+    return rows
+
+
+def _found(rows: Rows, limit: int) -> tuple[list[Job], int | None]:
+    """The jobs, and the id down to which this source has been read (None: to its end).
+
+    Every row begins with the lowest id that was looked at and how many were; the job's own
+    columns follow, or NULLs if none fitted.
+    """
+    low, looked_at = rows[0][0], rows[0][1]
+    jobs = [job_of(row[2:]) for row in rows if row[2] is not None]
+    if len(jobs) == limit:
+        return jobs, min(job.id for job in jobs)
+    return jobs, (low if looked_at >= PAGE_WINDOW else None)
+
+
+def depth(queues: Sequence[str], bound: int = DEPTH_BOUND) -> Steps[int]:
+    total = 0
+    for queue in queues:
+        rows = yield from read("depth", queue=queue, bound=bound - total)
+        total += rows[0][0]
+        if total >= bound:
+            break
+    return total
+
+
+def counts() -> Steps[Counts]:
+    rows = yield from read("counts", bound=DEPTH_BOUND)
+    return Counts(*rows[0])
+
+
+def queues() -> Steps[list[Queue]]:
+    rows = yield from read("queues", bound=DEPTH_BOUND)
+    return [
+        Queue(
+            row[0], row[1], row[2], maybe_time(row[3]), maybe_time(row[4]), row[5], row[6],
+            maybe_time(row[7]),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def now() -> Steps[datetime]:
+    rows = yield from read("now")
+    return time_of(rows[0][0])

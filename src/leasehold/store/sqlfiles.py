@@ -1,0 +1,56 @@
+"""SQL stands in files, a statement each, named after its verb. This reads them.
+
+`{schema}` and `{name}` of a file `_name.sql` beside it are filled in; comments are left out
+of what is sent, so that a colon in a comment is never taken for a parameter.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+_INCLUDE = re.compile(r"\{([a-z_]+)\}")
+_COMMENT = re.compile(r"--[^\n]*")
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+
+
+def load_statements(package: str, values: dict[str, str]) -> dict[str, str]:
+    """Name -> SQL of every statement in the package's folder `sql`."""
+    texts = {
+        entry.name.removesuffix(".sql"): _COMMENT.sub("", entry.read_text()).strip()
+        for entry in files(package).joinpath("sql").iterdir()
+        if entry.name.endswith(".sql")
+    }
+    parts = values | {name[1:]: text for name, text in texts.items() if name.startswith("_")}
+
+    def fill(text: str) -> str:
+        return _INCLUDE.sub(lambda match: fill(parts[match[1]]), text)
+
+    return {name: fill(text) for name, text in texts.items() if not name.startswith("_")}
+
+
+def load_migrations(package: str) -> list[tuple[int, str, str]]:
+    """(version, name, SQL) of every migration, in order."""
+    found = []
+    for entry in files(package).joinpath("migrations").iterdir():
+        if entry.name.endswith(".sql"):
+            version, name = entry.name.removesuffix(".sql").split("_", 1)
+            found.append((int(version), name, entry.read_text()))
+    return sorted(found)
+
+
+def numbered(text: str) -> tuple[str, tuple[str, ...]]:
+    """`:name` -> `$1`, with the names in the order of their numbers."""
+    names: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        if match[1] not in names:
+            names.append(match[1])
+        return f"${names.index(match[1]) + 1}"
+
+    return _PARAMETER.sub(number, text), tuple(names)
+
+
+def script(text: str) -> list[str]:
+    """The statements of a file that has several, in order."""
+    return [part.strip() for part in re.split(r";\s*(?:\n|$)", text) if part.strip()]

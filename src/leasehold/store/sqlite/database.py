@@ -1,0 +1,105 @@
+"""The embedded store: one file, nothing to set up."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from leasehold.clock import Micros, system_micros
+from leasehold.errors import BadInput, StoreError
+from leasehold.store.database import Diagnosis, Migration
+from leasehold.store.migrating import check_not_newer
+from leasehold.store.sqlfiles import load_migrations, load_statements, script
+from leasehold.store.sqlite.engine import Engine
+from leasehold.store.sqlite.session import AsyncSqliteSession, SqliteSession, Writer
+from leasehold.store.steps import AsyncSession, Session
+
+_PACKAGE = "leasehold.store.sqlite"
+_OLDEST = (3, 35, 0)  # the first with RETURNING
+
+
+class SqliteDatabase:
+    """A file, or (path None) a database in memory that ends with this object."""
+
+    def __init__(self, path: Path | None, clock: Micros = system_micros) -> None:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise StoreError(
+                f"SQLite {sqlite3.sqlite_version} is too old: Leasehold needs 3.35 or newer"
+            )
+        scripts = {n: script(text) for n, text in load_statements(_PACKAGE, {}).items()}
+        self.path = path
+        self._engine = Engine(path, scripts, clock)
+        self._writer = Writer(self._engine) if path is not None else None
+        if not self._is_current():  # nothing to set up: the schema comes with the first use
+            self.migrate()
+
+    @property
+    def shown(self) -> str:
+        return f"sqlite:///{self.path}" if self.path is not None else "sqlite://:memory:"
+
+    def session(self) -> Session:
+        return SqliteSession(self._engine, self._writer)
+
+    def async_session(self) -> AsyncSession:
+        return AsyncSqliteSession(self._engine, self._writer)
+
+    def caller_session(self, connection: Any) -> Session:
+        raise BadInput(
+            f"connection={type(connection).__name__}: the embedded store takes no transaction of "
+            "yours; use a PostgreSQL store, or enqueue after your commit"
+        )
+
+    def async_caller_session(self, connection: Any) -> AsyncSession:
+        self.caller_session(connection)
+        raise AssertionError("unreachable")
+
+    # -- migrations --------------------------------------------------------------------------
+
+    def migration_sql(self) -> list[Migration]:
+        return [Migration(*each) for each in load_migrations(_PACKAGE)]
+
+    def pending(self) -> list[Migration]:
+        with self._engine.transaction() as connection:
+            return self._pending(connection)
+
+    def migrate(self) -> list[Migration]:
+        """One transaction for all: a kill at any moment leaves all or nothing."""
+        with self._engine.transaction() as connection:
+            pending = self._pending(connection)
+            for migration in pending:
+                for statement in script(migration.sql):
+                    connection.execute(statement)
+                connection.execute(f"pragma user_version = {migration.version}")
+            return pending
+
+    def _is_current(self) -> bool:
+        """Without waiting for a writer, if the file is there already."""
+        if self.path is None or not self.path.exists():
+            return False
+        newest = self.migration_sql()[-1].version
+        return self._engine.user_version() == newest
+
+    def _pending(self, connection: sqlite3.Connection) -> list[Migration]:
+        known = self.migration_sql()
+        applied = int(connection.execute("pragma user_version").fetchone()[0])
+        check_not_newer(self.shown, applied, known)
+        return [migration for migration in known if migration.version > applied]
+
+    # -- the rest ----------------------------------------------------------------------------
+
+    def diagnose(self) -> list[Diagnosis]:
+        pending = self.pending()
+        return [
+            Diagnosis("store", True, f"{self.shown}, SQLite {sqlite3.sqlite_version}"),
+            Diagnosis("schema", not pending, f"{len(pending)} migrations pending"),
+            Diagnosis("integrity", *self._engine.integrity()),
+        ]
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._engine.close()
+
+    async def aclose(self) -> None:
+        self.close()

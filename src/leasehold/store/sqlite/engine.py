@@ -1,0 +1,251 @@
+"""Transactions on one SQLite file, by any number of threads and processes.
+
+Writers take turns by two file locks, because SQLite's own waiting is polling and lets
+processes starve: whoever wants to write first takes the *gate*, then the *pen*, then opens
+the gate again. The one before the pen holds the gate, so whoever lays the pen down cannot
+overtake it.
+
+Time stands still within a transaction: all its statements judge by the same instant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from leasehold.clock import Micros
+from leasehold.errors import (
+    LeaseholdError,
+    SchemaMissing,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from leasehold.store.rows import micros_of
+from leasehold.store.steps import Batch, Conflict, Rows, Statement
+
+_BUSY_SECONDS = 30.0
+
+
+class _Handle:
+    """A connection, the lock around its use, and the instant that its statements see."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.lock = threading.RLock()
+        self.now = 0
+        self._path = path
+        self._pid = 0
+        self._connection: sqlite3.Connection | None = None
+
+    def connection(self) -> sqlite3.Connection:
+        # After a fork the parent's connection is not ours to use, nor to close.
+        if self._connection is None or self._pid != os.getpid():
+            self._connection, self._pid = self._connect(), os.getpid()
+        return self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._path is not None:
+            _create_private(self._path)
+        connection = sqlite3.connect(
+            str(self._path or ":memory:"),
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.create_function("clock", 0, lambda: self.now)
+        if self._path is not None:
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = full")
+        connection.execute("pragma temp_store = memory")
+        return connection
+
+    def close(self) -> None:
+        with self.lock:
+            if self._connection is not None and self._pid == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+
+class Engine:
+    """One process's way to the file. Thread-safe."""
+
+    def __init__(self, path: Path | None, scripts: dict[str, list[str]], clock: Micros) -> None:
+        self.path = path
+        self._scripts = scripts
+        self._clock = clock
+        self._writer = _Handle(path)
+        # Readers of a file have a connection of their own and wait for no fsync.
+        self._reader = _Handle(path) if path is not None else self._writer
+        self._turns = _Turns(path) if path is not None else None
+
+    # -- executing ---------------------------------------------------------------------------
+
+    def write(self, batches: Sequence[Batch]) -> list[list[Rows] | Exception]:
+        """Several batches in one durable transaction, each succeeding or failing alone."""
+        with self.transaction() as connection:
+            return [self._in_savepoint(connection, batch) for batch in batches]
+
+    def read(self, batch: Batch) -> list[Rows]:
+        """Reads see the last commit, and wait for no writer."""
+        with self._reader.lock, _translated(self.path):
+            connection = self._reader.connection()
+            self._reader.now = self._clock()
+            return [self._execute(connection, each) for each in batch.statements]
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The right to write, from BEGIN to COMMIT."""
+        turns = self._turns or contextlib.nullcontext()
+        with self._writer.lock, _translated(self.path):
+            connection = self._writer.connection()
+            with turns:
+                connection.execute("begin immediate")
+                self._writer.now = self._clock()
+                try:
+                    yield connection
+                    connection.execute("commit")
+                except BaseException:
+                    if connection.in_transaction:
+                        connection.execute("rollback")
+                    raise
+
+    def _in_savepoint(self, connection: sqlite3.Connection, batch: Batch) -> list[Rows] | Exception:
+        connection.execute("savepoint batch")
+        try:
+            with _translated(self.path):
+                answers = [self._execute(connection, each) for each in batch.statements]
+        except (Conflict, LeaseholdError) as error:
+            if not connection.in_transaction:  # SQLite itself gave the transaction up
+                raise
+            connection.execute("rollback to batch")
+            connection.execute("release batch")
+            return error
+        connection.execute("release batch")
+        return answers
+
+    def _execute(self, connection: sqlite3.Connection, statement: Statement) -> Rows:
+        """Each part of the statement's script, for each row of its set."""
+        parts = self._scripts[statement.name]
+        params = {name: _bound(value) for name, value in statement.params.items()}
+        found: Rows = []
+        for row in statement.rows if statement.rows is not None else ({},):
+            values = params | {name: _bound(value) for name, value in row.items()}
+            for sql in parts:
+                found += connection.execute(sql, values).fetchall()
+        return found
+
+    def user_version(self) -> int:
+        with self._reader.lock, _translated(self.path):
+            return int(self._reader.connection().execute("pragma user_version").fetchone()[0])
+
+    def integrity(self) -> tuple[bool, str]:
+        with self._reader.lock, _translated(self.path):
+            word = str(self._reader.connection().execute("pragma quick_check(1)").fetchone()[0])
+        return word == "ok", word
+
+    def close(self) -> None:
+        self._reader.close()
+        self._writer.close()
+        if self._turns is not None:
+            self._turns.close()
+
+
+class _Turns:
+    """The gate and the pen. Used by one thread of the process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._pid = 0
+        self._gate = self._pen = -1
+
+    def __enter__(self) -> None:
+        if self._pid != os.getpid():  # locks of a forked parent are shared with it: take our own
+            self._gate, self._pen = _open_lock(self._path, "gate"), _open_lock(self._path, "pen")
+            self._pid = os.getpid()
+        fcntl.flock(self._gate, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._pen, fcntl.LOCK_EX)
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.flock(self._pen, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        if self._pid == os.getpid():
+            os.close(self._gate)
+            os.close(self._pen)
+        self._pid = 0
+
+
+def _create_private(path: Path) -> None:
+    """Jobs carry private data: the file is for its owner only."""
+    if not path.exists():
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR))
+
+
+def _open_lock(path: Path, name: str) -> int:
+    return os.open(f"{path}-{name}", os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
+
+
+def _bound(value: Any) -> Any:
+    """A value as SQLite takes it."""
+    if isinstance(value, datetime):
+        return micros_of(value)
+    if isinstance(value, list | tuple):
+        return msgspec.json.encode(value).decode()
+    return value
+
+
+@contextlib.contextmanager
+def _translated(path: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        text = str(error)
+        if "UNIQUE constraint failed" in text:
+            index = "job_unique" if "unique_key" in text else "job_holder"
+            raise Conflict(index) from None
+        raise StoreError(f"SQLite refused a row: {text}") from error
+    except sqlite3.Error as error:
+        raise _error_of(str(error), path) from error
+    except OSError as error:
+        raise _os_error_of(error, path) from error
+
+
+def _os_error_of(error: OSError, path: Path | None) -> StoreError:
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return StoreReadOnly(
+            f"the store {path} cannot be written: {error.strerror}; "
+            "check the owner and mode of the file and its folder"
+        )
+    return StoreUnavailable(f"the store {path} cannot be opened: {error.strerror}")
+
+
+def _error_of(text: str, path: Path | None) -> StoreError:
+    where = f"the store {path or 'in memory'}"
+    if "readonly" in text:
+        return StoreReadOnly(
+            f"{where} cannot be written: check the owner and mode of the file and its folder"
+        )
+    if "full" in text:
+        return StoreFull(f"{where} has no space left: free some, nothing was written")
+    if "no such table" in text or "no such column" in text:
+        return SchemaMissing(f"{where} has no Leasehold schema: run `leasehold migrate`")
+    if "not a database" in text:
+        return StoreError(f"{path} is not an SQLite database: choose another file")
+    if "unable to open" in text:
+        return StoreUnavailable(f"{where} cannot be opened: does its folder exist?")
+    return StoreUnavailable(f"{where} failed: {text}")

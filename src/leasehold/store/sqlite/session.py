@@ -1,0 +1,117 @@
+"""Sessions on the file: writes are grouped, so that many callers share one fsync.
+
+A thread of its own writes. It takes all batches that came while it was writing the last
+ones, and commits them together: one job alone is written at once, a thousand in a few
+transactions. In memory there is nothing to share, and everything happens in the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+from concurrent.futures import Future
+
+from leasehold.store.sqlite.engine import Engine
+from leasehold.store.steps import Batch, Rows
+
+_GROUP_LIMIT = 64
+
+
+class Writer:
+    """The thread that writes."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._waiting: queue.SimpleQueue[tuple[Batch, Future[list[Rows]]] | None]
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._pid = 0
+
+    def submit(self, batch: Batch) -> Future[list[Rows]]:
+        answer: Future[list[Rows]] = Future()
+        with self._lock:
+            if self._thread is None or self._pid != os.getpid():
+                self._start()
+            self._waiting.put((batch, answer))
+        return answer
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._waiting = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="leasehold-sqlite", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        waiting = self._waiting
+        while (first := waiting.get()) is not None:
+            group = [first]
+            while len(group) < _GROUP_LIMIT:
+                try:
+                    more = waiting.get_nowait()
+                except queue.Empty:
+                    break
+                if more is None:
+                    waiting.put(None)
+                    break
+                group.append(more)
+            self._write(group)
+
+    def _write(self, group: list[tuple[Batch, Future[list[Rows]]]]) -> None:
+        group = [each for each in group if each[1].set_running_or_notify_cancel()]
+        try:
+            answers = self._engine.write([batch for batch, _ in group])
+        except Exception as error:  # the commit itself failed: nobody's write happened
+            for _, future in group:
+                future.set_exception(error)
+            return
+        for (_, future), answer in zip(group, answers, strict=True):
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._thread is not None and self._pid == os.getpid():
+                self._waiting.put(None)
+                self._thread.join()
+            self._thread = None
+
+
+class SqliteSession:
+    """Blocking: each batch is durable when execute returns."""
+
+    def __init__(self, engine: Engine, writer: Writer | None) -> None:
+        self._engine = engine
+        self._writer = writer
+
+    def execute(self, batch: Batch) -> list[Rows]:
+        if not batch.writes:
+            return self._engine.read(batch)
+        if self._writer is not None:
+            return self._writer.submit(batch).result()
+        return _only(self._engine.write([batch]))
+
+
+class AsyncSqliteSession:
+    """The same for asyncio; the event loop never waits for the disk."""
+
+    def __init__(self, engine: Engine, writer: Writer | None) -> None:
+        self._engine = engine
+        self._writer = writer
+
+    async def execute(self, batch: Batch) -> list[Rows]:
+        if self._writer is None:
+            return _only(self._engine.write([batch])) if batch.writes else self._engine.read(batch)
+        if batch.writes:
+            return await asyncio.wrap_future(self._writer.submit(batch))
+        return await asyncio.to_thread(self._engine.read, batch)
+
+
+def _only(answers: list[list[Rows] | Exception]) -> list[Rows]:
+    answer = answers[0]
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -1,0 +1,2 @@
+select count(*) from (
+    select 1 from job where queue = :queue and stage in ('r','R') limit :bound)

@@ -1,0 +1,7 @@
+select id, lease_token, task, queue, args, attempt, max_attempts, lost, priority, target,
+    timeout_seconds, policy, lease_owner, request
+from job
+where stage = 'h' and queue in (select distinct queue from job where stage = 'h')
+  and lease_expires_at <= clock()
+order by lease_expires_at
+limit :limit

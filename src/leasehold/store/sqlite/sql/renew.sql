@@ -1,0 +1,5 @@
+update job
+set heartbeat_at = clock(),
+    lease_expires_at = clock() + cast(:lease_seconds * 1000000 as integer)
+where {lease_holds}
+returning id, request

@@ -1,0 +1,8 @@
+-- A failed job is resolved: it stays finished, as canceled.
+insert into event (job_id, at, attempt, kind, state, by, reason)
+select id, clock(), attempt, 'canceled', 'canceled', :by, :reason
+from history where id = :id and state = 'failed';
+
+update history set state = 'canceled', reason = coalesce(:reason, reason)
+where id = :id and state = 'failed'
+returning id, 1

@@ -1,0 +1,15 @@
+-- A finished job comes back with its id and arguments, ready, at its place in its lane.
+insert into job (id, created_at, priority, attempt, max_attempts, lost, stage, timeout_seconds,
+    queue, task, target, limit_key, unique_key, tags, policy, reason, args)
+select id, created_at, priority, case when :fresh_attempts then 0 else attempt end, max_attempts,
+    case when :fresh_attempts then 0 else lost end, :stage, timeout_seconds, queue, task, target,
+    limit_key, unique_key, tags, policy, :reason, args
+from history where id = :id and state = :seen_state;
+
+insert into event (job_id, at, attempt, kind, state, by, reason)
+select id, clock(), case when :fresh_attempts then 0 else attempt end, :event, 'queued', :by,
+    :reason
+from history where id = :id and state = :seen_state;
+
+delete from history where id = :id and state = :seen_state
+returning id, 1

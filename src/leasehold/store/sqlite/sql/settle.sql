@@ -1,0 +1,34 @@
+-- Every other change of a live job: from what was seen to what was decided. Time stands still
+-- within a transaction, so that all statements below judge alike.
+select id, {as_seen} and request is :request, {as_seen}, request from job where id = :id;
+
+insert into event (job_id, at, leased_at, started_at, due_at, token, attempt, kind, state, by,
+    reason, error)
+select id, clock(), leased_at,
+    coalesce(started_at, clock() - cast(:ran_seconds * 1000000 as integer)),
+    case when :state = 'queued' then {new_run_at} end,
+    lease_token, attempt, :event, :state, coalesce(:by, lease_owner), :reason, :error
+from job where id = :id and {as_seen} and request is :request;
+
+insert into history (id, created_at, run_at, leased_at, started_at, finished_at, token,
+    timeout_seconds, priority, attempt, max_attempts, lost, state, queue, task, by, target,
+    limit_key, unique_key, tags, policy, reason, error, result, args)
+select id, created_at, run_at, leased_at,
+    coalesce(started_at, clock() - cast(:ran_seconds * 1000000 as integer)), clock(), lease_token,
+    timeout_seconds, priority, attempt - :refund, max_attempts, lost + :lost, :state, queue, task,
+    coalesce(:by, lease_owner), target, limit_key, unique_key, tags, policy, :reason, :error,
+    :result, args
+from job where :leaves and id = :id and {as_seen} and request is :request;
+
+update job
+set stage = case when {new_run_at} > clock() then :stage_later else :stage_due end,
+    run_at = {new_run_at},
+    attempt = case when :fresh_attempts then 0 else attempt - :refund end,
+    lost = case when :fresh_attempts then 0 else lost + :lost end,
+    lease_owner = null, lease_token = null, lease_expires_at = null, leased_at = null,
+    heartbeat_at = null, started_at = null,
+    request = null, request_by = null, request_reason = null,
+    reason = :reason
+where not :leaves and id = :id and {as_seen} and request is :request;
+
+delete from job where :leaves and id = :id and {as_seen} and request is :request

@@ -1,0 +1,2 @@
+-- SQLite keeps no days apart: everything old goes in `retain`.
+select 0

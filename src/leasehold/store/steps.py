@@ -1,0 +1,114 @@
+"""How a verb talks to a database without knowing which, nor whether anybody awaits it.
+
+A verb is a generator. It yields a *batch* of statements, which are executed together in one
+transaction, and is sent the rows of each; when it returns, that is the verb's answer. So each
+rule of the protocol is written once, and runs on a blocking connection, on an asyncio one,
+inside a caller's own transaction, or in a simulation that loses the answer on purpose.
+
+    verb  --yields-->  Batch of Statements  --Session.execute-->  rows  --sent back-->  verb
+
+No lock is ever held between two batches: a verb that reads first writes with a guard that
+says what it read, and looks again if the guard did not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Row: TypeAlias = tuple[Any, ...]
+Rows: TypeAlias = list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One named SQL file of the dialect, with its parameters.
+
+    ``rows``, where given, is a set that the statement works on as a whole.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    rows: Sequence[Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Statements of one transaction."""
+
+    statements: tuple[Statement, ...]
+    writes: bool
+
+
+Steps: TypeAlias = Generator[Batch, list[Rows], T]
+
+
+class Conflict(Exception):
+    """A unique index refused a batch, and nothing of it was written. Verbs handle it."""
+
+    def __init__(self, index: str) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+class Session(Protocol):
+    """Executes batches; each batch is one transaction, or one savepoint of the caller's."""
+
+    def execute(self, batch: Batch) -> list[Rows]: ...
+
+
+class AsyncSession(Protocol):
+    """The same for asyncio."""
+
+    async def execute(self, batch: Batch) -> list[Rows]: ...
+
+
+def read(name: str, rows: Sequence[Mapping[str, Any]] | None = None, **params: Any) -> Steps[Rows]:
+    """One statement that only reads."""
+    answers = yield Batch((Statement(name, params, rows),), writes=False)
+    return answers[0]
+
+
+def write(name: str, rows: Sequence[Mapping[str, Any]] | None = None, **params: Any) -> Steps[Rows]:
+    """One statement that writes, as a transaction of its own."""
+    answers = yield Batch((Statement(name, params, rows),), writes=True)
+    return answers[0]
+
+
+def together(*statements: Statement) -> Steps[list[Rows]]:
+    """Several statements that write, as one transaction."""
+    answers = yield Batch(statements, writes=True)
+    return answers
+
+
+def run(steps: Steps[T], session: Session) -> T:
+    """Drive a verb on a blocking session."""
+    try:
+        batch = next(steps)
+        while True:
+            try:
+                answers = session.execute(batch)
+            except Conflict as conflict:
+                batch = steps.throw(conflict)
+            else:
+                batch = steps.send(answers)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+async def arun(steps: Steps[T], session: AsyncSession) -> T:
+    """Drive a verb on an asyncio session."""
+    try:
+        batch = next(steps)
+        while True:
+            try:
+                answers = await session.execute(batch)
+            except Conflict as conflict:
+                batch = steps.throw(conflict)
+            else:
+                batch = steps.send(answers)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]

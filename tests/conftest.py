@@ -1,0 +1,77 @@
+"""What all tests share: one PostgreSQL for the run, a database for each test that asks."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Generator, Iterator
+
+import psycopg
+import pytest
+from hypothesis import settings
+
+from leasehold.devpostgres import DevPostgres, DevPostgresError
+from tests.requirements_table import requirements_of
+
+# The address of a server to use instead of our own; it must name a database.
+POSTGRES_VARIABLE = "LEASEHOLD_TEST_POSTGRES"
+SERVER = pytest.StashKey[DevPostgres]()
+SERVER_SETTINGS: dict[str, str | int] = {
+    # The data lives as long as the run. Tests of durability start servers of their own.
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": 300,
+}
+
+# The same command gives the same answer everywhere; `--hypothesis-profile=long` explores.
+settings.register_profile("default", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
+settings.load_profile("default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One server for all xdist workers: they start later and inherit the environment."""
+    is_worker = hasattr(config, "workerinput")
+    if is_worker or config.option.collectonly or POSTGRES_VARIABLE in os.environ:
+        return
+    server = config.stash[SERVER] = DevPostgres(settings=SERVER_SETTINGS)
+    try:
+        server.start()
+    except DevPostgresError as error:
+        pytest.exit(f"the tests need PostgreSQL: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+    os.environ[POSTGRES_VARIABLE] = server.url
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    server = config.stash.get(SERVER, None)
+    if server is not None:
+        os.environ.pop(POSTGRES_VARIABLE, None)
+        server.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, object, object]:
+    """Refuses unknown requirements here, where pytest still reports an error as one of a file."""
+    made = yield
+    for item in made if isinstance(made, list) else []:
+        if isinstance(item, pytest.Item):
+            requirements_of(item)
+    return made
+
+
+@pytest.fixture
+def postgres_url() -> Iterator[str]:
+    """A fresh, empty database."""
+    server_url = os.environ[POSTGRES_VARIABLE]
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    yield _with_database(server_url, name)
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def _with_database(url: str, name: str) -> str:
+    address, mark, options = url.partition("?")
+    return f"{address.rpartition('/')[0]}/{name}{mark}{options}"

@@ -1,0 +1,143 @@
+"""The development server: it keeps its data, and never outlives the process that started it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from leasehold import devpostgres
+from leasehold.devpostgres import DevPostgres, DevPostgresError
+
+SETTINGS = {"fsync": "off"}
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder in a place open to all users: pytest's own are closed, and PostgreSQL, which
+    refuses to run as root, runs as someone else where the tests run as root."""
+    folder = Path(tempfile.mkdtemp(prefix="leasehold-test-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def no_server_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(devpostgres, "_wheel", lambda: None)
+    monkeypatch.setenv("LEASEHOLD_POSTGRES_BIN", str(tmp_path))
+
+
+def query(url: str, statement: bytes) -> object:
+    with psycopg.connect(url) as connection:
+        cursor = connection.execute(statement)
+        row = cursor.fetchone() if cursor.description else None
+    return row[0] if row else None
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_data_survives_a_crash_of_the_server() -> None:
+    with DevPostgres() as server:
+        query(server.url, b"CREATE TABLE kept AS SELECT 42 AS answer")
+        server.stop("immediate")
+        assert not server.is_running
+        server.start()
+        assert query(server.url, b"SELECT answer FROM kept") == 42
+
+
+def test_data_in_a_given_directory_survives_the_launcher(open_folder: Path) -> None:
+    data = open_folder / "data"
+    with DevPostgres(data=data, settings=SETTINGS) as server:
+        query(server.url, b"CREATE TABLE kept AS SELECT 42 AS answer")
+    with DevPostgres(data=data, settings=SETTINGS) as server:
+        assert query(server.url, b"SELECT answer FROM kept") == 42
+
+
+def test_settings_and_port_reach_the_server() -> None:
+    with DevPostgres(port=0, settings=SETTINGS) as server:
+        assert query(server.tcp_url, b"SHOW fsync") == "off"
+        assert query(server.url, b"SHOW listen_addresses") == "127.0.0.1"
+
+
+def test_start_and_stop_can_be_repeated_and_close_leaves_nothing() -> None:
+    server = DevPostgres(settings=SETTINGS)
+    server.start()
+    server.start()
+    folder = server.data.parent
+    server.stop()
+    server.stop()
+    server.close()
+    server.close()
+    assert not folder.exists()
+
+
+def test_a_killed_process_leaves_no_server_behind(open_folder: Path) -> None:
+    data = open_folder / "data"
+    command = [sys.executable, "-m", "leasehold.devpostgres", "--data", str(data)]
+    # Nobody is left to remove the launcher's temporary folder, so it goes into ours.
+    environment = os.environ | {"TMPDIR": str(open_folder)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as launcher:
+        assert launcher.stdout is not None
+        assert launcher.stdout.readline().startswith(b"postgresql://")
+        server = int((data / "postmaster.pid").read_text().splitlines()[0])
+        assert is_alive(server)
+        launcher.send_signal(signal.SIGKILL)
+    wait_for(lambda: not is_alive(server), "the server was gone")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_the_command_prints_an_address_and_stops_when_asked(how: signal.Signals) -> None:
+    command = [sys.executable, "-m", "leasehold.devpostgres", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout is not None
+        url = launcher.stdout.readline().decode().strip()
+        assert query(url, b"SELECT 1") == 1
+        launcher.send_signal(how)
+        assert launcher.wait(30) == 0
+    with pytest.raises(psycopg.OperationalError):
+        query(url, b"SELECT 1")
+
+
+@pytest.mark.usefixtures("no_server_anywhere")
+def test_missing_binaries_are_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DevPostgresError, match=r"leasehold\[dev-postgres\]"):
+        DevPostgres().start()
+    with pytest.raises(DevPostgresError, match=str(tmp_path)):
+        DevPostgres(binaries=tmp_path).start()
+
+
+def test_a_server_that_cannot_start_shows_its_log() -> None:
+    with (
+        pytest.raises(DevPostgresError, match="no_such_setting"),
+        DevPostgres(settings={"no_such_setting": "on"}),
+    ):
+        pass
+
+
+def test_a_directory_with_other_files_is_refused(open_folder: Path) -> None:
+    (open_folder / "letter.txt").write_text("dear reader")
+    with pytest.raises(DevPostgresError, match="holds other files"), DevPostgres(data=open_folder):
+        pass
