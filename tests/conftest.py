@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Generator, Iterator
 
-import psycopg
 import pytest
 from hypothesis import settings
 
 from leasehold.devpostgres import DevPostgres, DevPostgresError
 from tests.requirements_table import requirements_of
+from tests.stores import PostgresUnderTest, SqliteUnderTest, StoreUnderTest, fresh_database
 
 # The address of a server to use instead of our own; it must name a database.
 POSTGRES_VARIABLE = "LEASEHOLD_TEST_POSTGRES"
@@ -63,15 +62,27 @@ def pytest_pycollect_makeitem() -> Generator[None, object, object]:
 @pytest.fixture
 def postgres_url() -> Iterator[str]:
     """A fresh, empty database."""
-    server_url = os.environ[POSTGRES_VARIABLE]
-    name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    yield _with_database(server_url, name)
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+    with fresh_database(os.environ[POSTGRES_VARIABLE]) as url:
+        yield url
 
 
-def _with_database(url: str, name: str) -> str:
-    address, mark, options = url.partition("?")
-    return f"{address.rpartition('/')[0]}/{name}{mark}{options}"
+@pytest.fixture(scope="session")
+def postgres_under_test() -> Iterator[PostgresUnderTest]:
+    """One migrated database for all tests of this process; `store` empties it for each."""
+    with fresh_database(os.environ[POSTGRES_VARIABLE]) as url:
+        under_test = PostgresUnderTest(url)
+        yield under_test
+        under_test.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest) -> Iterator[StoreUnderTest]:
+    """Both stores, empty, on a clock that stands still."""
+    if request.param == "sqlite":
+        sqlite = SqliteUnderTest()
+        yield sqlite
+        sqlite.database.close()
+    else:
+        postgres: PostgresUnderTest = request.getfixturevalue("postgres_under_test")
+        postgres.reset()
+        yield postgres

@@ -1,0 +1,144 @@
+"""Both stores behind one face for tests, on a clock that moves only when told to."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from leasehold.clock import VirtualClock
+from leasehold.model.job import Attempt, NewJob
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
+from leasehold.store.faces import AwaitedStore, BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+from leasehold.store.sqlite.database import SqliteDatabase
+
+LEASE_SECONDS = 30.0
+
+#: The one override of the store's clock, for tests only (P11).
+_TEST_CLOCK = """
+create table if not exists {schema}.test_clock (at timestamptz);
+create or replace function {schema}.clock() returns timestamptz language sql volatile
+    as 'select coalesce((select at from {schema}.test_clock), clock_timestamp())';
+"""
+
+
+class StoreUnderTest:
+    """A store, its clock, and short forms of what most tests do."""
+
+    def __init__(self, kind: str, database: SqliteDatabase | PostgresDatabase) -> None:
+        self.kind = kind
+        self.database = database
+        self.store = BlockingStore(database.session())
+        self.awaited = AwaitedStore(database.async_session())
+
+    def advance(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """Look (or meddle) behind the store's back; `{s}` stands for the schema's prefix."""
+        raise NotImplementedError
+
+    def now(self) -> datetime:
+        return self.store.now()
+
+    def add(self, **fields: Any) -> int:
+        """Enqueue one job of task "t" unless told otherwise; answers its id."""
+        return self.store.enqueue([NewJob(**{"task": "t", **fields})])[0].id
+
+    def claim(
+        self, owner: str = "w1", count: int = 100, queue: str = "default", **ask: Any
+    ) -> list[Attempt]:
+        fields = {"lease_seconds": LEASE_SECONDS, **ask}
+        return self.store.claim(ClaimAsk(owner=owner, wants=(Want(queue, count),), **fields))
+
+    def claim_one(self, owner: str = "w1", **ask: Any) -> Attempt:
+        attempts = self.claim(owner, 1, **ask)
+        assert len(attempts) == 1
+        return attempts[0]
+
+    def end(self, attempt: Attempt, kind: OutcomeKind, **fields: Any) -> bool:
+        """Finish one attempt; answers whether the lease held."""
+        outcome = Outcome(kind=kind, **fields)
+        answer = self.store.finish(attempt.owner, [Ended(attempt, outcome)])
+        assert (attempt.job_id in answer.decisions) != (attempt.job_id in answer.lost)
+        return attempt.job_id in answer.decisions
+
+    def state(self, job_id: int) -> str:
+        return str(self.store.read([job_id])[job_id].state)
+
+
+def key_of(attempt: Attempt) -> LeaseKey:
+    return LeaseKey(attempt.job_id, attempt.token)
+
+
+class SqliteUnderTest(StoreUnderTest):
+    def __init__(self) -> None:
+        self._clock = VirtualClock()
+        self._sqlite = SqliteDatabase(None, self._clock)
+        super().__init__("sqlite", self._sqlite)
+
+    def advance(self, seconds: float) -> None:
+        self._clock.advance(seconds)
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        with self._sqlite._engine.transaction() as connection:
+            return connection.execute(statement.replace("{s}", "")).fetchall()
+
+
+class PostgresUnderTest(StoreUnderTest):
+    def __init__(self, url: str, schema: str = "leasehold") -> None:
+        self._postgres = PostgresDatabase(url, schema)
+        self._postgres.migrate()
+        self._connection = psycopg.connect(url, autocommit=True)
+        self._connection.execute(_TEST_CLOCK.replace("{schema}", schema).encode())
+        self.schema = schema
+        self.reset()
+        super().__init__("postgres", self._postgres)
+
+    def reset(self) -> None:
+        """As if nothing had ever been enqueued."""
+        schema = self.schema
+        self._connection.execute(
+            f"truncate {schema}.job, {schema}.history, {schema}.event, {schema}.idempotency, "
+            f"{schema}.queue, {schema}.test_clock".encode()
+        )
+        for sequence in ("job_id", "lease_token", "event_id"):
+            self._connection.execute(f"alter sequence {schema}.{sequence} restart".encode())
+        start = VirtualClock().micros
+        self._connection.execute(
+            f"insert into {schema}.test_clock values (to_timestamp({start // 1_000_000}))".encode()
+        )
+
+    def advance(self, seconds: float) -> None:
+        self._connection.execute(
+            f"update {self.schema}.test_clock set at = at + make_interval(secs => %s)".encode(),
+            (seconds,),
+        )
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        cursor = self._connection.execute(statement.replace("{s}", f"{self.schema}.").encode())
+        return cursor.fetchall() if cursor.description else []
+
+    def close(self) -> None:
+        self._connection.close()
+        self._postgres.close()
+
+
+@contextmanager
+def fresh_database(server_url: str) -> Iterator[str]:
+    """A new database on the server, dropped at the end."""
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    try:
+        address, mark, options = server_url.partition("?")
+        yield f"{address.rpartition('/')[0]}/{name}{mark}{options}"
+    finally:
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
