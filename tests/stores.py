@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from leasehold.clock import VirtualClock
-from leasehold.model.job import Attempt, NewJob
+from leasehold.model.job import Attempt, Job, NewJob
 from leasehold.model.outcome import Outcome, OutcomeKind
 from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
 from leasehold.store.faces import AwaitedStore, BlockingStore
@@ -69,8 +69,18 @@ class StoreUnderTest:
         assert (attempt.job_id in answer.decisions) != (attempt.job_id in answer.lost)
         return attempt.job_id in answer.decisions
 
+    def job(self, job_id: int) -> Job:
+        return self.store.read([job_id])[job_id]
+
     def state(self, job_id: int) -> str:
-        return str(self.store.read([job_id])[job_id].state)
+        return str(self.job(job_id).state)
+
+    def everything(self) -> dict[str, list[tuple[Any, ...]]]:
+        """All that is stored, to show that a refused write changed nothing."""
+        return {
+            table: self.sql(f"select * from {{s}}{table} order by 1")
+            for table in ("job", "history", "event", "idempotency", "queue")
+        }
 
 
 def key_of(attempt: Attempt) -> LeaseKey:

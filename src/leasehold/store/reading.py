@@ -125,6 +125,23 @@ def queues() -> Steps[list[Queue]]:
     ]  # fmt: skip
 
 
+def queue(name: str) -> Steps[Queue | None]:
+    """One queue, if it has jobs or settings."""
+    return next((each for each in (yield from queues()) if each.name == name), None)
+
+
+def lane_holder(target: str) -> Steps[Job | None]:
+    """Whoever holds the lane: leased, backing off, paused, failed, parked or next."""
+    rows = yield from read("lane_holder", target=target)
+    return job_of(rows[0]) if rows else None
+
+
+def ahead(job: Job, bound: int) -> Steps[int]:
+    """How many ready jobs of its queue would be claimed before this one."""
+    rows = yield from read("ahead", queue=job.queue, priority=job.priority, id=job.id, bound=bound)
+    return int(rows[0][0])
+
+
 def now() -> Steps[datetime]:
     rows = yield from read("now")
     return time_of(rows[0][0])

@@ -1,0 +1,67 @@
+"""Leasehold: a durable job queue. Workers own jobs by lease, in PostgreSQL or SQLite."""
+
+from leasehold.app import Leasehold
+from leasehold.client import JobHandle
+from leasehold.errors import (
+    BadArguments,
+    BadInput,
+    BadName,
+    BadPayload,
+    BadSettings,
+    IllegalTransition,
+    JobNotFound,
+    LeaseholdError,
+    LeaseLost,
+    OutcomeUnknown,
+    Refused,
+    SchemaMissing,
+    SchemaTooNew,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+    UniqueKeyTaken,
+    UnknownTask,
+)
+from leasehold.model.ending import Cancel, Ending, Fail, Pause, RetryLater, Snooze
+from leasehold.model.job import Job, NewJob
+from leasehold.model.retry import Retry
+from leasehold.model.state import State
+from leasehold.tasks import Task
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadArguments",
+    "BadInput",
+    "BadName",
+    "BadPayload",
+    "BadSettings",
+    "Cancel",
+    "Ending",
+    "Fail",
+    "IllegalTransition",
+    "Job",
+    "JobHandle",
+    "JobNotFound",
+    "LeaseLost",
+    "Leasehold",
+    "LeaseholdError",
+    "NewJob",
+    "OutcomeUnknown",
+    "Pause",
+    "Refused",
+    "Retry",
+    "RetryLater",
+    "SchemaMissing",
+    "SchemaTooNew",
+    "Snooze",
+    "State",
+    "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreUnavailable",
+    "Task",
+    "UniqueKeyTaken",
+    "UnknownTask",
+]

@@ -1,0 +1,168 @@
+"""Leasehold: tasks, a store and settings in one object."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+from leasehold.client import Client, JobHandle
+from leasehold.errors import BadSettings
+from leasehold.model.job import DEFAULT_QUEUE, NewJob
+from leasehold.model.names import check_name
+from leasehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
+from leasehold.model.retry import DEFAULT_RETRY, Retry
+from leasehold.operate import AwaitedOperate, Operate
+from leasehold.settings import resolve_schema, resolve_url
+from leasehold.signature import Signature
+from leasehold.store.database import Database, Migration
+from leasehold.store.opening import open_database
+from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Isolation = Literal["auto", "process"]
+
+
+class Leasehold:
+    """A queue: where its jobs live, and which tasks it knows.
+
+    Without a URL it is embedded: a file ``leasehold.db`` in the current folder, unless
+    LEASEHOLD_URL or DATABASE_URL says otherwise. The store is opened at first use.
+    """
+
+    def __init__(self, url: str | None = None, *, schema: str | None = None) -> None:
+        self.url = resolve_url(url)
+        self.schema = resolve_schema(schema)
+        self.tasks = Registry()
+        self._client: Client | None = None
+        self._lock = threading.Lock()
+
+    # -- tasks -------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
+
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = 0,
+        retry: Retry = DEFAULT_RETRY,
+        timeout: float | None = None,
+        tags: tuple[str, ...] = (),
+        isolation: Isolation = "auto",
+        on_lease_expired: OnLeaseExpired = "retry",
+        on_cancel: OnStop = "auto",
+        on_drain: OnDrain = "auto",
+        lane_on_failure: LaneOnFailure = "block",
+    ) -> Callable[[Callable[P, R]], Task[P, R, JobHandle]]: ...
+
+    def task(
+        self,
+        function: Callable[P, R] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = 0,
+        retry: Retry = DEFAULT_RETRY,
+        timeout: float | None = None,
+        tags: tuple[str, ...] = (),
+        isolation: Isolation = "auto",
+        on_lease_expired: OnLeaseExpired = "retry",
+        on_cancel: OnStop = "auto",
+        on_drain: OnDrain = "auto",
+        lane_on_failure: LaneOnFailure = "block",
+    ) -> Task[P, R, JobHandle] | Callable[[Callable[P, R]], Task[P, R, JobHandle]]:
+        """Make a function a task: ``@app.task`` or ``@app.task(queue="mail", ...)``."""
+        options = Options(queue=queue, priority=priority, timeout=timeout, tags=tuple(tags))
+        policy = Policy(
+            retry=retry,
+            on_lease_expired=on_lease_expired,
+            on_cancel=on_cancel,
+            on_drain=on_drain,
+            lane_on_failure=lane_on_failure,
+        )
+        if isolation not in ("auto", "process"):
+            raise BadSettings(f"isolation={isolation!r}: choose auto or process")
+
+        def define(function: Callable[P, R]) -> Task[P, R, JobHandle]:
+            called = default_name(function) if name is None else check_name("task", name)
+            signature = Signature(called, function)
+            definition = TaskDefinition(called, function, signature, policy, isolation)
+            task = Task(self, definition, function, options)
+            self.tasks.add(task)
+            return task
+
+        return define if function is None else define(function)
+
+    # -- enqueueing --------------------------------------------------------------------------
+
+    def submit(self, job: NewJob, connection: Any = None) -> JobHandle:
+        client = self.client
+        return JobHandle(client, job.task, client.enqueue([job], connection)[0])
+
+    async def asubmit(self, job: NewJob, connection: Any = None) -> JobHandle:
+        client = self.client
+        return JobHandle(client, job.task, (await client.aenqueue([job], connection))[0])
+
+    def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[JobHandle]:
+        """Many prepared jobs in few statements; answers in the same order."""
+        client, many = self.client, list(jobs)
+        answers = client.enqueue(many, connection)
+        return [JobHandle(client, j.task, a) for j, a in zip(many, answers, strict=True)]
+
+    async def aenqueue_many(
+        self, jobs: Iterable[NewJob], *, connection: Any = None
+    ) -> list[JobHandle]:
+        """The same for asyncio."""
+        client, many = self.client, list(jobs)
+        answers = await client.aenqueue(many, connection)
+        return [JobHandle(client, j.task, a) for j, a in zip(many, answers, strict=True)]
+
+    # -- the store ---------------------------------------------------------------------------
+
+    @property
+    def client(self) -> Client:
+        with self._lock:
+            if self._client is None:
+                self._client = Client(open_database(self.url, self.schema))
+            return self._client
+
+    @property
+    def database(self) -> Database:
+        return self.client.database
+
+    @property
+    def operate(self) -> Operate:
+        """What an operator can ask and do."""
+        return Operate(self.client.store)
+
+    @property
+    def aoperate(self) -> AwaitedOperate:
+        """The same for asyncio."""
+        return AwaitedOperate(self.client.awaited)
+
+    def migrate(self) -> list[Migration]:
+        """Bring the store's schema up to date."""
+        return self.database.migrate()
+
+    def close(self) -> None:
+        """Give the connections back. The app can be used again afterwards."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.database.close()
+
+    async def aclose(self) -> None:
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            await client.database.aclose()
+
+    def __repr__(self) -> str:
+        return f"<Leasehold with {len(self.tasks.names)} tasks>"

@@ -1,0 +1,183 @@
+"""What an operator can ask and do: one door for the command line, the API and the dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from leasehold.errors import BadInput, JobNotFound
+from leasehold.model.explain import Cause, Facts, explain
+from leasehold.model.history import Moment, timeline
+from leasehold.model.job import Job
+from leasehold.model.names import check_name
+from leasehold.model.operation import Answer, Verb
+from leasehold.store import operating, reading, upkeep
+from leasehold.store.contract import Counts, Filter, Page, Queue
+from leasehold.store.faces import AwaitedStore, BlockingStore
+from leasehold.store.steps import Steps
+
+AHEAD_BOUND = 10_000
+REASON_LIMIT = 500
+#: A page that filters for something rare looks on this often before it answers short.
+_LOOKS = 20
+
+
+class Story(msgspec.Struct, frozen=True):
+    """A job with everything that happened to it."""
+
+    job: Job
+    timeline: list[Moment]
+
+
+def show(job_id: int) -> Steps[Story]:
+    job = yield from _existing(job_id)
+    events = yield from reading.events(job_id)
+    return Story(job, timeline(job, events))
+
+
+def why_not_running(job_id: int) -> Steps[list[Cause]]:
+    job = yield from _existing(job_id)
+    facts = yield from _facts(job)
+    return explain(job, facts)
+
+
+def _facts(job: Job) -> Steps[Facts]:
+    now = yield from reading.now()
+    queue = yield from reading.queue(job.queue)
+    holder = yield from reading.lane_holder(job.target) if job.target else _nobody()
+    ahead = yield from reading.ahead(job, AHEAD_BOUND)
+    return Facts(
+        now=now,
+        queue_paused=queue is not None and queue.paused,
+        queue_pause_reason=queue.pause_reason if queue else None,
+        queue_paused_until=queue.paused_until if queue else None,
+        holder=None if holder is None or holder.id == job.id else holder,
+        ahead=ahead,
+        ahead_bound=AHEAD_BOUND,
+    )
+
+
+def _nobody() -> Steps[Job | None]:
+    yield from ()
+    return None
+
+
+def _existing(job_id: int) -> Steps[Job]:
+    jobs = yield from reading.read_jobs([job_id])
+    if job_id not in jobs:
+        raise JobNotFound(
+            f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
+        )
+    return jobs[job_id]
+
+
+def jobs(filter: Filter) -> Steps[Page]:
+    """A page that is full if there is enough to fill it within a bounded number of looks."""
+    found: list[Job] = []
+    page = Page((), None)
+    for _ in range(_LOOKS):
+        page = yield from reading.page(
+            msgspec.structs.replace(filter, limit=filter.limit - len(found))
+        )
+        found += page.jobs
+        if page.next is None or len(found) >= filter.limit:
+            break
+        filter = msgspec.structs.replace(filter, before=page.next)
+    return Page(tuple(found), page.next)
+
+
+def act(verb: Verb, ids: Sequence[int], by: str, reason: str | None = None) -> Steps[list[Answer]]:
+    answers = yield from operating.operate(verb, ids, by, _checked_reason(reason))
+    return answers
+
+
+def pause_queue(
+    name: str, by: str, reason: str | None = None, until: datetime | None = None
+) -> Steps[None]:
+    check_name("queue", name)
+    if until is not None and until.utcoffset() is None:
+        raise BadInput(f"until={until!r} has no time zone: give an aware datetime")
+    yield from upkeep.pause_queue(name, by, _checked_reason(reason), until)
+
+
+def resume_queue(name: str) -> Steps[bool]:
+    was_paused = yield from upkeep.resume_queue(check_name("queue", name))
+    return was_paused
+
+
+def _checked_reason(reason: str | None) -> str | None:
+    if reason is not None and (len(reason) > REASON_LIMIT or "\0" in reason):
+        raise BadInput(f"a reason has at most {REASON_LIMIT} characters and no NUL")
+    return reason
+
+
+class Operate:
+    """The door for callers that block."""
+
+    def __init__(self, store: BlockingStore) -> None:
+        self._store = store
+
+    def show(self, job_id: int) -> Story:
+        return self._store.run(show(job_id))
+
+    def explain(self, job_id: int) -> list[Cause]:
+        return self._store.run(why_not_running(job_id))
+
+    def jobs(self, filter: Filter) -> Page:
+        return self._store.run(jobs(filter))
+
+    def act(
+        self, verb: Verb, ids: Sequence[int], by: str, reason: str | None = None
+    ) -> list[Answer]:
+        return self._store.run(act(verb, ids, by, reason))
+
+    def queues(self) -> list[Queue]:
+        return self._store.queues()
+
+    def counts(self) -> Counts:
+        return self._store.counts()
+
+    def pause_queue(
+        self, name: str, by: str, reason: str | None = None, until: datetime | None = None
+    ) -> None:
+        self._store.run(pause_queue(name, by, reason, until))
+
+    def resume_queue(self, name: str) -> bool:
+        return self._store.run(resume_queue(name))
+
+
+class AwaitedOperate:
+    """The same for asyncio."""
+
+    def __init__(self, store: AwaitedStore) -> None:
+        self._store = store
+
+    async def show(self, job_id: int) -> Story:
+        return await self._store.run(show(job_id))
+
+    async def explain(self, job_id: int) -> list[Cause]:
+        return await self._store.run(why_not_running(job_id))
+
+    async def jobs(self, filter: Filter) -> Page:
+        return await self._store.run(jobs(filter))
+
+    async def act(
+        self, verb: Verb, ids: Sequence[int], by: str, reason: str | None = None
+    ) -> list[Answer]:
+        return await self._store.run(act(verb, ids, by, reason))
+
+    async def queues(self) -> list[Queue]:
+        return await self._store.queues()
+
+    async def counts(self) -> Counts:
+        return await self._store.counts()
+
+    async def pause_queue(
+        self, name: str, by: str, reason: str | None = None, until: datetime | None = None
+    ) -> None:
+        await self._store.run(pause_queue(name, by, reason, until))
+
+    async def resume_queue(self, name: str) -> bool:
+        return await self._store.run(resume_queue(name))

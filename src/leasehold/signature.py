@@ -1,0 +1,127 @@
+"""A task's arguments: checked against its signature when enqueued, typed again when run.
+
+Arguments are stored as one JSON object by parameter name, so that other languages can write
+them too. What would not come back equal is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+import msgspec
+
+from leasehold.errors import BadArguments, BadSettings
+from leasehold.model import payload
+
+CONTEXT_PARAMETER = "ctx"
+
+
+class Signature:
+    """Encodes and decodes the arguments of one function."""
+
+    def __init__(self, task: str, function: Callable[..., Any]) -> None:
+        self.task = task
+        full = inspect.signature(function)
+        self.wants_context = CONTEXT_PARAMETER in full.parameters
+        parameters = [p for p in full.parameters.values() if p.name != CONTEXT_PARAMETER]
+        self._signature = full.replace(parameters=parameters)
+        self._parameters = parameters
+        # With *args, what comes before it must be given by place.
+        self._has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+        self._decoder = self._make_decoder(_hints(task, function))
+
+    def _make_decoder(self, hints: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
+        fields = [_field(p, hints.get(p.name, Any)) for p in self._parameters]
+        # Required fields first: the order within a struct does not matter for JSON objects.
+        fields.sort(key=len)
+        try:
+            struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True)
+            return msgspec.json.Decoder(struct)
+        except (TypeError, ValueError) as error:
+            raise BadSettings(
+                f"task {self.task} has a parameter whose type JSON cannot carry: {error}"
+            ) from None
+
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+        """JSON of a call, or BadArguments that names what does not fit."""
+        try:
+            values = self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise BadArguments(f"task {self.task}: {error}; {self._shown()}") from None
+        data = payload.encode(f"the call of task {self.task}", values)
+        self._check_comes_back(values, data)
+        return data
+
+    def _check_comes_back(self, values: Mapping[str, Any], data: bytes) -> None:
+        decoded = self._decode(data)
+        for name, value in values.items():
+            arrives = getattr(decoded, name)
+            if arrives != value:
+                raise BadArguments(
+                    f"task {self.task}: argument {name}={_short(value)} would arrive as "
+                    f"{_short(arrives)}; annotate the parameter with its type, or pass plain JSON"
+                )
+
+    def check(self, data: bytes) -> None:
+        """Whether JSON from outside fits; raises BadArguments."""
+        payload.check_bytes(f"the call of task {self.task}", data)
+        self._decode(data)
+
+    def _decode(self, data: bytes | str) -> Any:
+        try:
+            return self._decoder.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            where = str(error).replace("`$.", "`").replace(" - at `$`", "")
+            raise BadArguments(f"task {self.task}: {where}; {self._shown()}") from None
+
+    def decode(self, data: bytes | str) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and named arguments of the call, with their types."""
+        decoded = self._decode(data)
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for parameter in self._parameters:
+            value = getattr(decoded, parameter.name)
+            if value is msgspec.UNSET:
+                continue
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                positional += value
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                named.update(value)
+            elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                named[parameter.name] = value
+            elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY or self._has_rest:
+                positional.append(value)
+            else:
+                named[parameter.name] = value
+        return positional, named
+
+    def _shown(self) -> str:
+        return f"it takes {self._signature.replace(return_annotation=inspect.Signature.empty)}"
+
+
+def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise BadSettings(
+            f"task {task}: {error}; its parameters' types must be importable where it is defined"
+        ) from None
+
+
+def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, ...]:
+    """A struct's field: (name, type) if required, else (name, type, default)."""
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return (parameter.name, tuple[hint, ...], ())
+    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return (parameter.name, dict[str, hint], msgspec.field(default_factory=dict))
+    if parameter.default is inspect.Parameter.empty:
+        return (parameter.name, hint)
+    # The function's own default applies when it runs, so that it can be changed by a deploy.
+    return (parameter.name, hint | msgspec.UnsetType, msgspec.UNSET)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,267 @@
+"""@task: a Python function that can be enqueued, with its calls checked by types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+
+from leasehold.errors import BadInput, BadSettings, UnknownTask
+from leasehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
+from leasehold.model.names import check_key, check_name
+from leasehold.model.policy import DEFAULT_POLICY, Policy
+from leasehold.model.retry import MAX_ATTEMPTS_LIMIT
+from leasehold.signature import Signature
+
+P = ParamSpec("P")
+R = TypeVar("R")
+H = TypeVar("H", covariant=True)
+
+TIMEOUT_LIMIT_SECONDS = 10 * 365 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How one job is enqueued. Checked when it is made."""
+
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    run_at: datetime | None = None
+    delay: float | timedelta | None = None
+    target: str | None = None
+    limit_key: str | None = None
+    unique_key: str | None = None
+    idempotency_key: str | None = None
+    idempotency_seconds: float = IDEMPOTENCY_SECONDS
+    max_attempts: int | None = None
+    timeout: float | None = None
+    tags: tuple[str, ...] = ()
+    connection: Any = None
+
+    def __post_init__(self) -> None:
+        check_name("queue", self.queue)
+        for name in ("target", "limit_key", "unique_key", "idempotency_key"):
+            if getattr(self, name) is not None:
+                check_key(name, getattr(self, name))
+        for tag in self.tags:
+            check_name("tag", tag)
+        _check_times(self)
+        _check_numbers(self)
+
+    @property
+    def delay_seconds(self) -> float | None:
+        return self.delay.total_seconds() if isinstance(self.delay, timedelta) else self.delay
+
+
+def _check_times(options: Options) -> None:
+    if options.run_at is not None:
+        if options.delay is not None:
+            raise BadInput("run_at and delay exclude each other: give one of them")
+        if options.run_at.utcoffset() is None:
+            raise BadInput(
+                f"run_at={options.run_at!r} has no time zone: give an aware datetime, such as "
+                "datetime.now(UTC) + timedelta(hours=1)"
+            )
+    seconds = options.delay_seconds
+    if seconds is not None and not 0 <= seconds <= TIMEOUT_LIMIT_SECONDS:
+        raise BadInput(f"delay={options.delay!r}: give 0 or more seconds, at most ten years")
+
+
+def _check_numbers(options: Options) -> None:
+    if not _is_whole(options.priority) or abs(options.priority) > PRIORITY_LIMIT:
+        raise BadInput(
+            f"priority={options.priority!r}: give a whole number from -{PRIORITY_LIMIT} to "
+            f"{PRIORITY_LIMIT}; higher runs first"
+        )
+    attempts = options.max_attempts
+    if attempts is not None and not (_is_whole(attempts) and 1 <= attempts <= MAX_ATTEMPTS_LIMIT):
+        raise BadInput(f"max_attempts={attempts!r}: give 1 to {MAX_ATTEMPTS_LIMIT}")
+    if options.timeout is not None and not 0 < options.timeout <= TIMEOUT_LIMIT_SECONDS:
+        raise BadInput(f"timeout={options.timeout!r}: give more than 0 seconds")
+    if not 0 < options.idempotency_seconds <= TIMEOUT_LIMIT_SECONDS:
+        raise BadInput(
+            f"idempotency_seconds={options.idempotency_seconds!r}: give more than 0 seconds"
+        )
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Enqueuer(Protocol[H]):
+    """What a task needs of its app."""
+
+    def submit(self, job: NewJob, connection: Any) -> H: ...
+
+    async def asubmit(self, job: NewJob, connection: Any) -> H: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDefinition:
+    """What is fixed when a task is defined."""
+
+    name: str
+    function: Callable[..., Any]
+    signature: Signature
+    policy: Policy = DEFAULT_POLICY
+    isolation: str = "auto"
+
+
+class Task(Generic[P, R, H]):
+    """A function with a queue behind it. Calling it still just calls the function."""
+
+    def __init__(
+        self,
+        app: Enqueuer[H],
+        definition: TaskDefinition,
+        function: Callable[P, R],
+        options: Options,
+    ) -> None:
+        self._app = app
+        self.definition = definition
+        self.function = function
+        self.options = options
+        self.__doc__ = function.__doc__
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def using(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        target: str | None = None,
+        limit_key: str | None = None,
+        unique_key: str | None = None,
+        idempotency_key: str | None = None,
+        idempotency_seconds: float | None = None,
+        max_attempts: int | None = None,
+        timeout: float | None = None,
+        tags: tuple[str, ...] | list[str] | None = None,
+        connection: Any = None,
+    ) -> Task[P, R, H]:
+        """The same task, enqueued in another way."""
+        given: dict[str, Any] = {
+            "queue": queue,
+            "priority": priority,
+            "run_at": run_at,
+            "delay": delay,
+            "target": target,
+            "limit_key": limit_key,
+            "unique_key": unique_key,
+            "idempotency_key": idempotency_key,
+            "idempotency_seconds": idempotency_seconds,
+            "max_attempts": max_attempts,
+            "timeout": timeout,
+            "tags": None if tags is None else tuple(tags),
+            "connection": connection,
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
+        return Task(self._app, self.definition, self.function, replace(self.options, **changes))
+
+    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """A checked job for enqueue_many; writes nothing."""
+        return self.prepare_call(args, kwargs)
+
+    def prepare_call(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, pending: bool = False
+    ) -> NewJob:
+        return new_job(
+            self.definition, self.options, self.definition.signature.encode(args, kwargs), pending
+        )
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
+        """Store a job that will run this function with these arguments."""
+        return self._app.submit(self.prepare_call(args, kwargs), self.options.connection)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
+        """The same for asyncio."""
+        return await self._app.asubmit(self.prepare_call(args, kwargs), self.options.connection)
+
+    def create(self, *args: P.args, **kwargs: P.kwargs) -> H:
+        """Store a pending job; its `enqueue()` puts it into the queue."""
+        job = self.prepare_call(args, kwargs, pending=True)
+        return self._app.submit(job, self.options.connection)
+
+    async def acreate(self, *args: P.args, **kwargs: P.kwargs) -> H:
+        """The same for asyncio."""
+        job = self.prepare_call(args, kwargs, pending=True)
+        return await self._app.asubmit(job, self.options.connection)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name} queue={self.options.queue}>"
+
+
+def new_job(
+    definition: TaskDefinition, options: Options, args: bytes, pending: bool = False
+) -> NewJob:
+    attempts = options.max_attempts
+    return NewJob(
+        task=definition.name,
+        args=args,
+        queue=options.queue,
+        priority=options.priority,
+        run_at=options.run_at,
+        delay_seconds=options.delay_seconds,
+        target=options.target,
+        limit_key=options.limit_key,
+        unique_key=options.unique_key,
+        idempotency_key=options.idempotency_key,
+        idempotency_seconds=options.idempotency_seconds,
+        max_attempts=definition.policy.retry.max_attempts if attempts is None else attempts,
+        timeout_seconds=options.timeout,
+        tags=options.tags,
+        policy=definition.policy,
+        pending=pending,
+    )
+
+
+class Registry:
+    """The tasks of an app, by name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task[Any, Any, Any]] = {}
+
+    def add(self, task: Task[Any, Any, Any]) -> None:
+        before = self._tasks.get(task.name)
+        # A module that is imported twice (a reload, __main__) defines the same function again.
+        if before is not None and before.function.__qualname__ != task.function.__qualname__:
+            raise BadSettings(
+                f"two tasks are called {task.name}: give one of them another name with "
+                "@app.task(name=...)"
+            )
+        self._tasks[task.name] = task
+
+    def get(self, name: str) -> Task[Any, Any, Any]:
+        if name in self._tasks:
+            return self._tasks[name]
+        close = get_close_matches(name, self._tasks, n=1)
+        known = (
+            f"did you mean {close[0]}?" if close else f"known: {', '.join(self.names) or 'none'}"
+        )
+        raise UnknownTask(f"no task is called {name!r}: {known}")
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._tasks)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tasks
+
+    def __iter__(self) -> Iterator[Task[Any, Any, Any]]:
+        return iter(self._tasks.values())
+
+
+def default_name(function: Callable[..., Any]) -> str:
+    """module.function; what stands inside a function is called by its last name."""
+    name = f"{function.__module__}.{function.__qualname__}".replace(".<locals>", "")
+    return check_name("task", name)

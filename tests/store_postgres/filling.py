@@ -1,0 +1,130 @@
+"""A database as it looks after a busy month, made in seconds by the server itself.
+
+Ids are given in the order of time: a million finished jobs first, then the live ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Connection
+
+FINISHED = 1_000_000
+SCHEDULED = 200_000
+READY = 100_000
+LANES = 2_000
+FOLLOWERS_EACH = 5
+LEASED = 1_000
+EXPIRED = 100
+OWNER = "w1"
+
+_HISTORY_DAYS = """
+do $$
+declare day date; parent text; part text;
+begin
+    foreach parent in array array['history', 'event'] loop
+        for back in 1 .. 30 loop
+            day := (now() at time zone 'UTC')::date - back;
+            part := format('leasehold.%I', parent || '_' || to_char(day, 'YYYYMMDD'));
+            execute format('create table %s partition of leasehold.%I for values from (%L) to (%L)',
+                part, parent, day::timestamp at time zone 'UTC',
+                (day + 1)::timestamp at time zone 'UTC');
+        end loop;
+    end loop;
+end $$
+"""
+
+_FINISHED = """
+insert into leasehold.history (id, created_at, leased_at, started_at, finished_at, token, priority,
+    attempt, max_attempts, lost, state, queue, task, by, args)
+select i, at, at, at, at, i, 0, 1, 5, 0,
+    case when i % 100 = 0 then 'failed' when i % 100 = 50 then 'canceled' else 'succeeded' end,
+    'q' || i % 20, 't' || i % 50, 'w' || i % 8, '{{"n": 1}}'
+from (select i, now() - ({count} - i) * interval '29.5 days' / {count} as at
+      from generate_series(1, {count}) i) x
+"""
+
+_EVENTS = """
+insert into leasehold.event (job_id, at, attempt, kind, state)
+select id, finished_at, attempt, 'failed', 'failed' from leasehold.history where state = 'failed'
+"""
+
+_LIVE = """
+insert into leasehold.job (id, created_at, run_at, stage, priority, attempt, max_attempts, queue,
+    task, target, unique_key, lease_owner, lease_token, leased_at, lease_expires_at, request, args)
+select nextval('leasehold.job_id'), now(), {run_at}, {stage}, i % 5, 0, 5, {queue}, 't' || i % 50,
+    {target}, {unique_key}, {owner}, {token}, {leased_at}, {expires_at}, {request}, '{{"n": 1}}'
+from generate_series(1, {count}) i
+"""
+
+_PLAIN = {
+    "run_at": "null::timestamptz",
+    "queue": "case when i % 5 = 0 then 'q' || i % 20 else 'default' end",
+    "target": "null::text",
+    "unique_key": "case when i % 10 = 0 then gen_random_uuid()::text end",
+    "owner": "null::text",
+    "token": "null::bigint",
+    "leased_at": "null::timestamptz",
+    "expires_at": "null::timestamptz",
+    "request": "null::\"char\"",
+}
+
+
+def fill(connection: Connection[Any]) -> None:
+    """Jobs in every stage; none of what this writes is known to the planner's statistics."""
+    connection.execute(_HISTORY_DAYS)
+    connection.execute(_FINISHED.format(count=FINISHED).encode())
+    connection.execute(_EVENTS)
+    connection.execute("select setval('leasehold.job_id', %s)", (FINISHED,))
+    scheduled = "now() + i * interval '1 second' - interval '1 hour'"
+    live(connection, SCHEDULED, "'w'", run_at=scheduled)
+    live(connection, READY, "'r'")
+    # Lanes with one ready job at their head, others waiting behind it; and a few that are blocked.
+    for _ in range(FOLLOWERS_EACH):
+        live(connection, LANES, "'f'", target="'lane' || i")
+    live(connection, LANES // 2, "'R'", target="'lane' || i")
+    live(connection, LANES // 10, "'p'", target=f"'lane' || i + {LANES // 2}")
+    live(connection, LANES // 10, "'x'", target=f"'lane' || i + {LANES // 2 + LANES // 10}")
+    for stage in ("n", "p", "u"):
+        live(connection, 200, f"'{stage}'")
+    _lease(connection)
+
+
+def _lease(connection: Connection[Any]) -> None:
+    """Leases of a small fleet, some of them run out, some with a request."""
+    live(
+        connection,
+        LEASED,
+        "'h'",
+        owner="'w' || i % 8",
+        token="i",
+        leased_at="now() - interval '1 minute'",
+        expires_at=f"now() + case when i <= {EXPIRED} then -1 else 86400 end * interval '1 second'",
+        request="case when i % 100 = 1 then 'c'::\"char\" end",
+    )
+
+
+def live(connection: Connection[Any], count: int, stage: str, **columns: str) -> None:
+    text = _LIVE.format(count=count, stage=stage, **{**_PLAIN, **columns})
+    connection.execute(text.encode())
+
+
+def analyze_another_hour(connection: Connection[Any]) -> None:
+    """Statistics from when everything waited for its time and no lane, lease or key existed."""
+    live(connection, 3_000, "'w'", run_at="now() + interval '1 day'", unique_key="null::text")
+    connection.execute("analyze leasehold.job, leasehold.history, leasehold.event")
+    connection.execute("truncate leasehold.job")
+
+
+def forget_statistics(connection: Connection[Any]) -> None:
+    """As after a restore, before anybody has analyzed anything."""
+    connection.execute("set allow_system_table_mods = on")
+    connection.execute(
+        "delete from pg_statistic where starelid in "
+        "(select oid from pg_class where relnamespace = 'leasehold'::regnamespace)"
+    )
+    connection.execute(
+        "update pg_class set reltuples = -1, relpages = 0 "
+        "where relnamespace = 'leasehold'::regnamespace and relkind in ('r', 'p')"
+    )
+    connection.execute("set allow_system_table_mods = off")
