@@ -17,7 +17,9 @@ from leasehold.settings import resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
 from leasehold.store.opening import open_database
-from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name
+from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
+from leasehold.worker.looping import run_loop
+from leasehold.worker.worker import Worker, WorkerSettings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,7 +81,7 @@ class Leasehold:
         lane_on_failure: LaneOnFailure = "block",
     ) -> Task[P, R, JobHandle] | Callable[[Callable[P, R]], Task[P, R, JobHandle]]:
         """Make a function a task: ``@app.task`` or ``@app.task(queue="mail", ...)``."""
-        options = Options(queue=queue, priority=priority, timeout=timeout, tags=tuple(tags))
+        options = Options(queue=queue, priority=priority, timeout=timeout, tags=tags_of(tags))
         policy = Policy(
             retry=retry,
             on_lease_expired=on_lease_expired,
@@ -124,6 +126,16 @@ class Leasehold:
         answers = await client.aenqueue(many, connection)
         return [JobHandle(client, j.task, a) for j, a in zip(many, answers, strict=True)]
 
+    # -- working -----------------------------------------------------------------------------
+
+    def run_worker(self, **settings: Any) -> int:
+        """Run jobs until SIGTERM or SIGINT; answers the exit code. See WorkerSettings."""
+        return run_loop(self.arun_worker(**settings))
+
+    async def arun_worker(self, **settings: Any) -> int:
+        """The same inside a running event loop."""
+        return await Worker(self.database, self.tasks, WorkerSettings(**settings)).run()
+
     # -- the store ---------------------------------------------------------------------------
 
     @property
@@ -163,6 +175,7 @@ class Leasehold:
             client, self._client = self._client, None
         if client is not None:
             await client.database.aclose()
+            client.database.close()
 
     def __repr__(self) -> str:
         return f"<Leasehold with {len(self.tasks.names)} tasks>"

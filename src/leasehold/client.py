@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from leasehold.errors import JobNotFound
+from leasehold.clock import monotonic
+from leasehold.errors import JobNotFound, StoreError
 from leasehold.model.job import Enqueued, Job, NewJob
 from leasehold.model.operation import Answer, Verb
+from leasehold.store import hints
 from leasehold.store.database import Database
 from leasehold.store.enqueueing import enqueue
 from leasehold.store.faces import AwaitedStore, BlockingStore
 from leasehold.store.steps import arun, run
 
 CLIENT = "client"
+#: A worker that was woken looks again within this time: no need to wake it twice.
+HINT_SECONDS = 0.004
 
 
 class Client:
@@ -23,16 +28,46 @@ class Client:
         self.database = database
         self.store = BlockingStore(database.session())
         self.awaited = AwaitedStore(database.async_session())
+        self._said: dict[str, float] = {}
 
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        if connection is None:
-            return self.store.enqueue(jobs)
-        return run(enqueue(jobs), self.database.caller_session(connection))
+        if connection is not None:
+            session = self.database.caller_session(connection)
+            answers = run(enqueue(jobs), session)
+            run(hints.tell(self._news(jobs)), session)  # heard when the caller commits
+            return answers
+        answers = self.store.enqueue(jobs)
+        if news := self._unsaid(jobs):
+            with contextlib.suppress(StoreError):  # a hint only: the jobs are safe
+                self.store.run(hints.tell(news))
+        return answers
 
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        if connection is None:
-            return await self.awaited.enqueue(jobs)
-        return await arun(enqueue(jobs), self.database.async_caller_session(connection))
+        if connection is not None:
+            session = self.database.async_caller_session(connection)
+            answers = await arun(enqueue(jobs), session)
+            await arun(hints.tell(self._news(jobs)), session)
+            return answers
+        answers = await self.awaited.enqueue(jobs)
+        if news := self._unsaid(jobs):
+            with contextlib.suppress(StoreError):
+                await self.awaited.run(hints.tell(news))
+        return answers
+
+    def _news(self, jobs: Sequence[NewJob]) -> set[str]:
+        """What workers may want to hear about these jobs."""
+        return {
+            hints.SCHEDULED if job.run_at or job.delay_seconds else hints.ready(job.queue)
+            for job in jobs
+            if not job.pending
+        }
+
+    def _unsaid(self, jobs: Sequence[NewJob]) -> set[str]:
+        """News that were not told a moment ago: who has just heard them still looks around."""
+        now = monotonic()
+        news = {hint for hint in self._news(jobs) if now >= self._said.get(hint, 0.0)}
+        self._said.update((hint, now + HINT_SECONDS) for hint in news)
+        return news
 
 
 class JobHandle:

@@ -17,6 +17,9 @@ def system_micros() -> int:
     return time.time_ns() // 1000
 
 
+monotonic = time.monotonic
+
+
 class VirtualClock:
     """A clock that moves only when told to. For tests and simulation."""
 

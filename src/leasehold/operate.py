@@ -11,7 +11,7 @@ from leasehold.errors import BadInput, JobNotFound
 from leasehold.model.explain import Cause, Facts, explain
 from leasehold.model.history import Moment, timeline
 from leasehold.model.job import Job
-from leasehold.model.names import check_name
+from leasehold.model.names import check_key, check_name
 from leasehold.model.operation import Answer, Verb
 from leasehold.store import operating, reading, upkeep
 from leasehold.store.contract import Counts, Filter, Page, Queue
@@ -19,6 +19,7 @@ from leasehold.store.faces import AwaitedStore, BlockingStore
 from leasehold.store.steps import Steps
 
 AHEAD_BOUND = 10_000
+LARGEST_ID = 2**63 - 1
 REASON_LIMIT = 500
 #: A page that filters for something rare looks on this often before it answers short.
 _LOOKS = 20
@@ -65,16 +66,29 @@ def _nobody() -> Steps[Job | None]:
 
 
 def _existing(job_id: int) -> Steps[Job]:
-    jobs = yield from reading.read_jobs([job_id])
+    jobs = yield from reading.read_jobs(_possible([job_id]))
     if job_id not in jobs:
-        raise JobNotFound(
-            f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
-        )
+        raise _not_found(job_id)
     return jobs[job_id]
+
+
+def _possible(ids: Sequence[int]) -> Sequence[int]:
+    """Numbers that no column holds are the ids of no job, and no store has to hear of them."""
+    for job_id in ids:
+        if not 0 < job_id <= LARGEST_ID:
+            raise _not_found(job_id)
+    return ids
+
+
+def _not_found(job_id: int) -> JobNotFound:
+    return JobNotFound(
+        f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
+    )
 
 
 def jobs(filter: Filter) -> Steps[Page]:
     """A page that is full if there is enough to fill it within a bounded number of looks."""
+    _check_filter(filter)
     found: list[Job] = []
     page = Page((), None)
     for _ in range(_LOOKS):
@@ -88,8 +102,19 @@ def jobs(filter: Filter) -> Steps[Page]:
     return Page(tuple(found), page.next)
 
 
+def _check_filter(filter: Filter) -> None:
+    for what in ("queue", "task", "tag"):
+        if getattr(filter, what) is not None:
+            check_name(what, getattr(filter, what))
+    if filter.target is not None:
+        check_key("target", filter.target)
+    if filter.before is not None and not 0 < filter.before <= LARGEST_ID:
+        raise BadInput(f"before={filter.before}: give the `next` of the page before")
+
+
 def act(verb: Verb, ids: Sequence[int], by: str, reason: str | None = None) -> Steps[list[Answer]]:
-    answers = yield from operating.operate(verb, ids, by, _checked_reason(reason))
+    check_key("by", by)
+    answers = yield from operating.operate(verb, _possible(ids), by, _checked_reason(reason))
     return answers
 
 
@@ -97,6 +122,7 @@ def pause_queue(
     name: str, by: str, reason: str | None = None, until: datetime | None = None
 ) -> Steps[None]:
     check_name("queue", name)
+    check_key("by", by)
     if until is not None and until.utcoffset() is None:
         raise BadInput(f"until={until!r} has no time zone: give an aware datetime")
     yield from upkeep.pause_queue(name, by, _checked_reason(reason), until)
@@ -108,8 +134,12 @@ def resume_queue(name: str) -> Steps[bool]:
 
 
 def _checked_reason(reason: str | None) -> str | None:
-    if reason is not None and (len(reason) > REASON_LIMIT or "\0" in reason):
+    if reason is None:
+        return None
+    if len(reason) > REASON_LIMIT or "\0" in reason:
         raise BadInput(f"a reason has at most {REASON_LIMIT} characters and no NUL")
+    if any("\ud800" <= letter <= "\udfff" for letter in reason):
+        raise BadInput("the reason is not Unicode text: write it in UTF-8")
     return reason
 
 
@@ -135,6 +165,10 @@ class Operate:
 
     def queues(self) -> list[Queue]:
         return self._store.queues()
+
+    def now(self) -> datetime:
+        """The store's clock, by which leases end."""
+        return self._store.now()
 
     def counts(self) -> Counts:
         return self._store.counts()
@@ -170,6 +204,9 @@ class AwaitedOperate:
 
     async def queues(self) -> list[Queue]:
         return await self._store.queues()
+
+    async def now(self) -> datetime:
+        return await self._store.now()
 
     async def counts(self) -> Counts:
         return await self._store.counts()

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
-from leasehold.errors import BadInput, BadSettings, UnknownTask
+from leasehold.errors import BadInput, BadPayload, BadSettings, UnknownTask
+from leasehold.model import payload
 from leasehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
 from leasehold.model.names import check_key, check_name
 from leasehold.model.policy import DEFAULT_POLICY, Policy
@@ -45,7 +46,7 @@ class Options:
         for name in ("target", "limit_key", "unique_key", "idempotency_key"):
             if getattr(self, name) is not None:
                 check_key(name, getattr(self, name))
-        for tag in self.tags:
+        for tag in tags_of(self.tags):
             check_name("tag", tag)
         _check_times(self)
         _check_numbers(self)
@@ -59,13 +60,15 @@ def _check_times(options: Options) -> None:
     if options.run_at is not None:
         if options.delay is not None:
             raise BadInput("run_at and delay exclude each other: give one of them")
+        if not isinstance(options.run_at, datetime):
+            raise BadInput(f"run_at={options.run_at!r}: give a datetime with a time zone")
         if options.run_at.utcoffset() is None:
             raise BadInput(
                 f"run_at={options.run_at!r} has no time zone: give an aware datetime, such as "
                 "datetime.now(UTC) + timedelta(hours=1)"
             )
     seconds = options.delay_seconds
-    if seconds is not None and not 0 <= seconds <= TIMEOUT_LIMIT_SECONDS:
+    if seconds is not None and not (_is_number(seconds) and 0 <= seconds <= TIMEOUT_LIMIT_SECONDS):
         raise BadInput(f"delay={options.delay!r}: give 0 or more seconds, at most ten years")
 
 
@@ -78,16 +81,29 @@ def _check_numbers(options: Options) -> None:
     attempts = options.max_attempts
     if attempts is not None and not (_is_whole(attempts) and 1 <= attempts <= MAX_ATTEMPTS_LIMIT):
         raise BadInput(f"max_attempts={attempts!r}: give 1 to {MAX_ATTEMPTS_LIMIT}")
-    if options.timeout is not None and not 0 < options.timeout <= TIMEOUT_LIMIT_SECONDS:
-        raise BadInput(f"timeout={options.timeout!r}: give more than 0 seconds")
-    if not 0 < options.idempotency_seconds <= TIMEOUT_LIMIT_SECONDS:
-        raise BadInput(
-            f"idempotency_seconds={options.idempotency_seconds!r}: give more than 0 seconds"
-        )
+    if options.timeout is not None:
+        _check_span("timeout", options.timeout)
+    _check_span("idempotency_seconds", options.idempotency_seconds)
+
+
+def _check_span(name: str, seconds: float) -> None:
+    if not (_is_number(seconds) and 0 < seconds <= TIMEOUT_LIMIT_SECONDS):
+        raise BadInput(f"{name}={seconds!r}: give more than 0 seconds, at most ten years")
+
+
+def tags_of(tags: Any) -> tuple[str, ...]:
+    """A bare text would be taken letter by letter."""
+    if isinstance(tags, str):
+        raise BadInput(f"tags={tags!r}: give a list of tags, such as [{tags!r}]")
+    return tuple(tags)
 
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Enqueuer(Protocol[H]):
@@ -162,7 +178,7 @@ class Task(Generic[P, R, H]):
             "idempotency_seconds": idempotency_seconds,
             "max_attempts": max_attempts,
             "timeout": timeout,
-            "tags": None if tags is None else tuple(tags),
+            "tags": None if tags is None else tags_of(tags),
             "connection": connection,
         }
         changes = {name: value for name, value in given.items() if value is not None}
@@ -178,6 +194,11 @@ class Task(Generic[P, R, H]):
         return new_job(
             self.definition, self.options, self.definition.signature.encode(args, kwargs), pending
         )
+
+    def prepare_json(self, args: bytes, *, pending: bool = False) -> NewJob:
+        """A checked job from arguments that came as JSON: one object by parameter name."""
+        self.definition.signature.check(args)
+        return new_job(self.definition, self.options, args, pending)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """Store a job that will run this function with these arguments."""
@@ -204,9 +225,23 @@ class Task(Generic[P, R, H]):
 def new_job(
     definition: TaskDefinition, options: Options, args: bytes, pending: bool = False
 ) -> NewJob:
+    """A job of a task whose arguments were checked against its signature."""
+    return _job(definition.name, definition.policy, options, args, pending)
+
+
+def raw_job(task: str, options: Options, args: bytes, pending: bool = False) -> NewJob:
+    """A job of a task whose code is not here: its arguments are checked only as JSON."""
+    check_name("task", task)
+    what = f"the call of task {task}"
+    if not isinstance(payload.parse(what, args), dict):
+        raise BadPayload(f"{what} is no JSON object: give its arguments by name, as {{...}}")
+    return _job(task, DEFAULT_POLICY, options, args, pending)
+
+
+def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool) -> NewJob:
     attempts = options.max_attempts
     return NewJob(
-        task=definition.name,
+        task=task,
         args=args,
         queue=options.queue,
         priority=options.priority,
@@ -217,10 +252,10 @@ def new_job(
         unique_key=options.unique_key,
         idempotency_key=options.idempotency_key,
         idempotency_seconds=options.idempotency_seconds,
-        max_attempts=definition.policy.retry.max_attempts if attempts is None else attempts,
+        max_attempts=policy.retry.max_attempts if attempts is None else attempts,
         timeout_seconds=options.timeout,
         tags=options.tags,
-        policy=definition.policy,
+        policy=policy,
         pending=pending,
     )
 

@@ -70,8 +70,11 @@ def _nodes(node: dict[str, Any], depth: int) -> Iterator[tuple[int, dict[str, An
 
 
 def _reads_a_table(node: dict[str, Any]) -> bool:
-    """A bitmap's heap scan reads the rows that its index scan only found."""
-    return "Relation Name" in node and node["Node Type"].endswith("Scan")
+    """Of a bitmap, the index scan counts: its heap scan may read fewer rows, never more."""
+    kind = str(node["Node Type"])
+    if kind == "Bitmap Heap Scan":
+        return False
+    return kind == "Bitmap Index Scan" or (kind.endswith("Scan") and "Relation Name" in node)
 
 
 def _is_large(node: dict[str, Any]) -> bool:

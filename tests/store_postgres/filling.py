@@ -16,6 +16,7 @@ LANES = 2_000
 FOLLOWERS_EACH = 5
 LEASED = 1_000
 EXPIRED = 100
+KEYS = 50_000
 OWNER = "w1"
 
 _HISTORY_DAYS = """
@@ -46,7 +47,23 @@ from (select i, now() - ({count} - i) * interval '29.5 days' / {count} as at
 
 _EVENTS = """
 insert into leasehold.event (job_id, at, attempt, kind, state)
-select id, finished_at, attempt, 'failed', 'failed' from leasehold.history where state = 'failed'
+select id, finished_at, attempt, 'retried', 'queued' from leasehold.history where id % 5 = 0
+"""
+
+_KEYS = """
+insert into leasehold.idempotency (key, job_id, expires_at)
+select 'key' || i, i, now() + interval '1 hour' from generate_series(1, {count}) i
+"""
+
+_NO_AUTOVACUUM = """
+do $$
+declare part regclass;
+begin
+    for part in select oid from pg_class
+        where relnamespace = 'leasehold'::regnamespace and relkind = 'r' loop
+        execute format('alter table %s set (autovacuum_enabled = off)', part);
+    end loop;
+end $$
 """
 
 _LIVE = """
@@ -73,8 +90,10 @@ _PLAIN = {
 def fill(connection: Connection[Any]) -> None:
     """Jobs in every stage; none of what this writes is known to the planner's statistics."""
     connection.execute(_HISTORY_DAYS)
+    connection.execute(_NO_AUTOVACUUM)
     connection.execute(_FINISHED.format(count=FINISHED).encode())
     connection.execute(_EVENTS)
+    connection.execute(_KEYS.format(count=KEYS).encode())
     connection.execute("select setval('leasehold.job_id', %s)", (FINISHED,))
     scheduled = "now() + i * interval '1 second' - interval '1 hour'"
     live(connection, SCHEDULED, "'w'", run_at=scheduled)

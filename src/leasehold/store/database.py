@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -43,6 +44,14 @@ class Database(Protocol):
 
     def async_caller_session(self, connection: Any) -> AsyncSession: ...
 
+    async def listen(self, heard: Callable[[str | None], None]) -> None:
+        """Pass on hints that something changed, until cancelled; reconnects by itself.
+
+        ``heard`` gets a hint (see `hints`), "" where the store cannot say what changed, and None
+        when hints may be lost from now on.
+        """
+        ...
+
     def pending(self) -> list[Migration]:
         """What `migrate` would apply. Raises SchemaTooNew."""
         ...
@@ -59,6 +68,10 @@ class Database(Protocol):
         """What a person should know about this database."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Give back what blocking callers used."""
+        ...
 
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Give back what the running event loop used."""
+        ...

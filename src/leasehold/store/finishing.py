@@ -93,7 +93,7 @@ def _settle(
             for job_id, end in waiting.items()
         }
         rows = [
-            settle_row(end.attempt, decisions[job_id], end.request, expired=expired)
+            settle_row(end.attempt, decisions[job_id], end.request, owner=owner, expired=expired)
             for job_id, end in waiting.items()
         ]
         statement = Statement("settle", {"by": owner}, rows)
@@ -112,15 +112,24 @@ def _settle(
 
 
 def settle_row(
-    attempt: Attempt, decision: Decision, request: Request | None, *, expired: bool
+    attempt: Attempt,
+    decision: Decision,
+    request: Request | None,
+    *,
+    owner: str | None,
+    expired: bool,
 ) -> dict[str, Any]:
-    """A leased row as it was seen, and what becomes of it."""
+    """A leased row as it was seen, and what becomes of it.
+
+    ``owner`` is who writes, which an attempt cannot vouch for; None: a recovery, which goes by
+    the owner that it read.
+    """
     stages = stage_after(decision, attempt)
     return {
         "id": attempt.job_id,
         "seen_stage": Stage.HELD.value,
         "token": attempt.token,
-        "owner": attempt.owner,
+        "owner": attempt.owner if owner is None else owner,
         "expired": expired,
         "request": None if request is None else request.value,
         "leaves": stages is None,

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from leasehold.errors import BadSettings
 from leasehold.store.database import Database
 
 DEFAULT_FILE = "leasehold.db"
 _POSTGRES = ("postgresql", "postgres")
+#: A password with a bare "@", "/" or "?" in it makes parts of itself look like a host or a path;
+#: such a URL does not match, and is not shown.
+_SHOWABLE = re.compile(
+    r"[^:/]+://"
+    r"(?:(?P<user>[^:@/?#]*)(?::[^:@/?#]*)?@)?"
+    r"(?P<host>(?:\[[0-9A-Fa-f:.]*\]|[^\[\]:@/?#])*(?::\d+)?(?:,[^\[\]:@/?#]*(?::\d+)?)*)"
+    r"(?P<path>/[^@?#]*)?(?:[?#].*)?",
+    re.DOTALL,
+)
 
 
 def open_database(url: str, schema: str = "leasehold") -> Database:
     """Open `postgresql://…`, `sqlite:///path`, `sqlite://:memory:`, or a path to a file."""
-    scheme = urlsplit(url).scheme if "://" in url else ""
+    scheme = url.partition("://")[0].lower() if "://" in url else ""
     if scheme in _POSTGRES:
         return _open_postgres(url, schema)
     if scheme == "sqlite":
@@ -49,14 +58,12 @@ def _open_sqlite(where: str) -> Database:
 
 
 def redacted(url: str) -> str:
-    """The URL without its password and parameters."""
-    if "://" not in url:
+    """The URL without its password and parameters; what cannot be told apart is left out."""
+    scheme, separator, _ = url.partition("://")
+    if not separator:
         return url
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        port = f":{parts.port}" if parts.port else ""
-    except ValueError:
-        return url.split("://", 1)[0] + "://…"
-    user = f"{parts.username}@" if parts.username else ""
-    return f"{parts.scheme}://{user}{host}{port}{parts.path}"
+    shown = _SHOWABLE.fullmatch(url)
+    if shown is None or ("@" in url and shown["user"] is None):
+        return f"{scheme}://…"
+    user = f"{shown['user']}@" if shown["user"] else ""
+    return f"{scheme}://{user}{shown['host']}{shown['path'] or ''}"

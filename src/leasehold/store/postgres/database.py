@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import weakref
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, Connection
 
 from leasehold.errors import BadInput, SchemaMissing
-from leasehold.model.names import check_schema
+from leasehold.model.names import check_name, check_schema
 from leasehold.store.database import Diagnosis, Migration
 from leasehold.store.migrating import check_not_newer
 from leasehold.store.opening import redacted
@@ -24,6 +25,7 @@ from leasehold.store.postgres.session import (
     PostgresSession,
     Statements,
 )
+from leasehold.store.postgres.wake import listen
 from leasehold.store.sqlfiles import load_migrations, load_statements
 from leasehold.store.steps import AsyncSession, Session
 
@@ -77,13 +79,28 @@ class PostgresDatabase:
             return AsyncCallerSession(connection, self._statements)
         raise _not_a_connection(connection, "psycopg.AsyncConnection", "enqueue")
 
+    async def listen(self, heard: Callable[[str | None], None]) -> None:
+        await listen(self._conninfo, f"leasehold_{self.schema}", heard)
+
     # -- migrations --------------------------------------------------------------------------
 
     def migration_sql(self) -> list[Migration]:
         return [
-            Migration(version, name, sql.replace("{schema}", self.schema))
+            Migration(version, name, self._script(version, name, sql))
             for version, name, sql in load_migrations(_PACKAGE)
         ]
+
+    def _script(self, version: int, name: str, sql: str) -> str:
+        """With its own bookkeeping, so that a DBA can run it by hand."""
+        return (
+            f"create schema if not exists {self.schema};\n"
+            f"create table if not exists {self.schema}.migration (\n"
+            "    version integer primary key, name text not null,\n"
+            "    applied_at timestamptz not null default now());\n"
+            f"insert into {self.schema}.migration (version, name) "
+            f"values ({version}, '{check_name('migration', name)}');\n\n"
+            f"{sql.replace('{schema}', self.schema)}"
+        )
 
     def pending(self) -> list[Migration]:
         with self._pool.connection(writes=False) as connection:
@@ -103,22 +120,8 @@ class PostgresDatabase:
                     pending = self._pending(connection)
                     if not pending:
                         return applied
-                    self._apply(connection, pending[0])
+                    connection.execute(pending[0].sql.encode())
                 applied.append(pending[0])
-
-    def _apply(self, connection: Connection[Any], migration: Migration) -> None:
-        script = (
-            f"create schema if not exists {self.schema};\n"
-            f"create table if not exists {self.schema}.migration ("
-            "version integer primary key, name text not null, "
-            "applied_at timestamptz not null default now());\n"
-            f"{migration.sql}"
-        )
-        connection.execute(script.encode())
-        connection.execute(
-            f"insert into {self.schema}.migration (version, name) values (%s, %s)".encode(),
-            (migration.version, migration.name),
-        )
 
     def _pending(self, connection: Connection[Any]) -> list[Migration]:
         known = self.migration_sql()
@@ -151,7 +154,6 @@ class PostgresDatabase:
         self._pool.close()
 
     async def aclose(self) -> None:
-        self._pool.close()
         loop = asyncio.get_running_loop()
         if loop in self._async_pools:
             await self._async_pools.pop(loop).close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import select
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -36,17 +37,21 @@ _DEFAULTS = {
 
 def conninfo(url: str) -> str:
     """The URL with timeouts where it names none."""
+    if url.partition("?")[0].count("@") > 1:
+        raise BadSettings(
+            f"{redacted(url)!r} has more than one '@': write those of a password as %40"
+        )
     try:
         given = conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        raise BadSettings(
-            f"{redacted(url)!r} is not a PostgreSQL URL: {str(error).strip()}"
-        ) from None
+        # libpq quotes the part that it did not understand, which can be the password.
+        why = re.sub(r'".*"', "…", " ".join(str(error).split()))
+        raise BadSettings(f"{redacted(url)!r} is not a PostgreSQL URL: {why}") from None
     return make_conninfo(**{**_DEFAULTS, **{k: str(v) for k, v in given.items()}})
 
 
 def _unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).partition(" Is the server running")[0]
     return StoreUnavailable(f"cannot connect to {redacted(url)}: {text}; is the server running?")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from leasehold.store.migrating import check_not_newer
 from leasehold.store.sqlfiles import load_migrations, load_statements, script
 from leasehold.store.sqlite.engine import Engine
 from leasehold.store.sqlite.session import AsyncSqliteSession, SqliteSession, Writer
+from leasehold.store.sqlite.wake import listen
 from leasehold.store.steps import AsyncSession, Session
 
 _PACKAGE = "leasehold.store.sqlite"
@@ -53,6 +55,9 @@ class SqliteDatabase:
     def async_caller_session(self, connection: Any) -> AsyncSession:
         self.caller_session(connection)
         raise AssertionError("unreachable")
+
+    async def listen(self, heard: Callable[[str | None], None]) -> None:
+        await listen(self.path, heard)
 
     # -- migrations --------------------------------------------------------------------------
 
@@ -102,4 +107,4 @@ class SqliteDatabase:
         self._engine.close()
 
     async def aclose(self) -> None:
-        self.close()
+        """Event loops share the writer's thread: it ends with close()."""

@@ -59,11 +59,27 @@ create table {schema}.job (
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 0,
-    autovacuum_analyze_scale_factor = 0.1
+    autovacuum_analyze_scale_factor = 0.1,
+    -- Plans are kept for hours, and those made for an empty file read all of it. The file never
+    -- shrinks, so that a plan made while the queue is idle is still good when a flood comes.
+    vacuum_truncate = off
 );
+-- For the same reason it begins with a megabyte of free space.
+insert into {schema}.job (id, created_at, priority, max_attempts, stage, queue, task, reason, args)
+    select -i, now(), 0, 1, 'n', '', '', repeat('.', 1900), '{}' from generate_series(1, 500) i;
+delete from {schema}.job;
 
--- The ready set. (-priority) makes "highest first, then oldest" one ascending range.
-create index job_claim on {schema}.job (queue, (-priority), id) where stage in ('r','R');
+-- What is true of stages, queues and tasks at one hour is false at the next: a backlog arrives, is
+-- claimed, and is gone before anybody analyzes it. So the planner is told nothing of them, and
+-- its defaults, the same at any hour, always lead to the partial indexes below.
+alter table {schema}.job alter column stage set statistics 0,
+    alter column queue set statistics 0, alter column task set statistics 0;
+
+-- The ready set. (-priority) makes "highest first, then oldest" one ascending range. To the
+-- planner, coalesce() is half of the table: enough that walking this index in order, up to a
+-- limit, always looks cheaper than collecting and sorting. See sql/_is_ready.sql.
+create index job_claim on {schema}.job (queue, (-priority), id)
+    where coalesce(stage in ('r','R'), false);
 -- Who stands in a lane without holding it, in order.
 create index job_lane on {schema}.job (target, id)
     where target is not null and stage in ('r','f','q');
@@ -78,6 +94,40 @@ create index job_request on {schema}.job (lease_owner) where request is not null
 create index job_parked on {schema}.job (task) where stage = 'u';
 -- Pages of what waits for a person.
 create index job_attention on {schema}.job (id) where stage in ('n','p','q','x','u');
+
+-- What waits for what, up to a bound. Functions only for their settings: for a bound of
+-- thousands the planner would rather collect all there is than walk an index.
+create function {schema}.count_ready(queue text, bound integer) returns integer
+    language sql stable
+    set enable_bitmapscan = off
+    set enable_seqscan = off
+    as $$
+    select count(*)::integer from (
+        select from {schema}.job j
+        where j.queue = count_ready.queue and coalesce(stage in ('r','R'), false)
+        limit count_ready.bound) ready
+    $$;
+create function {schema}.counts(bound integer, out ready bigint, out waiting bigint,
+    out following bigint, out leased bigint, out paused bigint, out failed bigint,
+    out pending bigint, out parked bigint) returns record
+    language sql stable
+    set enable_bitmapscan = off
+    set enable_seqscan = off
+    as $$
+    select
+        (select count(*) from (select from {schema}.job where coalesce(stage in ('r','R'), false) limit counts.bound) x),
+        (select count(*) from (select from {schema}.job where stage in ('w','b') limit counts.bound) x),
+        (select count(*) from (select from {schema}.job
+            where target is not null and stage in ('r','f','q') and stage = 'f' limit counts.bound) x),
+        (select count(*) from (select from {schema}.job where stage = 'h' limit counts.bound) x),
+        (select count(*) from (select from {schema}.job
+            where stage in ('n','p','q','x','u') and stage in ('p','q') limit counts.bound) x),
+        (select count(*) from (select from {schema}.job
+            where stage in ('n','p','q','x','u') and stage = 'x' limit counts.bound) x),
+        (select count(*) from (select from {schema}.job
+            where stage in ('n','p','q','x','u') and stage = 'n' limit counts.bound) x),
+        (select count(*) from (select from {schema}.job where stage = 'u' limit counts.bound) x)
+    $$;
 
 -- Finished jobs, by the day on which they ended: forgotten by dropping days.
 create table {schema}.history (
@@ -138,7 +188,10 @@ create table {schema}.idempotency (
     key        text primary key,
     job_id     bigint not null,
     expires_at timestamptz not null
-);
+) with (vacuum_truncate = off);
+insert into {schema}.idempotency (key, job_id, expires_at)
+    select repeat('.', 200) || i, 0, now() from generate_series(1, 4000) i;
+delete from {schema}.idempotency;
 create index idempotency_expiry on {schema}.idempotency (expires_at);
 
 create table {schema}.queue (

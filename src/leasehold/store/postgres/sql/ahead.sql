@@ -1,6 +1,7 @@
 -- Ready jobs that would be claimed before this one, up to a bound.
 select count(*) from (
     select from {schema}.job
-    where queue = :queue::text and stage in ('r','R')
-      and ((-priority), id) < (-(:priority::smallint), :id::bigint)
+    where {ready_in_queue}
+      and (queue, (-priority), id) < (:queue::text, -(:priority::smallint), :id::bigint)
+    order by queue, (-priority), id
     limit :bound::integer) x

@@ -2,7 +2,7 @@
 with candidate as materialized (
     select id, stage, target, task
     from {schema}.job
-    where queue = :queue::text and stage in ('r','R')
+    where {ready_in_queue}
       and not exists (
           select from {schema}.queue q
           where q.name = :queue::text and q.paused_at is not null

@@ -1,5 +1,5 @@
 -- Jobs that wait for a person.
-with looked_at as (
+with looked_at as materialized (
     select * from {schema}.job where stage in ('n','p','q','x','u') and id < :before::bigint
     order by id desc limit :window::integer
 )

@@ -1,6 +1,9 @@
 -- Jobs in somebody's hands: no more than there are slots in the fleet.
-with looked_at as (
-    select * from {schema}.job where stage = 'h' and id < :before::bigint
-    order by id desc limit :window::integer
+with leased as materialized (
+    -- All of them: walking all jobs by id until enough are leased would read the whole table.
+    select * from {schema}.job where stage = 'h'
+),
+looked_at as materialized (
+    select * from leased where id < :before::bigint order by id desc limit :window::integer
 )
 {page_of_jobs}

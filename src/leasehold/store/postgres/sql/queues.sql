@@ -1,9 +1,9 @@
 -- Queue by queue through the indexes: the number of jobs does not matter.
 with recursive ready_queue as (
-    (select queue from {schema}.job where stage in ('r','R') order by queue limit 1)
+    (select queue from {schema}.job where {is_ready} order by queue limit 1)
     union all
     select (select j.queue from {schema}.job j
-            where j.stage in ('r','R') and j.queue > q.queue order by j.queue limit 1)
+            where {is_ready} and j.queue > q.queue order by j.queue limit 1)
     from ready_queue q where q.queue is not null
 ),
 leased_queue as (
@@ -19,12 +19,11 @@ named as (
     union select name from {schema}.queue
 )
 select n.name,
-    (select count(*) from (select from {schema}.job j
-        where j.queue = n.name and j.stage in ('r','R') limit :bound::integer) x),
+    {schema}.count_ready(n.name, :bound::integer),
     (select count(*) from (select from {schema}.job j
         where j.queue = n.name and j.stage = 'h' limit :bound::integer) x),
     (select j.created_at from {schema}.job j
-     where j.queue = n.name and j.stage in ('r','R') order by j.queue, (-j.priority), j.id limit 1),
+     where j.queue = n.name and {is_ready} order by j.queue, (-j.priority), j.id limit 1),
     p.paused_at, p.paused_by, p.pause_reason, p.paused_until
 from named n
 left join {schema}.queue p on p.name = n.name and p.paused_at is not null

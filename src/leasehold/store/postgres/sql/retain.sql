@@ -17,7 +17,7 @@ old_keys as (
     delete from {schema}.idempotency where key = any (array(
         select i.key from {schema}.idempotency i
         where i.expires_at <= (select {schema}.clock())
-          and not exists (select from {schema}.job j where j.id = i.job_id)
+          and (select j.id from {schema}.job j where j.id = i.job_id) is null
         order by i.expires_at limit :limit::integer
         for update skip locked))
     returning 1

@@ -1,2 +1,2 @@
 case when :keep_run_at then run_at
-    when :delay_seconds > 0 then clock() + cast(:delay_seconds * 1000000 as integer) end
+    when :delay_seconds > 0 then clock() + cast(round(:delay_seconds * 1000000) as integer) end

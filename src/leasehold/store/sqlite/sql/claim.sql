@@ -22,7 +22,7 @@ set stage = case when known then 'h' else 'u' end,
     lease_token = case when known then (select value from counter where name = 'lease_token') end,
     leased_at = case when known then clock() end,
     lease_expires_at =
-        case when known then clock() + cast(:lease_seconds * 1000000 as integer) end,
+        case when known then clock() + cast(round(:lease_seconds * 1000000) as integer) end,
     reason = case when known then null else 'no worker knows this task' end
 from ({winner})
 where id = won

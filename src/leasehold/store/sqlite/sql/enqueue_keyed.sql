@@ -4,7 +4,7 @@ select clock(), due_at,
     case when :pending then 'n' when due_at > clock() then 'w' else 'r' end,
     :priority, :max_attempts, :timeout_seconds, :queue, :task, :target, :limit_key, :unique_key,
     :tags, :policy, :args
-from (select coalesce(:run_at, clock() + cast(:delay_seconds * 1000000 as integer)) as due_at)
+from (select coalesce(:run_at, clock() + cast(round(:delay_seconds * 1000000) as integer)) as due_at)
 where not exists (select 1 from job where unique_key = :unique_key and stage <> 'x')
   -- A key outlives its time while its job is live.
   and not exists (select 1 from idempotency i where i.key = :idempotency_key
@@ -13,5 +13,5 @@ returning :place, id;
 
 insert or replace into idempotency (key, job_id, expires_at)
 select :idempotency_key, last_insert_rowid(),
-    clock() + cast(:idempotency_seconds * 1000000 as integer)
+    clock() + cast(round(:idempotency_seconds * 1000000) as integer)
 where changes() = 1 and :idempotency_key is not null

@@ -1,5 +1,5 @@
 update job
 set heartbeat_at = clock(),
-    lease_expires_at = clock() + cast(:lease_seconds * 1000000 as integer)
+    lease_expires_at = clock() + cast(round(:lease_seconds * 1000000) as integer)
 where {lease_holds}
 returning id, request

@@ -5,7 +5,7 @@ select id, {as_seen} and request is :request, {as_seen}, request from job where 
 insert into event (job_id, at, leased_at, started_at, due_at, token, attempt, kind, state, by,
     reason, error)
 select id, clock(), leased_at,
-    coalesce(started_at, clock() - cast(:ran_seconds * 1000000 as integer)),
+    coalesce(started_at, clock() - cast(round(:ran_seconds * 1000000) as integer)),
     case when :state = 'queued' then {new_run_at} end,
     lease_token, attempt, :event, :state, coalesce(:by, lease_owner), :reason, :error
 from job where id = :id and {as_seen} and request is :request;
@@ -14,7 +14,7 @@ insert into history (id, created_at, run_at, leased_at, started_at, finished_at,
     timeout_seconds, priority, attempt, max_attempts, lost, state, queue, task, by, target,
     limit_key, unique_key, tags, policy, reason, error, result, args)
 select id, created_at, run_at, leased_at,
-    coalesce(started_at, clock() - cast(:ran_seconds * 1000000 as integer)), clock(), lease_token,
+    coalesce(started_at, clock() - cast(round(:ran_seconds * 1000000) as integer)), clock(), lease_token,
     timeout_seconds, priority, attempt - :refund, max_attempts, lost + :lost, :state, queue, task,
     coalesce(:by, lease_owner), target, limit_key, unique_key, tags, policy, :reason, :error,
     :result, args

@@ -1,0 +1,39 @@
+"""The command line: `leasehold`. Each command is one file; here they come together."""
+
+from __future__ import annotations
+
+import click
+
+from leasehold import __version__
+from leasehold.cli.doctor import doctor
+from leasehold.cli.enqueue import enqueue
+from leasehold.cli.failing import EXIT_CODES, Commands
+from leasehold.cli.job import job
+from leasehold.cli.jobs import jobs
+from leasehold.cli.migrate import migrate
+from leasehold.cli.queues import queues
+from leasehold.cli.version import version
+
+
+@click.group(
+    cls=Commands,
+    name="leasehold",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_CODES,
+)
+@click.version_option(__version__, prog_name="leasehold")
+def main() -> None:
+    """A durable job queue: workers own jobs by lease, in PostgreSQL or SQLite.
+
+    The store is --url, else LEASEHOLD_URL, else the app's own, else DATABASE_URL, else the
+    file leasehold.db in this folder.
+    """
+
+
+main.add_command(enqueue)
+main.add_command(jobs)
+main.add_command(job)
+main.add_command(queues)
+main.add_command(migrate)
+main.add_command(doctor)
+main.add_command(version)

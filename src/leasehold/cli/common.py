@@ -1,0 +1,151 @@
+"""What all commands share: where the store is, which app, and how to answer."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import importlib
+import operator
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from leasehold.app import Leasehold
+from leasehold.errors import BadSettings, LeaseholdError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--url",
+        envvar="LEASEHOLD_URL",
+        show_envvar=True,
+        help="The store: postgresql://user@host/database, sqlite:///file.db, or a file.",
+    ),
+    click.option(
+        "--schema",
+        envvar="LEASEHOLD_SCHEMA",
+        show_envvar=True,
+        help="The schema in PostgreSQL. [default: leasehold]",
+    ),
+    click.option(
+        "--app",
+        "app_name",
+        envvar="LEASEHOLD_APP",
+        show_envvar=True,
+        metavar="MODULE:ATTRIBUTE",
+        help="Your app: for its tasks, and for its store where --url does not say otherwise.",
+    ),
+)
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+
+
+def store_options(command: F) -> F:
+    """--url, --schema and --app; the command gets them as `store`, a context manager."""
+
+    def call(
+        *args: Any, url: str | None, schema: str | None, app_name: str | None, **rest: Any
+    ) -> Any:
+        app = load_app(app_name) if app_name else None
+        return command(*args, store=StoreChoice(url, schema, app), **rest)
+
+    call.__doc__ = command.__doc__
+    call.__name__ = command.__name__
+    # Options of the function itself were noted on it by decorators below this one.
+    call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in reversed(_OPTIONS):
+        option(call)
+    return call  # type: ignore[return-value]
+
+
+class StoreChoice:
+    """Which store was meant; opened by `with`."""
+
+    def __init__(self, url: str | None, schema: str | None, app: Leasehold | None) -> None:
+        self._url = url
+        self._schema = schema
+        self.app = app
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Leasehold]:
+        chosen = self._chosen()
+        try:
+            yield chosen
+        finally:
+            chosen.close()
+
+    def _chosen(self) -> Leasehold:
+        if self.app is None:
+            return Leasehold(self._url, schema=self._schema)
+        if self._url is None and self._schema is None:
+            return self.app
+        url = self.app.url if self._url is None else self._url
+        return Leasehold(url, schema=self._schema or self.app.schema)
+
+
+def load_app(where: str) -> Leasehold:
+    """The app that `module:attribute` names, as seen from the current folder."""
+    module_name, _, attribute = where.partition(":")
+    if not module_name or not attribute:
+        raise BadSettings(f"--app {where}: give module:attribute, such as shop.tasks:app")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    module = _import(where, module_name)
+    try:
+        found = operator.attrgetter(attribute)(module)
+    except AttributeError:
+        raise BadSettings(
+            f"--app {where}: {module_name} has no {attribute}{_hint(module)}"
+        ) from None
+    if not isinstance(found, Leasehold):
+        raise BadSettings(
+            f"--app {where}: that is a {type(found).__name__}, not a Leasehold app{_hint(module)}"
+        )
+    return found
+
+
+def _import(where: str, name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except LeaseholdError:
+        raise
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        if name == missing or name.startswith(f"{missing}."):
+            why = f"there is no module {missing} here: run it in your project's folder"
+        else:
+            why = f"{name} needs the module {missing}, which is not installed here"
+        raise BadSettings(f"--app {where}: {why}") from error
+    except (Exception, SystemExit) as error:
+        raise BadSettings(
+            f"--app {where}: {name} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _hint(module: Any) -> str:
+    apps = sorted(name for name, value in vars(module).items() if isinstance(value, Leasehold))
+    return f"; did you mean {module.__name__}:{apps[0]}?" if apps else "; it defines no app"
+
+
+def print_json(document: Any) -> None:
+    """One document on stdout, as UTF-8 whatever the terminal thinks."""
+    data = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    click.echo(data)
+
+
+def os_user() -> str:
+    """Who does it, unless --by says otherwise."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in some containers
+        return f"uid-{os.getuid()}"
+
+
+by_option = click.option("--by", default=os_user, help="Who does it. [default: your user name]")

@@ -1,0 +1,119 @@
+"""How a command fails: one line that says what happened, an exit code, and no traceback.
+
+LEASEHOLD_DEBUG=1 adds the traceback, for whoever looks for a bug.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from leasehold.cli.render import one_line
+from leasehold.errors import BadInput, LeaseholdError, StoreError
+
+REFUSED = 1
+BAD_INPUT = 2
+STORE_UNAVAILABLE = 3
+BUG = 70
+INTERRUPTED = 130
+#: As a shell reports a program that SIGPIPE ended: `leasehold jobs | head -1`.
+PIPE_CLOSED = 141
+
+EXIT_CODES = """\b
+Exit codes:
+  0   done
+  1   refused: no such job, a transition that does not exist, a diagnosis that is bad
+  2   bad input: usage, names, arguments, settings; nothing was changed
+  3   the store is unavailable, read-only, full, or needs `leasehold migrate`
+  70  a bug in leasehold; LEASEHOLD_DEBUG=1 shows where
+"""
+
+
+class PipeClosed(Exception):
+    """Nobody reads our output any more."""
+
+
+class Commands(click.Group):
+    """A group of commands whose failures a person can read."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        _print_what_the_terminal_cannot_show()
+        try:
+            # Without standalone mode Click leaves errors, and the code of an Exit, to us.
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except Exception as error:
+            code = _report(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            answer = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise PipeClosed from None
+        return answer
+
+
+def _print_what_the_terminal_cannot_show() -> None:
+    """A terminal in another encoding gets escapes instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _report(error: Exception) -> int:
+    if isinstance(error, PipeClosed):
+        _forget_output()
+        return PIPE_CLOSED
+    if isinstance(error, click.Abort):
+        return _say("interrupted", INTERRUPTED)
+    if isinstance(error, click.ClickException):
+        return _say(_usage(error), BAD_INPUT)
+    if os.environ.get("LEASEHOLD_DEBUG") == "1":
+        traceback.print_exception(error)
+    if isinstance(error, LeaseholdError):
+        return _say(str(error), _code(error))
+    return _say(
+        f"this is a bug in leasehold: {type(error).__name__}: {error} "
+        "(LEASEHOLD_DEBUG=1 shows where; please report it)",
+        BUG,
+    )
+
+
+def _code(error: LeaseholdError) -> int:
+    if isinstance(error, BadInput):
+        return BAD_INPUT
+    return STORE_UNAVAILABLE if isinstance(error, StoreError) else REFUSED
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message()
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{message} See `{context.command_path} --help`." if context else message
+
+
+def _say(text: str, code: int) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(f"leasehold: {one_line(text)}", err=True)
+    return code
+
+
+def _forget_output() -> None:
+    """Python flushes once more when it ends, and would complain about the closed pipe."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())

@@ -1,0 +1,199 @@
+"""Values as a person likes to read them in a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+from datetime import datetime
+
+import click
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from leasehold.model.explain import Cause
+from leasehold.model.job import Job
+from leasehold.model.operation import Answer, Verb
+from leasehold.model.state import State
+from leasehold.store.contract import DEPTH_BOUND, Counts, Page, Queue
+from leasehold.store.database import Diagnosis
+
+#: For pipes and files, where nothing should be cut off to fit a screen that is not there.
+_WIDE = 240
+_STATE_STYLE = {
+    State.PENDING: "dim",
+    State.QUEUED: "cyan",
+    State.ASSIGNED: "blue",
+    State.RUNNING: "bold blue",
+    State.PAUSED: "yellow",
+    State.SUCCEEDED: "green",
+    State.FAILED: "bold red",
+    State.CANCELED: "magenta",
+}
+
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        """Called while the error is handled: it goes on to `failing`, which knows what to do."""
+        raise
+
+
+def show(what: RenderableType) -> None:
+    if sys.stdout.isatty():
+        _Output(highlight=False).print(what)
+        return
+    plain = Console(file=io.StringIO(), width=_WIDE, highlight=False)
+    with plain.capture() as captured:
+        plain.print(what)
+    # Tables pad their last column, which is noise to whoever reads a pipe.
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+# -- words -----------------------------------------------------------------------------------
+
+
+def clean(text: str) -> str:
+    """Stored text must not drive the terminal: control characters other than newlines go."""
+    return "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def one_line(text: str) -> str:
+    return clean(" ".join(text.split()))
+
+
+def span(seconds: float) -> str:
+    """As exact as a person cares for: 300 ms, 4.2 s, 40 s, 29 min, 1 h 27 min, 3 d 4 h."""
+    seconds = abs(seconds)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def since(moment: datetime, now: datetime) -> str:
+    seconds = (now - moment).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(seconds)}"
+
+
+def at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def state_text(state: State) -> Text:
+    return Text(str(state), style=_STATE_STYLE[state])
+
+
+def answer_sentence(verb: Verb, answer: Answer) -> str:
+    if answer.what == "done":
+        return f"job {answer.id} is {answer.state}"
+    if answer.what == "requested":
+        return f"job {answer.id} is {answer.state}; its worker is asked to {verb}"
+    return f"job {answer.id} is {answer.state} already"
+
+
+# -- tables ----------------------------------------------------------------------------------
+
+
+def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def job_table(page: Page, now: datetime) -> RenderableType:
+    if not page.jobs and page.next is None:
+        return Text("no jobs", style="dim")
+    table = _table(
+        "id", "task", "queue", "state", "try", "age", "due / lease", "target", right=("id", "age")
+    )
+    for job in page.jobs:
+        table.add_row(
+            str(job.id),
+            Text(job.task),
+            Text(job.queue),
+            state_text(job.state),
+            f"{job.attempt}/{job.max_attempts}",
+            span((now - job.created_at).total_seconds()),
+            due_or_lease(job, now),
+            Text(clean(job.target or "")),
+        )
+    if page.next is None:
+        return table
+    return Group(table, Text(f"\nmore: --before {page.next}", style="dim"))
+
+
+def due_or_lease(job: Job, now: datetime) -> Text:
+    if job.lease is not None:
+        left = (job.lease.expires_at - now).total_seconds()
+        if left <= 0:
+            return Text(f"lease ended {span(left)} ago", style="red")
+        return Text(f"lease ends in {span(left)}")
+    if job.report is not None:
+        return Text(f"ended {since(job.report.finished_at, now)}", style="dim")
+    if job.state is State.QUEUED and job.run_at > now:
+        return Text(f"due {since(job.run_at, now)}")
+    if job.state is State.QUEUED:
+        return Text("due")
+    return Text(clean(job.reason or ""), style="dim")
+
+
+def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> RenderableType:
+    table = _table("queue", "ready", "leased", "oldest", "paused", right=("ready", "leased"))
+    for queue in queues:
+        oldest = queue.oldest_ready_at
+        table.add_row(
+            Text(queue.name),
+            _bounded(queue.ready),
+            _bounded(queue.leased),
+            since(oldest, now) if oldest else "",
+            _pause(queue, now),
+        )
+    totals = [
+        f"{_bounded(number)} {name}"
+        for name, number in ((name, getattr(counts, name)) for name in counts.__struct_fields__)
+        if number
+    ]
+    summary = Text(f"in all: {', '.join(totals) or 'no live jobs'}", style="dim")
+    return Group(table, Text(), summary) if queues else summary
+
+
+def _bounded(number: int) -> str:
+    return f"{number}+" if number >= DEPTH_BOUND else str(number)
+
+
+def _pause(queue: Queue, now: datetime) -> Text:
+    if queue.paused_at is None:
+        return Text("")
+    until = f", until {at(queue.paused_until)}" if queue.paused_until else ""
+    why = f": {queue.pause_reason}" if queue.pause_reason else ""
+    by = f" by {queue.paused_by}" if queue.paused_by else ""
+    return Text(clean(f"{since(queue.paused_at, now)}{by}{until}{why}"), style="yellow")
+
+
+def diagnosis_table(where: str, diagnoses: list[Diagnosis]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    for each in diagnoses:
+        mark = Text("✓", style="green") if each.good else Text("✗", style="bold red")
+        table.add_row(mark, each.name, Text(clean(each.detail)))
+    return Group(Text(where, style="bold"), table)
+
+
+def causes_text(job_id: int, causes: list[Cause]) -> RenderableType:
+    text = Text(f"job {job_id}", style="bold")
+    for cause in causes:
+        text.append(f"\n  {clean(cause.text)}", style="not bold")
+        if cause.remedy:
+            text.append(f"\n    → {clean(cause.remedy)}", style="not bold green")
+    return text

@@ -1,0 +1,52 @@
+"""LISTEN: hints that arrive within a millisecond, where the connection allows it.
+
+Behind a pooler in transaction mode nothing arrives; then `heard` has said so, and polling
+stays as frequent as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from leasehold.telemetry import log
+
+#: An own hint that does not come back within this time means: nobody hears us.
+PROOF_SECONDS = 5.0
+_PROBE = "?"
+_RETRY_SECONDS = 1.0
+
+
+async def listen(conninfo: str, channel: str, heard: Callable[[str | None], None]) -> None:
+    """Until cancelled. A connection that proves deaf or dead is replaced."""
+    while True:
+        try:
+            connection = await AsyncConnection.connect(conninfo, autocommit=True)
+            async with connection:
+                await _follow(connection, channel, heard)
+        except (psycopg.Error, OSError) as error:
+            log.debug("listening ended: %s", error)
+        heard(None)
+        await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def _follow(
+    connection: AsyncConnection[Any], channel: str, heard: Callable[[str | None], None]
+) -> None:
+    """Pass on what arrives; now and then say something, and expect to hear it."""
+    await connection.execute(f"listen {channel}".encode())
+    heard("")  # whatever was missed until now
+    while True:
+        await connection.execute("select pg_notify(%s, %s)", (channel, _PROBE))
+        proven = False
+        async for notification in connection.notifies(timeout=PROOF_SECONDS):
+            if notification.payload == _PROBE:
+                proven = True
+            else:
+                heard(notification.payload)
+        if not proven:
+            return

@@ -1,0 +1,1 @@
+"""The runtime: claimer -> runner beside keeper -> finisher, with a sweeper that recovers."""

@@ -1,0 +1,104 @@
+"""The other end of a child process: orders in, outcomes out."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import msgspec
+
+from leasehold.errors import BadArguments
+from leasehold.model.job import Attempt
+from leasehold.model.outcome import Outcome
+from leasehold.signature import CONTEXT_PARAMETER
+from leasehold.tasks import Task
+from leasehold.worker import ending
+from leasehold.worker.context import Context
+from leasehold.worker.hand import Held, StopReason
+
+
+class Stopped(BaseException):
+    """Raised in the handler when the parent asks it to stop."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What a child is to do: which function, and the attempt with its arguments."""
+
+    module: str
+    qualname: str
+    attempt: Attempt
+
+
+def main(pipe: Connection, lifeline: Connection) -> None:
+    """Serve orders until the parent closes the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
+    while True:
+        try:
+            order = msgspec.json.decode(pipe.recv_bytes(), type=Order)
+        except (EOFError, OSError):
+            return
+        pipe.send_bytes(msgspec.json.encode(_run(order)))
+
+
+def _end_with_parent(lifeline: Connection) -> None:
+    try:
+        lifeline.recv_bytes()
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def _run(order: Order) -> Outcome:
+    began = time.monotonic()
+    held = Held(order.attempt, valid_until=float("inf"))
+
+    def on_signal(_number: int, _frame: Any) -> None:
+        held.stop_reason = StopReason.CANCELED
+        raise Stopped
+
+    signal.signal(signal.SIGTERM, on_signal)
+    try:
+        task = _find(order.module, order.qualname)
+        retry = task.definition.policy.retry
+    except Exception as error:
+        return ending.of_undecodable(BadArguments(f"its task cannot be imported: {error}"))
+    try:
+        value = _call(task.definition.function, task, held)
+        return ending.of_result(value, time.monotonic() - began)
+    except BadArguments as error:
+        return ending.of_undecodable(error)
+    except BaseException as error:
+        return ending.of_exception(error, retry, time.monotonic() - began)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _call(function: Callable[..., Any], task: Task[Any, Any, Any], held: Held) -> Any:
+    args, kwargs = task.definition.signature.decode(held.attempt.args)
+    if task.definition.signature.wants_context:
+        kwargs[CONTEXT_PARAMETER] = Context(held, time.monotonic)
+    if inspect.iscoroutinefunction(function):
+        return asyncio.run(function(*args, **kwargs))
+    return function(*args, **kwargs)
+
+
+def _find(module: str, qualname: str) -> Task[Any, Any, Any]:
+    """The task behind its function's name; the decorator has put it there."""
+    if module == "__main__" and "__mp_main__" in sys.modules:
+        found: Any = sys.modules["__mp_main__"]
+    else:
+        found = importlib.import_module(module)
+    for part in qualname.split("."):
+        found = getattr(found, part)
+    if not isinstance(found, Task):
+        raise TypeError(f"{module}.{qualname} is not a task any more")
+    return found

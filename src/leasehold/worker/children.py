@@ -1,0 +1,124 @@
+"""Child processes for handlers that must be killable: CPU-bound, leaking, crashing.
+
+A child runs one attempt at a time and is kept for the next. Requests and outcomes travel as
+JSON over a pipe; nothing is pickled. Parent and child share a lifeline: when the parent is
+gone, for whatever reason, the child ends at once, so that no orphan works on without a lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import multiprocessing
+import os
+import signal
+
+import msgspec
+
+from leasehold.model.job import Error
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.tasks import TaskDefinition
+from leasehold.worker import child
+from leasehold.worker.hand import Held, StopReason
+from leasehold.worker.threads import Threads
+
+#: Between the signal that asks a child to end and the one that ends it.
+KILL_SECONDS = 2.0
+
+
+class _Child:
+    """One process and the parent's ends of its pipes."""
+
+    def __init__(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._pipe, theirs = spawn.Pipe()
+        lifeline, self._lifeline = spawn.Pipe(duplex=False)
+        self.process = spawn.Process(
+            target=child.main, args=(theirs, lifeline), name="leasehold-child", daemon=True
+        )
+        self.process.start()
+        theirs.close()
+        lifeline.close()
+
+    def call(self, order: child.Order) -> Outcome:
+        """Blocks until the child answers or dies."""
+        try:
+            self._pipe.send_bytes(msgspec.json.encode(order))
+            return msgspec.json.decode(self._pipe.recv_bytes(), type=Outcome)
+        except (EOFError, OSError):
+            self.process.join(KILL_SECONDS)
+            return _died(self.process.exitcode)
+
+    def signal(self, number: signal.Signals) -> None:
+        if self.process.pid is not None and self.process.is_alive():
+            os.kill(self.process.pid, number)
+
+    @property
+    def is_usable(self) -> bool:
+        return self.process.is_alive()
+
+    def close(self) -> None:
+        self._lifeline.close()
+        self._pipe.close()
+        self.process.join(KILL_SECONDS)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _died(code: int | None) -> Outcome:
+    how = f"exit code {code}"
+    if code is not None and code < 0:
+        how = f"signal {signal.Signals(-code).name}"
+        if -code == signal.SIGKILL:
+            how += " (out of memory?)"
+    text = f"its process died: {how}"
+    return Outcome(kind=OutcomeKind.ERROR, reason=text, error=Error("ProcessDied", text))
+
+
+class Children:
+    """Idle children, kept for the next attempt."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._idle: list[_Child] = []
+
+    async def run(self, definition: TaskDefinition, held: Held) -> Outcome | None:
+        """None: it ended because it was told to."""
+        loop = asyncio.get_running_loop()
+        worker = await self._threads.run(self._take)
+        kill: list[asyncio.TimerHandle] = []
+
+        def stop() -> None:
+            worker.signal(signal.SIGTERM)
+            kill.append(loop.call_later(KILL_SECONDS, worker.signal, signal.SIGKILL))
+
+        def on_stop(_reason: StopReason) -> None:
+            loop.call_soon_threadsafe(stop)
+
+        held.on_stop = on_stop
+        if held.stop_reason is not None:
+            stop()
+        function = definition.function
+        order = child.Order(function.__module__, function.__qualname__, held.attempt)
+        outcome: Outcome = await self._threads.run(functools.partial(worker.call, order))
+        for timer in kill:
+            timer.cancel()
+        if held.stop_reason is not None:
+            # A child that was signalled is not used again: the signal may arrive late.
+            self._threads.run(worker.close)
+            return None if outcome.kind is not OutcomeKind.SUCCESS else outcome
+        if worker.is_usable:
+            self._idle.append(worker)
+        return outcome
+
+    def _take(self) -> _Child:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_usable:
+                return worker
+        return _Child()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()

@@ -1,0 +1,116 @@
+"""3. Free slots -> leases: as many as can run, and a few more where that keeps them busy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from leasehold.errors import StoreError
+from leasehold.model.job import Attempt
+from leasehold.store.contract import ClaimAsk, Want
+from leasehold.telemetry import Telemetry, log
+
+#: How soon a claimer that found nothing looks again: at first soon, then ever more rarely.
+FIRST_WAIT_SECONDS = 0.005
+#: Where notifications are proven to arrive, polling is only the net.
+LISTENING_WAIT_SECONDS = 10.0
+#: One claim takes at most this many.
+CLAIM_LIMIT = 1000
+
+
+class ClaimStore(Protocol):
+    async def claim(self, ask: ClaimAsk) -> list[Attempt]: ...
+
+
+class Claimer:
+    """Claims while there is room, sleeps while there is none or nothing to claim."""
+
+    def __init__(
+        self, store: ClaimStore, owner: str, telemetry: Telemetry, *,
+        queues: Sequence[str], tasks: frozenset[str] | None, lease_seconds: float,
+        poll_seconds: float, room: Callable[[], int],
+        take: Callable[[list[Attempt], float], None], is_listening: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._owner = owner
+        self._telemetry = telemetry
+        self._queues = list(queues)
+        self._tasks = tasks
+        self._lease_seconds = lease_seconds
+        self._poll_seconds = poll_seconds
+        self._room = room
+        self._take = take
+        self._is_listening = is_listening
+        self._poke = asyncio.Event()
+        self._stopping = False
+        self._wait_seconds = FIRST_WAIT_SECONDS
+        self.is_idle = False
+
+    def poke(self) -> None:
+        """A slot was freed, or somebody enqueued."""
+        self._poke.set()
+
+    def wake(self) -> None:
+        """There may be something: look at once, and again soon."""
+        self._wait_seconds = FIRST_WAIT_SECONDS
+        self._poke.set()
+
+    def stop(self) -> None:
+        """No claim begins any more; one that is under way ends in its own time."""
+        self._stopping = True
+        self._poke.set()
+
+    async def run(self) -> None:
+        while not self._stopping:
+            self._poke.clear()
+            room = self._room()
+            if room <= 0:
+                await self._poke.wait()
+                continue
+            if await self._claim(min(room, CLAIM_LIMIT)):
+                self._wait_seconds = FIRST_WAIT_SECONDS
+                self.is_idle = False
+                # Let what was claimed begin before looking for more.
+                await asyncio.sleep(0)
+            else:
+                self.is_idle = True
+                await self._back_off()
+
+    async def _claim(self, room: int) -> int:
+        """From each queue in turn, beginning with another one each time."""
+        loop = asyncio.get_running_loop()
+        claimed = 0
+        self._queues.append(self._queues.pop(0))
+        for queue in self._queues:
+            if room - claimed <= 0 or self._stopping:
+                break
+            sent = loop.time()
+            ask = ClaimAsk(
+                owner=self._owner,
+                lease_seconds=self._lease_seconds,
+                wants=(Want(queue, room - claimed),),
+                tasks=self._tasks,
+            )
+            try:
+                attempts = await self._store.claim(ask)
+            except StoreError as error:
+                # Leases of a claim whose answer was lost run out by themselves.
+                self._telemetry.count("store_errors", label="claimer")
+                log.warning("claiming failed, trying again: %s", error)
+                self._wait_seconds = max(self._wait_seconds, self._poll_seconds)
+                break
+            self._telemetry.count("claims")
+            if attempts:
+                self._telemetry.count("claimed", len(attempts))
+                self._take(attempts, sent + self._lease_seconds)
+                claimed += len(attempts)
+        return claimed
+
+    async def _back_off(self) -> None:
+        longest = LISTENING_WAIT_SECONDS if self._is_listening() else self._poll_seconds
+        try:
+            async with asyncio.timeout(min(self._wait_seconds, longest)):
+                await self._poke.wait()
+        except TimeoutError:
+            self._wait_seconds = min(self._wait_seconds * 2, longest)

@@ -1,0 +1,121 @@
+"""5. Outcomes -> the store, in groups that wait for nothing.
+
+A flush starts as soon as the last one has ended, with all that came meanwhile: one job alone
+is written at once, ten thousand in a few statements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from leasehold.errors import StoreError
+from leasehold.model.outcome import Decision, OutcomeKind
+from leasehold.model.state import State
+from leasehold.store.contract import Ended, Finished
+from leasehold.telemetry import Telemetry, fields, log
+from leasehold.worker.hand import Hand, Held
+
+GROUP_LIMIT = 1000
+#: With this many endings unwritten no more jobs are claimed.
+BACKLOG_LIMIT = 10_000
+_RETRY_SECONDS = 0.2
+_RETRY_CAP_SECONDS = 2.0
+
+
+class FinishStore(Protocol):
+    async def finish(self, owner: str, ended: Sequence[Ended]) -> Finished: ...
+
+
+class Finisher:
+    """Writes endings, fenced; what was refused is counted and forgotten."""
+
+    def __init__(
+        self, store: FinishStore, owner: str, hand: Hand, telemetry: Telemetry,
+        on_written: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._owner = owner
+        self._hand = hand
+        self._telemetry = telemetry
+        self._on_written = on_written
+        self._waiting: deque[tuple[Held, Ended]] = deque()
+        self._something = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    def submit(self, held: Held, ended: Ended) -> None:
+        held.ended = True
+        self._waiting.append((held, ended))
+        self._something.set()
+        self._empty.clear()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._waiting) >= BACKLOG_LIMIT
+
+    async def run(self) -> None:
+        while True:
+            await self._something.wait()
+            group = [self._waiting.popleft() for _ in range(min(GROUP_LIMIT, len(self._waiting)))]
+            if not self._waiting:
+                self._something.clear()
+            await self._write(group)
+            if not self._waiting:
+                self._empty.set()
+
+    async def flushed(self) -> None:
+        """Until everything submitted has been written, or given up."""
+        await self._empty.wait()
+
+    async def _write(self, group: list[tuple[Held, Ended]]) -> None:
+        """Again and again while any of these leases can still hold: the keeper renews them."""
+        loop = asyncio.get_running_loop()
+        wait = _RETRY_SECONDS
+        while group:
+            try:
+                answer = await self._store.finish(self._owner, [ended for _, ended in group])
+            except StoreError as error:
+                self._telemetry.count("store_errors", label="finisher")
+                log.warning("finishing failed, trying again: %s", error)
+                group = self._still_held(group, loop.time())
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, _RETRY_CAP_SECONDS)
+                continue
+            for held, ended in group:
+                self._hand.let_go(held)
+                self._tell(ended, answer.decisions.get(ended.attempt.job_id))
+            break
+        self._on_written()
+
+    def _still_held(self, group: list[tuple[Held, Ended]], now: float) -> list[tuple[Held, Ended]]:
+        """Whose lease can have run out is somebody else's by now: nothing more is written."""
+        for held, ended in group:
+            if held.valid_until <= now:
+                self._hand.let_go(held)
+                self._tell(ended, None)
+        return [each for each in group if each[0].valid_until > now]
+
+    def _tell(self, ended: Ended, decision: Decision | None) -> None:
+        attempt = ended.attempt
+        if decision is None:
+            self._telemetry.count("stale_writes")
+            log.warning(
+                "job %d: its lease was lost, its end was refused", attempt.job_id,
+                extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+            )  # fmt: skip
+            return
+        self._telemetry.count("finished", label=ended.outcome.kind.value)
+        if decision.state is State.QUEUED:
+            self._telemetry.count("retried")
+        if ended.outcome.kind is OutcomeKind.TIMEOUT:
+            self._telemetry.count("timeouts")
+        if ended.outcome.kind is not OutcomeKind.SUCCESS:
+            log.info(
+                "job %d of %s, attempt %d: %s, now %s%s", attempt.job_id, attempt.task,
+                attempt.number, ended.outcome.kind, decision.state,
+                f" ({decision.reason})" if decision.reason else "",
+                extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+            )  # fmt: skip

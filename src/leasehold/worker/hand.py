@@ -1,0 +1,89 @@
+"""The leases in a worker's hand, seen by the event loop and by the keeper's thread.
+
+A Held is made by the claimer, started by the runner, renewed and stopped by the keeper, and
+let go by the finisher. Times are the event loop's monotonic ones: the database decides who
+owns a job, but a worker must know by itself when it may not rely on its lease any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from leasehold.model.job import Attempt, Request
+from leasehold.store.contract import LeaseKey
+
+
+class StopReason(StrEnum):
+    """Why a handler is told to stop."""
+
+    CANCELED = "canceled"
+    PAUSED = "paused"
+    TIMEOUT = "timeout"
+    LEASE_LOST = "lease_lost"
+    DRAIN = "drain"
+
+
+class Held:
+    """One lease in hand."""
+
+    __slots__ = (
+        "attempt", "deadline", "ended", "on_stop", "request", "shown", "started", "stop_reason",
+        "valid_until",
+    )  # fmt: skip
+
+    def __init__(self, attempt: Attempt, valid_until: float) -> None:
+        self.attempt = attempt
+        #: Until then the lease certainly holds: counted from when its renewal was *sent*.
+        self.valid_until = valid_until
+        self.started: float | None = None
+        #: When its execution timeout ends it.
+        self.deadline: float | None = None
+        self.shown = False
+        #: Its outcome is on the way to the store, which will say whether the lease held.
+        self.ended = False
+        self.request: Request | None = None
+        self.stop_reason: StopReason | None = None
+        self.on_stop: Callable[[StopReason], None] | None = None
+
+    @property
+    def key(self) -> LeaseKey:
+        return LeaseKey(self.attempt.job_id, self.attempt.token)
+
+    def was_stopped_by(self, *reasons: StopReason) -> bool:
+        return self.stop_reason in reasons
+
+    def stop(self, reason: StopReason) -> bool:
+        """Tell the handler, once. A lost lease outweighs what was said before."""
+        if self.stop_reason is not None and reason is not StopReason.LEASE_LOST:
+            return False
+        if self.stop_reason is StopReason.LEASE_LOST:
+            return False
+        self.stop_reason = reason
+        if self.on_stop is not None:
+            self.on_stop(reason)
+        return True
+
+
+class Hand:
+    """All leases of one worker. Each operation is atomic under the interpreter's lock."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Held] = {}
+
+    def take(self, held: Held) -> None:
+        self._held[held.attempt.job_id] = held
+
+    def let_go(self, held: Held) -> None:
+        if self._held.get(held.attempt.job_id) is held:
+            del self._held[held.attempt.job_id]
+
+    def get(self, key: LeaseKey) -> Held | None:
+        held = self._held.get(key.job_id)
+        return held if held is not None and held.attempt.token == key.token else None
+
+    def all(self) -> list[Held]:
+        return list(self._held.values())
+
+    def __len__(self) -> int:
+        return len(self._held)

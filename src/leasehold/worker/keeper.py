@@ -1,0 +1,193 @@
+"""4. Keeps every lease in hand alive, in one batch; stops handlers that lost theirs.
+
+It runs on an event loop of its own, in a thread of its own, with a connection of its own, so
+that a handler which blocks the worker's loop loses nothing but its own latency. It also
+shows long-running jobs as running, and reads what was asked of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from leasehold.errors import StoreError
+from leasehold.model.job import Request
+from leasehold.store.contract import LeaseKey, Renewed
+from leasehold.telemetry import Telemetry, fields, log
+from leasehold.worker.hand import Hand, Held, StopReason
+
+#: A job that has run this long is shown as running; most have ended by then (P3).
+SHOW_SECONDS = 0.25
+#: A lease is given up this long before it can have expired.
+MARGIN_SHARE = 0.05
+#: A hung handler is ended by its timeout, not kept alive by heartbeats.
+OVERDUE_SECONDS = 10.0
+_RETRY_SECONDS = 0.5
+
+
+class KeepStore(Protocol):
+    async def renew(
+        self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float
+    ) -> Renewed: ...
+
+    async def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]: ...
+
+    async def requests(self, owner: str) -> dict[LeaseKey, Request]: ...
+
+
+class Keeper:
+    """One per worker."""
+
+    def __init__(
+        self, store: KeepStore, owner: str, hand: Hand, telemetry: Telemetry, *,
+        lease_seconds: float, request_poll_seconds: float,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._owner = owner
+        self._hand = hand
+        self._telemetry = telemetry
+        self._lease_seconds = lease_seconds
+        self._request_poll_seconds = request_poll_seconds
+        self._poke = asyncio.Event()
+        self._asked = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._renew_at = self._look_at = 0.0
+
+    async def run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
+        self._renew_at = now + self._lease_seconds / 3
+        self._look_at = now + self._request_poll_seconds
+        while True:
+            await self._wait()
+            await self.run_once()
+
+    def poke(self, *, asked: bool = False) -> None:
+        """Something was taken in hand, or asked of it. From any thread."""
+        if asked:
+            self._asked = True
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._poke.set)
+
+    async def run_once(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._give_up_expired(now)
+        await self._show_running(now)
+        if not len(self._hand):
+            self._renew_at = now + self._lease_seconds / 3
+            self._look_at = now + self._request_poll_seconds
+            return
+        if self._asked or now >= self._look_at:
+            await self._look_for_requests(now)
+        if now >= self._renew_at:
+            await self._renew(now)
+
+    async def _wait(self) -> None:
+        """Until the next thing is due; with empty hands, until something is taken."""
+        self._poke.clear()
+        held = self._hand.all()
+        if self._asked and held:
+            return
+        if not held:
+            await self._poke.wait()
+            return
+        now = asyncio.get_running_loop().time()
+        due = min(self._renew_at, self._look_at)
+        for each in held:
+            if not each.ended:
+                due = min(due, each.valid_until - self._margin)
+            if each.started is not None and not (each.shown or each.ended):
+                due = min(due, each.started + SHOW_SECONDS)
+        try:
+            async with asyncio.timeout(max(0.005, due - now)):
+                await self._poke.wait()
+        except TimeoutError:
+            return
+
+    @property
+    def _margin(self) -> float:
+        return self._lease_seconds * MARGIN_SHARE
+
+    def _give_up_expired(self, now: float) -> None:
+        """Without a renewal in time the lease may be somebody else's: stop before that."""
+        for held in self._hand.all():
+            if now >= held.valid_until - self._margin:
+                self._lose(held, "it could not be renewed in time")
+
+    def _lose(self, held: Held, why: str) -> None:
+        if held.ended or self._hand.get(held.key) is not held:
+            return  # its end is being written, and will be refused if need be
+        self._hand.let_go(held)
+        if held.stop(StopReason.LEASE_LOST):
+            self._telemetry.count("lost_leases")
+            attempt = held.attempt
+            log.warning(
+                "job %d: its lease was lost: %s", attempt.job_id, why,
+                extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+            )  # fmt: skip
+
+    async def _show_running(self, now: float) -> None:
+        late = [
+            held
+            for held in self._hand.all()
+            if not (held.shown or held.ended)
+            and held.started is not None
+            and now >= held.started + SHOW_SECONDS
+        ]
+        if not late:
+            return
+        for held in late:
+            held.shown = True
+        try:
+            lost = await self._store.start(self._owner, [held.key for held in late])
+        except StoreError:
+            for held in late:  # shown with the next round; nothing depends on it
+                held.shown = False
+            await asyncio.sleep(_RETRY_SECONDS)
+            return
+        for held in late:
+            if held.attempt.job_id in lost:
+                self._lose(held, "somebody else owns the job")
+
+    async def _look_for_requests(self, now: float) -> None:
+        self._asked = False
+        self._look_at = now + self._request_poll_seconds
+        try:
+            asked = await self._store.requests(self._owner)
+        except StoreError:
+            self._telemetry.count("store_errors", label="keeper")
+            return
+        for key, request in asked.items():
+            held = self._hand.get(key)
+            if held is not None:
+                _obey(held, request)
+
+    async def _renew(self, now: float) -> None:
+        held = [each for each in self._hand.all() if not self._is_overdue(each, now)]
+        try:
+            answer = await self._store.renew(
+                self._owner, [each.key for each in held], self._lease_seconds
+            )
+        except StoreError as error:
+            self._telemetry.count("store_errors", label="keeper")
+            log.warning("renewing %d leases failed, trying again: %s", len(held), error)
+            self._renew_at = now + _RETRY_SECONDS
+            return
+        self._renew_at = now + self._lease_seconds / 3
+        for each in held:
+            job_id = each.attempt.job_id
+            if job_id in answer.held:
+                each.valid_until = now + self._lease_seconds
+                if (request := answer.held[job_id]) is not None:
+                    _obey(each, request)
+            else:
+                self._lose(each, "somebody else owns the job")
+
+    def _is_overdue(self, held: Held, now: float) -> bool:
+        return held.deadline is not None and now > held.deadline + OVERDUE_SECONDS
+
+
+def _obey(held: Held, request: Request) -> None:
+    held.request = request
+    held.stop(StopReason.CANCELED if request is Request.CANCEL else StopReason.PAUSED)

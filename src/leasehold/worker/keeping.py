@@ -1,0 +1,80 @@
+"""The keeper's thread: an event loop that no handler can block."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+from leasehold.store.database import Database
+from leasehold.worker.keeper import Keeper
+from leasehold.worker.watch import LoopWatch
+
+
+class KeeperThread:
+    """Runs a keeper and the listener beside the worker's own loop."""
+
+    def __init__(
+        self, keeper: Keeper, database: Database, watch: LoopWatch,
+        heard: Callable[[str | None], None],
+    ) -> None:  # fmt: skip
+        self._keeper = keeper
+        self._database = database
+        self._watch = watch
+        self._heard = heard
+        self._thread = threading.Thread(target=self._main, name="leasehold-keeper", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ready = threading.Event()
+        self._error: asyncio.Future[None] | None = None
+        self._home: asyncio.AbstractEventLoop | None = None
+
+    def start(self) -> None:
+        self._home = asyncio.get_running_loop()
+        self._error = self._home.create_future()
+        self._thread.start()
+        self._ready.wait()
+
+    async def crashed(self) -> None:
+        """Raises what ended the keeper, should anything do so."""
+        assert self._error is not None
+        await asyncio.shield(self._error)
+
+    def stop(self) -> None:
+        if self._loop is not None and self._task is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join()
+
+    def _main(self) -> None:
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._ready.set()
+        beside = [
+            asyncio.create_task(self._database.listen(self._heard)),
+            asyncio.create_task(self._watch.look()),
+        ]
+        try:
+            await self._keeper.run()
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:
+            self._tell(error)
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            await self._database.aclose()
+
+    def _tell(self, error: BaseException) -> None:
+        home, future = self._home, self._error
+        assert home is not None
+        assert future is not None
+        with contextlib.suppress(RuntimeError):
+            home.call_soon_threadsafe(
+                lambda: None if future.done() else future.set_exception(error)
+            )

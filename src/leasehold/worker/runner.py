@@ -1,0 +1,185 @@
+"""4. One attempt -> one Outcome. Never raises.
+
+A handler is told to stop in one way, whatever the reason: the Held gets a stop_reason, and
+then a coroutine is cancelled, a thread finds ctx.canceled set, a process gets a signal. What
+its end means is decided from the reason afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from leasehold.errors import BadArguments
+from leasehold.model.outcome import Outcome
+from leasehold.signature import CONTEXT_PARAMETER
+from leasehold.tasks import Registry, TaskDefinition
+from leasehold.worker import ending
+from leasehold.worker.children import Children
+from leasehold.worker.context import Context
+from leasehold.worker.hand import Held, StopReason
+from leasehold.worker.threads import Threads
+
+#: A handler that was told to stop and has not ended after this long is stuck.
+STUCK_SECONDS = 5.0
+
+
+class Runner:
+    """Runs attempts of known tasks in the running loop, in threads, or in child processes."""
+
+    def __init__(
+        self, tasks: Registry, threads: Threads, children: Children,
+        on_stuck: Callable[[Held], None],
+    ) -> None:  # fmt: skip
+        self._tasks = tasks
+        self._threads = threads
+        self._children = children
+        self._on_stuck = on_stuck
+
+    async def run(self, held: Held) -> Outcome | None:
+        """None: the lease was lost, and nothing may be written."""
+        loop = asyncio.get_running_loop()
+        if held.stop_reason is not None:  # asked while it waited in hand
+            return ending.of_stop(held, 0.0)
+        definition = self._tasks.get(held.attempt.task).definition
+        held.started = began = loop.time()
+        try:
+            args, kwargs = definition.signature.decode(held.attempt.args)
+        except BadArguments as error:
+            return ending.of_undecodable(error)
+        timer = self._limit(loop, held)
+        try:
+            ended = await self._execute(definition, held, args, kwargs)
+        finally:
+            held.on_stop = None
+            if timer is not None:
+                timer.cancel()
+        return _judged(held, definition, ended, loop.time() - began)
+
+    def _limit(self, loop: asyncio.AbstractEventLoop, held: Held) -> asyncio.TimerHandle | None:
+        seconds = held.attempt.timeout_seconds
+        if seconds is None:
+            return None
+        held.deadline = loop.time() + seconds
+        return loop.call_later(seconds, held.stop, StopReason.TIMEOUT)
+
+    async def _execute(
+        self, definition: TaskDefinition, held: Held, args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        """The handler's result, its exception, or _Stopped: as values."""
+        if definition.signature.wants_context:
+            kwargs[CONTEXT_PARAMETER] = Context(held, asyncio.get_running_loop().time)
+        function = definition.function
+        if definition.isolation == "process":
+            return await self._children.run(definition, held) or _Stopped()
+        if inspect.iscoroutinefunction(function):
+            return await self._await_coroutine(held, function(*args, **kwargs))
+        call = functools.partial(function, *args, **kwargs)
+        return await self._await_thread(held, self._threads.run(call))
+
+    async def _await_coroutine(self, held: Held, coroutine: Awaitable[Any]) -> Any:
+        """In the current task, which the stop cancels: the cheapest way to run a handler."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task()
+        assert task is not None
+        stop = _Cancel(loop, task, functools.partial(self._on_stuck, held))
+        held.on_stop = stop
+        if held.stop_reason is not None:
+            stop(held.stop_reason)
+        try:
+            return await coroutine
+        except asyncio.CancelledError:
+            if held.stop_reason is None and not task.cancelling():
+                return _Stopped()
+            while task.cancelling():
+                task.uncancel()
+            return _Stopped()
+        except BaseException as error:
+            return error
+        finally:
+            stop.end()
+
+    async def _await_thread(self, held: Held, future: asyncio.Future[Any]) -> Any:
+        """A thread cannot be stopped. One that ignores its stop is given up, and its slot freed."""
+        loop = asyncio.get_running_loop()
+        given_up = loop.create_future()
+
+        def give_up() -> None:
+            if not given_up.done():
+                given_up.set_result(None)
+
+        def on_stop(_reason: StopReason) -> None:
+            loop.call_soon_threadsafe(loop.call_later, STUCK_SECONDS, give_up)
+
+        held.on_stop = on_stop
+        if held.stop_reason is not None:
+            on_stop(held.stop_reason)
+        await asyncio.wait({future, given_up}, return_when=asyncio.FIRST_COMPLETED)
+        if not future.done():
+            self._on_stuck(held)
+            future.add_done_callback(_retrieved)
+            return _Stopped()
+        error = future.exception()
+        if error is None:
+            return future.result()
+        return error
+
+
+def _judged(held: Held, definition: TaskDefinition, ended: Any, ran: float) -> Outcome | None:
+    """What the handler's end means, given what it was told."""
+    # Too late is too late, even if the handler made something of it.
+    if held.was_stopped_by(StopReason.LEASE_LOST, StopReason.TIMEOUT):
+        return ending.of_stop(held, ran)
+    if isinstance(ended, Outcome):  # a child process has made it
+        return ended
+    if isinstance(ended, _Stopped):
+        if held.stop_reason is not None:
+            return ending.of_stop(held, ran)
+        ended = asyncio.CancelledError("the handler was cancelled by its own code")
+    if isinstance(ended, BaseException):
+        # CancelledError is no Exception, but as an end of its own accord it is an error.
+        return ending.of_exception(ended, definition.policy.retry, ran)
+    return ending.of_result(ended, ran)
+
+
+class _Stopped:
+    """The handler ended because it was told to."""
+
+
+class _Cancel:
+    """Cancels a task when told to, from any thread; names it stuck if that does not help."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], stuck: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._task = task
+        self._stuck = stuck
+        self._ended = False
+
+    def __call__(self, _reason: StopReason) -> None:
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._ended:
+            return
+        self._task.cancel()
+        self._loop.call_later(STUCK_SECONDS, self._again)
+
+    def _again(self) -> None:
+        """A handler that swallowed its cancellation gets another, and is named."""
+        if not self._ended:
+            self._stuck()
+            self._cancel()
+
+    def end(self) -> None:
+        self._ended = True
+
+
+def _retrieved(future: asyncio.Future[Any]) -> None:
+    """The end of a thread that nobody waits for any more."""
+    if not future.cancelled():
+        future.exception()

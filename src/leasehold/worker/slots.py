@@ -1,0 +1,74 @@
+"""Which attempts run now and which wait in hand: the worker's own small queue.
+
+Where jobs are short, some are claimed ahead, so that no slot waits for the database. How many
+follows from how fast they have been ending: about a tenth of a second's work. A job that once
+lost its worker takes no neighbours along: while one is in hand, nothing is claimed ahead.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from leasehold.worker.hand import Held
+
+AHEAD_SECONDS = 0.1
+AHEAD_LIMIT = 1000
+
+
+class Slots:
+    """Counts and order only; starting is somebody else's."""
+
+    def __init__(self, count: int, now: Callable[[], float]) -> None:
+        self.count = count
+        self.running: set[Held] = set()
+        self.waiting: deque[Held] = deque()
+        self._now = now
+        self._ended = 0
+        self._since = now()
+        self._rate = 0.0
+        #: Jobs in hand that once lost their worker.
+        self._suspects = 0
+
+    def take(self, held: Held) -> None:
+        self.waiting.append(held)
+        self._suspects += held.attempt.lost > 0
+
+    def room(self) -> int:
+        """How many to claim now; nothing while what waits would still last a while."""
+        ahead = self._ahead()
+        in_hand = len(self.running) + len(self.waiting)
+        room = self.count + ahead - in_hand
+        # Small claims cost as much as large ones: with work in hand, wait until it is worth it.
+        if self.waiting and room * 4 < self.count + ahead:
+            return 0
+        return max(0, room)
+
+    def _ahead(self) -> int:
+        if self._suspects:
+            return 0
+        elapsed = self._now() - self._since
+        if elapsed >= 0.05:
+            self._rate = 0.5 * self._rate + 0.5 * (self._ended / elapsed)
+            self._ended, self._since = 0, self._now()
+        return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
+
+    def next(self) -> Held | None:
+        """The next to start, if a slot is free."""
+        if self.waiting and len(self.running) < self.count:
+            held = self.waiting.popleft()
+            self.running.add(held)
+            return held
+        return None
+
+    def end(self, held: Held) -> None:
+        self.running.discard(held)
+        self._suspects -= held.attempt.lost > 0
+        self._ended += 1
+
+    def give_back(self) -> list[Held]:
+        """Everything that has not started."""
+        given = list(self.waiting)
+        self.waiting.clear()
+        self._suspects -= sum(held.attempt.lost > 0 for held in given)
+        return given

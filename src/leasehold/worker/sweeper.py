@@ -1,0 +1,107 @@
+"""Recovers expired leases, makes due jobs ready, brings parked jobs back, forgets old ones.
+
+Every worker runs one. Each step is bounded, holds no lock while it thinks, and does no harm
+when others do the same at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from leasehold.errors import StoreError
+from leasehold.store.contract import Recovered
+from leasehold.telemetry import Telemetry, fields, log
+
+BATCH = 200
+SWEEP_SECONDS = 1.0
+PARKED_SECONDS = 5.0
+RETENTION_SECONDS = 3600.0
+#: While the store fails, it is not hurried.
+_ERROR_SECONDS = 2.0
+
+
+class SweepStore(Protocol):
+    async def recover(self, limit: int, chance: float) -> list[Recovered]: ...
+
+    async def make_ready(self, limit: int) -> int: ...
+
+    async def next_due_seconds(self) -> float | None: ...
+
+    async def unpark(self, tasks: Sequence[str], limit: int) -> int: ...
+
+    async def retain(self, history_days: float, limit: int) -> int: ...
+
+
+class Sweeper:
+    """One per worker."""
+
+    def __init__(
+        self, store: SweepStore, telemetry: Telemetry, *, tasks: frozenset[str],
+        history_days: float, chance: Callable[[], float], on_ready: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._telemetry = telemetry
+        self._tasks = sorted(tasks)
+        self._history_days = history_days
+        self._chance = chance
+        self._on_ready = on_ready
+        self._poke = asyncio.Event()
+        self._unpark_at = self._retain_at = 0.0
+
+    def poke(self) -> None:
+        """Something was scheduled: look when it is due."""
+        self._poke.set()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._retain_at = loop.time() + RETENTION_SECONDS * self._chance()
+        while True:
+            self._poke.clear()
+            try:
+                wait = await self.run_once()
+            except StoreError as error:
+                self._telemetry.count("store_errors", label="sweeper")
+                log.warning("sweeping failed, trying again: %s", error)
+                wait = _ERROR_SECONDS
+            try:
+                async with asyncio.timeout(wait):
+                    await self._poke.wait()
+            except TimeoutError:
+                continue
+
+    async def run_once(self) -> float:
+        """One sweep; answers how long until the next. At start-up it drains all that expired."""
+        await self.recover_all()
+        while await self._store.make_ready(BATCH):
+            self._on_ready()
+        now = asyncio.get_running_loop().time()
+        if now >= self._unpark_at:
+            self._unpark_at = now + PARKED_SECONDS
+            while await self._store.unpark(self._tasks, BATCH):
+                self._on_ready()
+        if now >= self._retain_at:
+            self._retain_at = now + RETENTION_SECONDS
+            forgotten = 1
+            while forgotten:
+                forgotten = await self._store.retain(self._history_days, BATCH)
+        due = await self._store.next_due_seconds()
+        # Spread by chance, so that a fleet does not sweep in step.
+        wait = SWEEP_SECONDS * (0.75 + 0.5 * self._chance())
+        return wait if due is None else max(0.001, min(wait, due))
+
+    async def recover_all(self) -> int:
+        total = 0
+        while recovered := await self._store.recover(BATCH, self._chance()):
+            total += len(recovered)
+            for each in recovered:
+                self._telemetry.count("recovered")
+                attempt = each.attempt
+                log.warning(
+                    "job %d of %s: worker %s was lost, now %s", attempt.job_id, attempt.task,
+                    attempt.owner, each.decision.state,
+                    extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+                )  # fmt: skip
+            self._on_ready()
+        return total

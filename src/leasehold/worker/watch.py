@@ -1,0 +1,62 @@
+"""Finds handlers that block the event loop: seen from another thread while it happens, told
+when it is over. They lose no lease, but everybody else's latency."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from leasehold.telemetry import Telemetry, fields, log
+from leasehold.worker.hand import Held
+
+BLOCK_SECONDS = 1.0
+_BEAT_SECONDS = 0.25
+
+
+class LoopWatch:
+    """Beats on the worker's loop; looked at from the keeper's."""
+
+    def __init__(
+        self, attempts: Mapping[asyncio.Task[Any], Held], telemetry: Telemetry,
+        now: Callable[[], float],
+    ) -> None:  # fmt: skip
+        self._attempts = attempts
+        self._telemetry = telemetry
+        self._now = now
+        self._home: asyncio.AbstractEventLoop | None = None
+        self._beat = now()
+        self._suspect: Held | None = None
+
+    async def beat(self) -> None:
+        """On the worker's loop."""
+        self._home = asyncio.get_running_loop()
+        while True:
+            self._beat = self._now()
+            await asyncio.sleep(_BEAT_SECONDS)
+            blocked = self._now() - self._beat - _BEAT_SECONDS
+            if blocked >= BLOCK_SECONDS:
+                self._tell(blocked)
+            self._suspect = None
+
+    async def look(self) -> None:
+        """On the keeper's loop: whoever runs now, while the beat is missing, is it."""
+        while True:
+            await asyncio.sleep(_BEAT_SECONDS)
+            late = self._now() - self._beat > BLOCK_SECONDS + _BEAT_SECONDS
+            if late and self._home is not None and self._suspect is None:
+                task = asyncio.current_task(self._home)
+                self._suspect = self._attempts.get(task) if task is not None else None
+
+    def _tell(self, seconds: float) -> None:
+        self._telemetry.count("loop_blocks")
+        suspect = self._suspect
+        if suspect is None:
+            log.warning("the event loop was blocked for %.1f s by nobody known", seconds)
+            return
+        attempt = suspect.attempt
+        log.warning(
+            "task %s blocked the event loop for %.1f s (job %d): await in it, or make it a plain "
+            "def, which runs in a thread", attempt.task, seconds, attempt.job_id,
+            extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+        )  # fmt: skip

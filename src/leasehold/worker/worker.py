@@ -1,0 +1,325 @@
+"""The parts of a worker put together: one process, one owner, one life.
+
+    claimer --attempts--> slots --held--> runner --outcome--> finisher
+                             keeper (a thread): renews, shows, reads requests
+                             sweeper: recovers, makes ready
+
+A part that crashes stops the whole worker, loudly. SIGTERM drains: nothing new is claimed,
+what never started is given back, what runs may end within the grace period, and is then
+stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from leasehold.errors import BadSettings
+from leasehold.model.job import DEFAULT_QUEUE, Attempt
+from leasehold.model.names import check_name
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.store.contract import Ended
+from leasehold.store.database import Database
+from leasehold.store.faces import AwaitedStore
+from leasehold.tasks import Registry
+from leasehold.telemetry import Telemetry, fields, log
+from leasehold.worker import ending
+from leasehold.worker.children import Children
+from leasehold.worker.claimer import Claimer
+from leasehold.worker.finisher import Finisher
+from leasehold.worker.hand import Hand, Held, StopReason
+from leasehold.worker.keeper import Keeper
+from leasehold.worker.keeping import KeeperThread
+from leasehold.worker.runner import STUCK_SECONDS, Runner
+from leasehold.worker.slots import Slots
+from leasehold.worker.sweeper import Sweeper
+from leasehold.worker.threads import Threads
+from leasehold.worker.watch import LoopWatch
+
+EXIT_DONE = 0
+EXIT_CRASHED = 70
+EXIT_RECYCLE = 75  # a handler could not be stopped: start a fresh process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker works. `config/default.toml` has the same names and values."""
+
+    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
+    concurrency: int = 10
+    lease_seconds: float = 30.0
+    poll_seconds: float = 0.25
+    grace_seconds: float = 300.0
+    request_poll_seconds: float = 2.0
+    history_days: float = 30.0
+    until_idle: bool = False
+
+    def __post_init__(self) -> None:
+        for queue in self.queues:
+            check_name("queue", queue)
+        if not self.queues:
+            raise BadSettings("a worker needs at least one queue")
+        if not 1 <= self.concurrency <= 10_000:
+            raise BadSettings(f"concurrency={self.concurrency}: give 1 to 10000 slots")
+        for name, low in (("lease_seconds", 0.5), ("poll_seconds", 0.001),
+                          ("grace_seconds", 0.0), ("request_poll_seconds", 0.01)):  # fmt: skip
+            if not low <= getattr(self, name) < 1e6:
+                raise BadSettings(f"{name}={getattr(self, name)!r}: give at least {low:g} seconds")
+
+
+def new_owner() -> str:
+    """Short, because it is written with every claim; random, because it must never come again."""
+    return f"w{os.getpid():x}-{secrets.token_hex(4)}"
+
+
+class Worker:
+    """Runs jobs until it is told to drain."""
+
+    def __init__(
+        self, database: Database, tasks: Registry, settings: WorkerSettings, *,
+        telemetry: Telemetry | None = None, owner: str | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:  # fmt: skip
+        self._database = database
+        self._tasks = tasks
+        self._settings = settings
+        self._chance = chance
+        self.telemetry = telemetry or Telemetry()
+        self.owner = owner or new_owner()
+        self.hand = Hand()
+        self._threads = Threads()
+        self._children = Children(self._threads)
+        self._runner = Runner(tasks, self._threads, self._children, self._on_stuck)
+        self._stuck: set[int] = set()
+        self._attempts: dict[asyncio.Task[None], Held] = {}
+        self._listening = False
+        self._signals = 0
+
+    # -- life --------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        """Until drained. Answers the exit code."""
+        self._loop = asyncio.get_running_loop()
+        self._draining = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._build(AwaitedStore(self._database.async_session()))
+        log.info("worker %s starts: queues %s, %d slots", self.owner,
+                 ", ".join(self._settings.queues), self._settings.concurrency,
+                 extra=fields(worker=self.owner))  # fmt: skip
+        self._watch = LoopWatch(self._attempts, self.telemetry, self._loop.time)
+        keeping = KeeperThread(self._keeper, self._database, self._watch, self._heard)
+        with self._signal_handlers():
+            keeping.start()
+            try:
+                return await self._live(keeping)
+            finally:
+                await asyncio.to_thread(keeping.stop)
+                self._children.close()
+                self._threads.close()
+                log.info("worker %s has ended", self.owner, extra=fields(worker=self.owner))
+
+    def _build(self, store: AwaitedStore) -> None:
+        settings = self._settings
+        self._slots = Slots(settings.concurrency, self._loop.time)
+        self._keeper = Keeper(
+            AwaitedStore(self._database.async_session()), self.owner, self.hand, self.telemetry,
+            lease_seconds=settings.lease_seconds,
+            request_poll_seconds=settings.request_poll_seconds,
+        )  # fmt: skip
+        self._finisher = Finisher(store, self.owner, self.hand, self.telemetry, self._poke_claimer)
+        known = frozenset(self._tasks.names)
+        self._claimer = Claimer(
+            store, self.owner, self.telemetry,
+            queues=settings.queues, tasks=known, lease_seconds=settings.lease_seconds,
+            poll_seconds=settings.poll_seconds, room=self._room, take=self._take,
+            is_listening=lambda: self._listening,
+        )  # fmt: skip
+        self._sweeper = Sweeper(
+            store,
+            self.telemetry,
+            tasks=known,
+            history_days=settings.history_days,
+            chance=self._chance,
+            on_ready=self._claimer.wake,
+        )
+
+    async def _live(self, keeping: KeeperThread) -> int:
+        """Start the parts; when one crashes, the worker ends, loudly."""
+        claiming = asyncio.create_task(self._claimer.run(), name="claimer")
+        parts = [
+            asyncio.create_task(self._finisher.run(), name="finisher"),
+            asyncio.create_task(self._sweeper.run(), name="sweeper"),
+            asyncio.create_task(keeping.crashed(), name="keeper"),
+            asyncio.create_task(self._watch.beat(), name="watch"),
+        ]
+        draining = asyncio.create_task(self._until_drained(), name="drain")
+        try:
+            await asyncio.wait({claiming, draining, *parts}, return_when=asyncio.FIRST_COMPLETED)
+            crashed = next((p for p in (*parts, claiming) if p.done() and p.exception()), None)
+            if crashed is not None:
+                log.error("the %s crashed: %r", crashed.get_name(), crashed.exception(),
+                          exc_info=crashed.exception())  # fmt: skip
+            self.drain()
+            await self._drain(claiming, hurried=crashed is not None)
+            if crashed is not None:
+                return EXIT_CRASHED
+            return EXIT_RECYCLE if self._stuck else EXIT_DONE
+        finally:
+            for part in (*parts, draining, claiming):
+                part.cancel()
+            await asyncio.gather(*parts, draining, claiming, return_exceptions=True)
+
+    async def _until_drained(self) -> None:
+        if not self._settings.until_idle:
+            await self._draining.wait()
+            return
+        while not self._draining.is_set() and not self._is_idle():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await self._draining.wait()
+
+    def _is_idle(self) -> bool:
+        return self._claimer.is_idle and not self._attempts and not len(self.hand)
+
+    # -- the way of a job --------------------------------------------------------------------
+
+    def _room(self) -> int:
+        return 0 if self._finisher.is_full else self._slots.room()
+
+    def _take(self, attempts: list[Attempt], valid_until: float) -> None:
+        for attempt in attempts:
+            held = Held(attempt, valid_until)
+            self.hand.take(held)
+            self._slots.take(held)
+        self._keeper.poke()
+        if self._draining.is_set():
+            self._give_back()
+        else:
+            self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        while (held := self._slots.next()) is not None:
+            task = self._loop.create_task(self._attempt(held))
+            self._attempts[task] = held
+            task.add_done_callback(self._attempts.pop)
+
+    async def _attempt(self, held: Held) -> None:
+        try:
+            outcome = await self._runner.run(held)
+            self._hand_over(held, outcome)
+        finally:
+            self._slots.end(held)
+            if not self._draining.is_set():
+                self._start_waiting()
+            self._claimer.poke()
+
+    def _hand_over(self, held: Held, outcome: Outcome | None) -> None:
+        if outcome is None:  # the lease was lost: nothing more is written
+            self.hand.let_go(held)
+            return
+        request = ending.request_known(held)
+        self._finisher.submit(held, Ended(held.attempt, outcome, request, self._chance()))
+
+    def _give_back(self) -> None:
+        reason = "given back before it started"
+        for held in self._slots.give_back():
+            self._hand_over(held, Outcome(kind=OutcomeKind.GIVE_BACK, reason=reason))
+
+    # -- hints -------------------------------------------------------------------------------
+
+    def _poke_claimer(self) -> None:
+        self._claimer.poke()
+
+    def _heard(self, hint: str | None) -> None:
+        """In the keeper's thread."""
+        self._listening = hint is not None
+        if hint is None or self._loop.is_closed():
+            return
+        if hint == "" or hint == f"!{self.owner}":
+            self._keeper.poke(asked=True)
+        if hint == "" or hint.startswith("@"):
+            self._loop.call_soon_threadsafe(self._sweeper.poke)
+        if hint == "" or hint[1:] in self._settings.queues:
+            self._loop.call_soon_threadsafe(self._claimer.wake)
+
+    def _on_stuck(self, held: Held) -> None:
+        attempt = held.attempt
+        if attempt.job_id not in self._stuck:
+            self._stuck.add(attempt.job_id)
+            log.error(
+                "job %d of %s ignores its stop (%s): this process drains and should be replaced",
+                attempt.job_id, attempt.task, held.stop_reason,
+                extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+            )  # fmt: skip
+        self.drain()
+
+    # -- drain -------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Stop claiming and end when everything has ended. A second call hurries."""
+        if self._draining.is_set():
+            return
+        log.info("worker %s drains", self.owner, extra=fields(worker=self.owner))
+        self._draining.set()
+        self._claimer.stop()
+        self._give_back()
+
+    def hurry(self) -> None:
+        """The grace period ends now."""
+        self._hurry.set()
+
+    async def _drain(self, claiming: asyncio.Task[None], *, hurried: bool) -> None:
+        """What a claim under way still brings is given back (see _take)."""
+        await asyncio.wait({claiming})
+        self._give_back()
+        await self._wait_for_attempts(0.0 if hurried else self._settings.grace_seconds)
+        for held in self.hand.all():
+            held.stop(StopReason.DRAIN)
+        if self._attempts:
+            await asyncio.wait(set(self._attempts), timeout=STUCK_SECONDS + 1.0)
+        # What cannot be stopped is released as the very last thing.
+        for held in self.hand.all():
+            if not held.ended:
+                self._hand_over(held, ending.of_stop(held, 0.0))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.lease_seconds):
+                await self._finisher.flushed()
+
+    async def _wait_for_attempts(self, seconds: float) -> None:
+        hurry = asyncio.create_task(self._hurry.wait())
+        deadline = self._loop.time() + seconds
+        while self._attempts and not self._hurry.is_set():
+            left = deadline - self._loop.time()
+            if left <= 0:
+                break
+            await asyncio.wait(
+                {hurry, *self._attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED
+            )
+        hurry.cancel()
+
+    @contextlib.contextmanager
+    def _signal_handlers(self) -> Iterator[None]:
+        """The first signal drains, the second hurries. Only where signals can be handled."""
+        installed: list[signal.Signals] = []
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                self._loop.add_signal_handler(number, self._on_signal)
+                installed.append(number)
+        try:
+            yield
+        finally:
+            for number in installed:
+                self._loop.remove_signal_handler(number)
+
+    def _on_signal(self) -> None:
+        self._signals += 1
+        if self._signals == 1:
+            self.drain()
+        else:
+            self.hurry()

@@ -1,0 +1,219 @@
+"""A stale owner loses: on every verb, in every way of being stale, and it is told so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from leasehold.model.job import Attempt
+from leasehold.model.operation import Verb
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.store.contract import Ended, LeaseKey
+from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
+
+OwnerVerb = Callable[[StoreUnderTest, Attempt], tuple[int, ...]]
+Staleness = Callable[[StoreUnderTest, Attempt], Attempt]
+
+
+# -- what an owner can do; each answers with the leases that it was told are lost -------------
+
+
+def _start(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    return store.store.start(attempt.owner, [key_of(attempt)])
+
+
+def _renew(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    renewed = store.store.renew(attempt.owner, [key_of(attempt)], LEASE_SECONDS)
+    assert attempt.job_id not in renewed.held
+    return renewed.lost
+
+
+def _release(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    released = store.store.release(attempt.owner, [attempt])
+    assert released.decisions == {}
+    return released.lost
+
+
+def _finish(kind: OutcomeKind) -> OwnerVerb:
+    def finish(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+        outcome = Outcome(kind=kind, result=b"1" if kind is OutcomeKind.SUCCESS else None)
+        finished = store.store.finish(attempt.owner, [Ended(attempt, outcome)])
+        assert finished.decisions == {}
+        return finished.lost
+
+    return finish
+
+
+VERBS: dict[str, OwnerVerb] = {
+    "start": _start,
+    "renew": _renew,
+    "release": _release,
+    **{kind.value: _finish(kind) for kind in OutcomeKind},
+}
+
+
+# -- how a lease is lost; each answers with the attempt as its former owner still believes it -
+
+
+def _wrong_token(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    return msgspec.structs.replace(attempt, token=attempt.token + 1)
+
+
+def _wrong_owner(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    return msgspec.structs.replace(attempt, owner="intruder")
+
+
+def _expired(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    store.advance(LEASE_SECONDS)  # to the microsecond: the end belongs to nobody
+    return attempt
+
+
+def _recovered(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    store.advance(LEASE_SECONDS)
+    assert len(store.store.recover(10, 0.0)) == 1
+    return attempt
+
+
+def _taken_by(owner: str) -> Staleness:
+    def taken(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+        _recovered(store, attempt)
+        store.advance(3600.0)
+        store.store.make_ready(10)
+        assert store.claim_one(owner).job_id == attempt.job_id
+        return attempt
+
+    return taken
+
+
+def _finished(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    assert store.end(attempt, OutcomeKind.SUCCESS)
+    return attempt
+
+
+def _given_back(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    assert store.store.release(attempt.owner, [attempt]).lost == ()
+    return attempt
+
+
+def _paused(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    assert store.end(attempt, OutcomeKind.PAUSE)
+    return attempt
+
+
+def _deleted(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    _finished(store, attempt)
+    assert store.store.delete([attempt.job_id]) == [attempt.job_id]
+    return attempt
+
+
+def _run_again(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    _finished(store, attempt)
+    next_in_lane = store.claim_one("w2")
+    store.store.operate(Verb.RETRY, [attempt.job_id], "ann", None)
+    assert store.end(next_in_lane, OutcomeKind.SUCCESS)
+    assert store.claim_one(attempt.owner).job_id == attempt.job_id
+    return attempt
+
+
+WAYS: dict[str, Staleness] = {
+    "wrong_token": _wrong_token,
+    "wrong_owner": _wrong_owner,
+    "expired": _expired,
+    "recovered": _recovered,
+    "taken_by_another": _taken_by("w2"),
+    "taken_by_itself": _taken_by("w1"),
+    "finished": _finished,
+    "given_back": _given_back,
+    "paused": _paused,
+    "deleted": _deleted,
+    "run_again": _run_again,
+}
+
+
+@pytest.mark.requirement("S0.3", "S0.5", "S0.6", "S0.12", "S0.13", "S3.4", "P1")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_stale_owner_changes_nothing_and_is_told(
+    store: StoreUnderTest, verb: str, way: str
+) -> None:
+    store.add(target="lane")
+    store.add(target="lane")  # whoever follows in the lane must not move either
+    attempt = WAYS[way](store, store.claim_one("w1"))
+    before = store.everything()
+    assert VERBS[verb](store, attempt) == (attempt.job_id,)
+    assert store.everything() == before
+
+
+@pytest.mark.requirement("S0.3", "S0.12")
+@pytest.mark.parametrize("kind", OutcomeKind)
+def test_an_attempt_in_the_wrong_hands_ends_nothing(
+    store: StoreUnderTest, kind: OutcomeKind
+) -> None:
+    """The attempt is genuine; who hands it in is not its owner."""
+    store.add()
+    attempt = store.claim_one("w1")
+    before = store.everything()
+    finished = store.store.finish("intruder", [Ended(attempt, Outcome(kind=kind))])
+    assert finished.lost == (attempt.job_id,)
+    assert finished.decisions == {}
+    assert store.everything() == before
+
+
+@pytest.mark.requirement("S0.3", "S0.12")
+def test_a_release_by_the_wrong_hands_gives_nothing_back(store: StoreUnderTest) -> None:
+    store.add()
+    attempt = store.claim_one("w1")
+    before = store.everything()
+    assert store.store.release("intruder", [attempt]).lost == (attempt.job_id,)
+    assert store.everything() == before
+
+
+@pytest.mark.requirement("S0.12", "S3.4")
+@pytest.mark.parametrize("kind", OutcomeKind)
+def test_one_stale_lease_does_not_cost_its_neighbours_theirs(
+    store: StoreUnderTest, kind: OutcomeKind
+) -> None:
+    store.add()
+    store.add()
+    first, second = store.claim()
+    stale = msgspec.structs.replace(first, token=first.token + 1)
+    ended = [Ended(each, Outcome(kind=kind)) for each in (stale, second)]
+    finished = store.store.finish("w1", ended)
+    assert finished.lost == (first.job_id,)
+    assert set(finished.decisions) == {second.job_id}
+    assert store.state(first.job_id) == "assigned"
+    assert store.state(second.job_id) != "assigned"
+
+
+@pytest.mark.requirement("S0.6", "S0.12")
+def test_a_lease_that_never_was_is_lost_too(store: StoreUnderTest) -> None:
+    ghost = LeaseKey(4711, 1)
+    assert store.store.start("w1", [ghost]) == (4711,)
+    assert store.store.renew("w1", [ghost], LEASE_SECONDS).lost == (4711,)
+
+
+@pytest.mark.requirement("S3.4")
+def test_every_claim_has_a_larger_token_than_all_before(store: StoreUnderTest) -> None:
+    tokens = []
+    job_id = store.add()
+    for owner in ("w1", "w2", "w1"):
+        attempt = store.claim_one(owner)
+        tokens.append(attempt.token)
+        assert store.end(attempt, OutcomeKind.GIVE_BACK)
+    assert tokens == sorted(set(tokens))
+    last = store.claim_one()
+    assert store.end(last, OutcomeKind.SUCCESS)
+    store.store.operate(Verb.RETRY, [job_id], "ann", None)
+    assert store.claim_one().token > last.token > tokens[-1]
+
+
+@pytest.mark.requirement("S3.4", "S4.3")
+def test_the_next_holder_of_a_lane_has_the_larger_token(store: StoreUnderTest) -> None:
+    """So that an outside system can refuse the late write of an earlier holder."""
+    store.add(target="lane")
+    store.add(target="lane")
+    first = store.claim_one("w1")
+    assert store.end(first, OutcomeKind.SUCCESS)
+    assert store.claim_one("w2").token > first.token

@@ -1,0 +1,316 @@
+"""Random lives of many jobs, told alike by both stores and by the oracle.
+
+Three owners, two queues, two lanes, keys, delays, pauses and stale hands, in any order and
+with time moving up to the very microsecond of an expiry. After every step all that can be
+seen of every job is the same on all three sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from leasehold.errors import Refused, UniqueKeyTaken
+from leasehold.model.job import Attempt, Error, Job, NewJob, Request
+from leasehold.model.operation import Verb
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.policy import Policy
+from leasehold.model.retry import Retry
+from leasehold.model.state import HOLDS_LANE, LEASED, State
+from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
+from tests.oracle import Oracle
+from tests.sides import NOBODY, Side
+from tests.stores import PostgresUnderTest, SqliteUnderTest
+
+OWNERS = ("w1", "w2", "w3")
+QUEUES = ("a", "b")
+EVERYTHING = 1000
+CHARGED = (
+    OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER,
+)  # fmt: skip
+
+owners = st.sampled_from(OWNERS)
+queues = st.sampled_from(QUEUES)
+chances = st.sampled_from([0.0, 0.5, 0.9])
+reasons = st.sampled_from([None, "because"])
+policies = st.sampled_from(
+    [
+        Policy(),
+        Policy(),
+        Policy(on_lease_expired="fail", on_drain="pause"),
+        Policy(on_cancel="pause", lane_on_failure="skip"),
+        Policy(retry=Retry(base_seconds=7.7, jitter=0.5), on_cancel="cancel", on_drain="requeue"),
+    ]
+)
+new_jobs = st.builds(
+    NewJob,
+    task=st.sampled_from(["t", "t", "u"]),
+    queue=queues,
+    priority=st.sampled_from([0, 0, 1, -1]),
+    target=st.sampled_from([None, "x", "x", "y"]),
+    delay_seconds=st.sampled_from([None, None, None, None, 0.0, 5.0]),
+    unique_key=st.sampled_from([None, None, None, "k1", "k2"]),
+    idempotency_key=st.sampled_from([None, None, None, "i1", "i2"]),
+    idempotency_seconds=st.just(20.0),
+    max_attempts=st.integers(1, 3),
+    policy=policies,
+    pending=st.sampled_from([False, False, False, False, True]),
+)
+successes = st.builds(
+    Outcome, kind=st.just(OutcomeKind.SUCCESS), result=st.sampled_from([None, b'{"sum":3}'])
+)
+outcomes = successes | st.builds(
+    Outcome,
+    kind=st.sampled_from([kind for kind in OutcomeKind if kind is not OutcomeKind.SUCCESS]),
+    error=st.sampled_from([None, Error("ValueError", "no", "trace")]),
+    reason=reasons,
+    delay_seconds=st.sampled_from([None, None, 3.0]),
+    retryable=st.sampled_from([True, True, False]),
+)
+requests_seen = st.sampled_from([None, *Request])
+
+Everyone = Oracle | Side
+
+
+class StoresAgree(RuleBasedStateMachine):
+    def __init__(self, postgres: PostgresUnderTest) -> None:
+        super().__init__()
+        postgres.reset()
+        self.sqlite = SqliteUnderTest()
+        self.sides = [Side(self.sqlite), Side(postgres)]
+        self.oracle = Oracle(self.sqlite.now())
+        self.attempts: list[Attempt] = []
+        self.charged: dict[int, int] = {}
+
+    def teardown(self) -> None:
+        self.sqlite.database.close()
+
+    def all(self, verb: Callable[[Everyone], Any]) -> Any:
+        """The answer of the oracle, which is also that of both stores."""
+        expected = answer_of(verb, self.oracle)
+        for side in self.sides:
+            assert answer_of(verb, side) == expected, side.under_test.kind
+        return expected
+
+    # -- the way of a job --------------------------------------------------------------------
+
+    @rule(jobs=st.lists(new_jobs, min_size=1, max_size=3))
+    def enqueue(self, jobs: list[NewJob]) -> None:
+        self.all(lambda store: store.enqueue(jobs))
+
+    @rule(
+        owner=owners,
+        wants=st.lists(st.builds(Want, queues, st.integers(1, 4)), min_size=1, max_size=2),
+        lease_seconds=st.sampled_from([10.0, 30.0]),
+        tasks=st.sampled_from([None, None, frozenset({"t"}), frozenset({"t", "u"})]),
+    )
+    def claim(
+        self, owner: str, wants: list[Want], lease_seconds: float, tasks: frozenset[str] | None
+    ) -> None:
+        ask = ClaimAsk(owner=owner, lease_seconds=lease_seconds, wants=tuple(wants), tasks=tasks)
+        self.attempts += self.all(lambda store: store.claim(ask))
+
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data(), stale=st.booleans())
+    def start(self, data: st.DataObject, stale: bool) -> None:
+        owner, keys = self._keys(data, stale)
+        self.all(lambda store: store.start(owner, keys))
+
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data(), stale=st.booleans(), lease_seconds=st.sampled_from([10.0, 30.0]))
+    def renew(self, data: st.DataObject, stale: bool, lease_seconds: float) -> None:
+        owner, keys = self._keys(data, stale)
+        self.all(lambda store: store.renew(owner, keys, lease_seconds))
+
+    @rule(owner=owners)
+    def requests(self, owner: str) -> None:
+        self.all(lambda store: store.requests(owner))
+
+    @precondition(lambda self: self._holding())
+    @rule(data=st.data(), outcome=outcomes, request=requests_seen, chance=chances)
+    def finish(
+        self, data: st.DataObject, outcome: Outcome, request: Request | None, chance: float
+    ) -> None:
+        attempt = data.draw(st.sampled_from(self._holding()), label="attempt")
+        self._finish(attempt.owner, Ended(attempt, outcome, request, chance))
+
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data(), outcome=outcomes, owner=owners)
+    def finish_with_any_hand(self, data: st.DataObject, outcome: Outcome, owner: str) -> None:
+        """Stale attempts, expired leases, and somebody else's."""
+        attempt = data.draw(st.sampled_from(self.attempts), label="attempt")
+        self._finish(owner, Ended(attempt, outcome))
+
+    @precondition(lambda self: len(self._holding()) > 1)
+    @rule(data=st.data(), first=outcomes, second=outcomes)
+    def finish_two(self, data: st.DataObject, first: Outcome, second: Outcome) -> None:
+        pairs = st.lists(
+            st.sampled_from(self._holding()), min_size=2, max_size=2, unique_by=lambda a: a.job_id
+        )
+        one, other = data.draw(pairs, label="attempts")
+        self._finish(one.owner, Ended(one, first), Ended(other, second))
+
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data(), stale=st.booleans())
+    def release(self, data: st.DataObject, stale: bool) -> None:
+        choices = self.attempts if stale else self._holding() or self.attempts
+        attempt = data.draw(st.sampled_from(choices), label="attempt")
+        self.all(lambda store: store.release(attempt.owner, [attempt]))
+
+    # -- what people do ----------------------------------------------------------------------
+
+    @precondition(lambda self: self.oracle.jobs)
+    @rule(data=st.data(), verb=st.sampled_from(Verb), reason=reasons)
+    def operate(self, data: st.DataObject, verb: Verb, reason: str | None) -> None:
+        job_ids = st.sampled_from([*self.oracle.jobs])
+        ids = data.draw(st.lists(job_ids, min_size=1, max_size=2, unique=True), label="ids")
+        answers = self.all(lambda store: store.operate(verb, ids, "ops", reason))
+        for answer in answers:
+            if verb in (Verb.RESUME, Verb.RETRY) and answer.what == "done":
+                self.charged[answer.id] = 0
+
+    @rule(verb=st.sampled_from(Verb))
+    def operate_on_nobody(self, verb: Verb) -> None:
+        self.all(lambda store: store.operate(verb, [NOBODY], "ops", None))
+
+    @precondition(lambda self: self.oracle.jobs)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        job_id = data.draw(st.sampled_from([*self.oracle.jobs]), label="id")
+        self.all(lambda store: store.delete([job_id]))
+        if job_id not in self.oracle.jobs:
+            self.charged.pop(job_id, None)
+
+    @rule(name=queues, for_seconds=st.sampled_from([None, 10.0]))
+    def pause_queue(self, name: str, for_seconds: float | None) -> None:
+        until = self.oracle.now + timedelta(seconds=for_seconds) if for_seconds else None
+        self.all(lambda store: store.pause_queue(name, until))
+
+    @rule(name=queues)
+    def resume_queue(self, name: str) -> None:
+        self.all(lambda store: store.resume_queue(name))
+
+    # -- upkeep and time ---------------------------------------------------------------------
+
+    @rule(limit=st.sampled_from([1, 2, EVERYTHING]), chance=chances)
+    def recover(self, limit: int, chance: float) -> None:
+        for each in self.all(lambda store: store.recover(limit, chance)):
+            self._charge(each.attempt)
+
+    @rule(limit=st.sampled_from([1, EVERYTHING]))
+    def make_ready(self, limit: int) -> None:
+        self.all(lambda store: store.make_ready(limit))
+
+    @rule(tasks=st.sampled_from([("u",), ("t", "u"), ()]))
+    def unpark(self, tasks: tuple[str, ...]) -> None:
+        self.all(lambda store: store.unpark(tasks, EVERYTHING))
+
+    @rule(data=st.data())
+    def advance(self, data: st.DataObject) -> None:
+        """By a while, or to the next expiry or due time, or to just before it."""
+        tick = timedelta(microseconds=1)
+        waits = [when - self.oracle.now for when in self._coming()]
+        choices = [timedelta(seconds=1), timedelta(seconds=21), *waits, *(w - tick for w in waits)]
+        wait = data.draw(st.sampled_from(choices), label="wait").total_seconds()
+        self.all(lambda store: store.advance(wait))
+
+    # -- what always holds -------------------------------------------------------------------
+
+    @invariant()
+    def all_see_the_same(self) -> None:
+        told = {job_id: events for job_id, events in self.oracle.events.items() if events}
+        for side in self.sides:
+            assert side.all_jobs() == self.oracle.jobs, side.under_test.kind
+            assert side.all_events() == told, side.under_test.kind
+        self.all(lambda store: store.next_due_seconds())
+
+    @invariant()
+    def a_lane_has_one_holder(self) -> None:
+        lanes = [job.target for job in self.oracle.jobs.values()
+                 if job.target and job.stage in HOLDS_LANE]  # fmt: skip
+        assert len(lanes) == len(set(lanes))
+
+    @invariant()
+    def no_job_fails_more_often_than_allowed(self) -> None:
+        for job_id, times in self.charged.items():
+            assert times <= self.oracle.jobs[job_id].max_attempts
+
+    # -- helpers -----------------------------------------------------------------------------
+
+    def _finish(self, owner: str, *ended: Ended) -> None:
+        answer = self.all(lambda store: store.finish(owner, ended))
+        for end in ended:
+            if end.attempt.job_id in answer.decisions and end.outcome.kind in CHARGED:
+                self._charge(end.attempt)
+
+    def _charge(self, attempt: Attempt) -> None:
+        self.charged[attempt.job_id] = self.charged.get(attempt.job_id, 0) + 1
+
+    def _holding(self) -> list[Attempt]:
+        """Attempts whose lease is still their own, whether or not it has run out."""
+        tokens = {job.id: job.lease.token for job in self.oracle.jobs.values() if job.lease}
+        return [each for each in self.attempts if tokens.get(each.job_id) == each.token]
+
+    def _keys(self, data: st.DataObject, stale: bool) -> tuple[str, list[LeaseKey]]:
+        choices = self.attempts if stale else self._holding() or self.attempts
+        lists = st.lists(
+            st.sampled_from(choices), min_size=1, max_size=3, unique_by=lambda a: a.job_id
+        )
+        attempts = data.draw(lists, label="attempts")
+        keys = [LeaseKey(attempt.job_id, attempt.token) for attempt in attempts]
+        return attempts[0].owner, keys
+
+    def _coming(self) -> list[datetime]:
+        live = [job for job in self.oracle.jobs.values() if job.stage is not None]
+        times = [job.lease.expires_at if job.lease else job.run_at for job in live]
+        return sorted({when for when in times if when > self.oracle.now})[:2]
+
+
+def answer_of(verb: Callable[[Everyone], Any], store: Everyone) -> Any:
+    """Refusals are answers too; their words name ids, which are each store's own."""
+    try:
+        return verb(store)
+    except UniqueKeyTaken as taken:
+        holder = store.ours(taken.holder) if isinstance(store, Side) else taken.holder
+        return [Refusal("UniqueKeyTaken", holder)]
+    except Refused as refusal:
+        return [Refusal(type(refusal).__name__)]
+
+
+class Refusal:
+    what = "refused"
+
+    def __init__(self, name: str, id_: int | None = None) -> None:
+        self.name, self.id = name, id_
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Refusal) and (self.name, self.id) == (other.name, other.id)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.id})"
+
+
+@pytest.mark.requirement("S3.7", "S0.13", "S0.1", "P5", "P6", "P7", "P9")
+def test_both_stores_do_exactly_what_the_oracle_says(
+    postgres_under_test: PostgresUnderTest,
+) -> None:
+    run_state_machine_as_test(
+        lambda: StoresAgree(postgres_under_test),
+        settings=settings(
+            max_examples=settings().max_examples * 3 // 2, stateful_step_count=40
+        ),
+    )
