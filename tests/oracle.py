@@ -255,11 +255,13 @@ class Oracle:
     # -- what people do ----------------------------------------------------------------------
 
     def operate(self, verb: Verb, ids: Sequence[int], by: str, reason: str | None) -> list[Answer]:
-        for job_id in ids:
-            if job_id not in self.jobs:
-                raise JobNotFound(f"there is no job {job_id}")
-        plans = [(job_id, plan(verb, self.jobs[job_id])) for job_id in ids]
+        plans = [(job_id, plan(verb, self._existing(job_id))) for job_id in ids]
         return [self._carry_out(self.jobs[id_], step, by, reason) for id_, step in plans]
+
+    def _existing(self, job_id: int) -> Job:
+        if job_id not in self.jobs:
+            raise JobNotFound(f"there is no job {job_id}")
+        return self.jobs[job_id]
 
     def _carry_out(
         self, job: Job, step: Move | Ask | Already, by: str, reason: str | None

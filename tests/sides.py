@@ -22,8 +22,8 @@ from tests.stores import StoreUnderTest
 #: An id that no job will ever have, on any side.
 NOBODY = 10**9
 _EVENTS = """
-select id, job_id, at, kind, state, attempt, by, reason, error, token, leased_at, started_at,
-    due_at from {s}event order by id
+select id, job_id, at, kind, state, attempt, by, reason, cast(error as text), token, leased_at,
+    started_at, due_at from {s}event order by id
 """
 
 

@@ -8,18 +8,20 @@ from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from leasehold.client import Client, JobHandle
 from leasehold.errors import BadSettings
+from leasehold.kinds import register
 from leasehold.model.job import DEFAULT_QUEUE, NewJob
 from leasehold.model.names import check_name
 from leasehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
 from leasehold.model.retry import DEFAULT_RETRY, Retry
 from leasehold.operate import AwaitedOperate, Operate
-from leasehold.settings import resolve_schema, resolve_url
+from leasehold.settings import load, resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
 from leasehold.store.opening import open_database
 from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
+from leasehold.worker.config import worker_settings
 from leasehold.worker.looping import run_loop
-from leasehold.worker.worker import Worker, WorkerSettings
+from leasehold.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -134,7 +136,10 @@ class Leasehold:
 
     async def arun_worker(self, **settings: Any) -> int:
         """The same inside a running event loop."""
-        return await Worker(self.database, self.tasks, WorkerSettings(**settings)).run()
+        configured = load()
+        register(self, configured.kinds.values())
+        chosen = worker_settings(configured, **settings)
+        return await Worker(self.database, self.tasks, chosen).run()
 
     # -- the store ---------------------------------------------------------------------------
 

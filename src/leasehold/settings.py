@@ -1,24 +1,208 @@
-"""Where the store is: an argument, else the environment, else a file in this folder."""
+"""Settings in layers: flags, then the environment, then a file, then the shipped defaults.
+
+Each value remembers where it came from. What is unknown or makes no sense is refused with
+the place it stands in and the nearest right name.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
-from leasehold.store.opening import DEFAULT_FILE
+from leasehold.errors import BadSettings
+from leasehold.model.kind import Kind, kind_of
+from leasehold.model.names import check_name, check_schema
 
-URL_VARIABLES = ("LEASEHOLD_URL", "DATABASE_URL")
-SCHEMA_VARIABLE = "LEASEHOLD_SCHEMA"
-DEFAULT_SCHEMA = "leasehold"
+FILE_NAME = "leasehold.toml"
+ENVIRONMENT_PREFIX = "LEASEHOLD_"
+DEFAULT_ORIGIN = "config/default.toml"
+#: Short names that people expect, besides LEASEHOLD_<SECTION>_<KEY>.
+_SHORT = {"LEASEHOLD_URL": "store.url", "LEASEHOLD_SCHEMA": "store.schema"}
+_LAST_RESORT = "DATABASE_URL"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A setting and where it came from."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(slots=True)
+class Settings:
+    """All settings, by dotted name."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    kinds: dict[str, Kind] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name].value
+
+
+def load(
+    flags: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """The settings in force. ``flags`` maps dotted names to values; None means: not given."""
+    settings = Settings()
+    shipped = tomllib.loads(_default_text())
+    known = _flat(shipped)
+    _add(settings, known, shipped, DEFAULT_ORIGIN)
+    for origin, content, text in _file(folder or Path.cwd()):
+        _add(settings, known, content, origin, text)
+    for name, value, origin in _from_environment(
+        known, os.environ if environment is None else environment
+    ):
+        settings.values[name] = Value(value, origin)
+    for name, value in (flags or {}).items():
+        if value is not None:
+            settings.values[name] = Value(_checked(name, value, known[name], "a flag"), "flag")
+    _check(settings)
+    return settings
+
+
+def _default_text() -> str:
+    return files("leasehold").joinpath("config", "default.toml").read_text(encoding="utf-8")
+
+
+def _file(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
+    """leasehold.toml, else [tool.leasehold] of pyproject.toml, in this folder."""
+    own, shared = folder / FILE_NAME, folder / "pyproject.toml"
+    for path, part in ((own, False), (shared, True)):
+        if not path.is_file():
+            continue
+        text = path.read_text(encoding="utf-8")
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise BadSettings(f"{path.name} is not TOML: {error}") from None
+        if part:
+            content = content.get("tool", {}).get("leasehold", {})
+        if content:
+            return [(path.name, content, text)]
+    return []
+
+
+def _add(
+    settings: Settings, known: dict[str, Any], content: dict[str, Any], origin: str, text: str = ""
+) -> None:
+    kinds = content.get("kinds", {})
+    for name, fields in kinds.items():
+        check_name("kind", name)
+        settings.kinds[name] = kind_of(name, fields, _place(origin, text, name))
+    rest = {key: value for key, value in content.items() if key != "kinds"}
+    for name, value in _flat(rest).items():
+        key = name.rpartition(".")[2]
+        where = _place(origin, text, key)
+        if name not in known:
+            raise BadSettings(f"{where}: there is no setting {name}; {_nearest(name, known)}")
+        settings.values[name] = Value(_checked(name, value, known[name], where), where)
+
+
+def _flat(content: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for section, fields in content.items():
+        if section == "kinds":
+            continue
+        if isinstance(fields, dict):
+            flat.update((f"{section}.{key}", value) for key, value in fields.items())
+        else:
+            flat[section] = fields
+    return flat
+
+
+def _from_environment(
+    known: Mapping[str, Any], environment: Mapping[str, str]
+) -> list[tuple[str, Any, str]]:
+    found = []
+    names = {ENVIRONMENT_PREFIX + name.replace(".", "_").upper(): name for name in known}
+    names |= _SHORT
+    url = environment.get(_LAST_RESORT)
+    if url and not environment.get("LEASEHOLD_URL"):
+        found.append(("store.url", url, _LAST_RESORT))
+    for variable, name in names.items():
+        text = environment.get(variable)
+        if text:
+            found.append((name, _parsed(variable, text, known[name]), variable))
+    return found
+
+
+def _parsed(variable: str, text: str, example: Any) -> Any:
+    """Text from the environment, as the type that the default has."""
+    if isinstance(example, list):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    if isinstance(example, int):
+        try:
+            return int(text)
+        except ValueError:
+            return _checked(variable, _number(variable, text), example, variable)
+    return text
+
+
+def _number(variable: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadSettings(f"{variable}={text!r}: give a number") from None
+
+
+def _checked(name: str, value: Any, example: Any, where: str) -> Any:
+    """The same kind of value as the default, and in range."""
+    if isinstance(example, list):
+        if isinstance(value, list | tuple) and value and all(isinstance(v, str) for v in value):
+            return list(value)
+        raise BadSettings(f"{where}: {name} = {value!r}: give a list of names")
+    if isinstance(example, str):
+        if isinstance(value, str) and value:
+            return value
+        raise BadSettings(f"{where}: {name} = {value!r}: give a text")
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    if not numeric or not 0 <= value < 1e9:
+        raise BadSettings(f"{where}: {name} = {value!r}: give a number of 0 or more")
+    if name.endswith(("_count", "concurrency")) and (value < 1 or value != int(value)):
+        raise BadSettings(f"{where}: {name} = {value!r}: give a whole number of at least 1")
+    return value
+
+
+def _check(settings: Settings) -> None:
+    """What must fit together."""
+    check_schema(settings["store.schema"])
+    for queue in settings["workers.queues"]:
+        check_name("queue", queue)
+    low, high = settings.values["workers.default_count"], settings.values["workers.max_count"]
+    if low.value > high.value:
+        raise BadSettings(
+            f"workers.default_count = {low.value} ({low.origin}) is more than "
+            f"workers.max_count = {high.value} ({high.origin})"
+        )
+
+
+def _nearest(name: str, known: Mapping[str, Any]) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
+
+
+def _place(origin: str, text: str, key: str) -> str:
+    """file:line of a key, as far as it can be found."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(rf"\s*(\[.*\b)?{re.escape(key)}\b", line):
+            return f"{origin}:{number}"
+    return origin
 
 
 def resolve_url(given: str | None) -> str:
-    if given is not None:
-        return given
-    for name in URL_VARIABLES:
-        if os.environ.get(name):
-            return os.environ[name]
-    return DEFAULT_FILE
+    """For an app: an argument, else the environment or a file, else the default."""
+    return str(given if given is not None else load()["store.url"])
 
 
 def resolve_schema(given: str | None) -> str:
-    return given or os.environ.get(SCHEMA_VARIABLE) or DEFAULT_SCHEMA
+    return str(given if given is not None else load()["store.schema"])

@@ -67,9 +67,9 @@ def test_no_ending_leaves_anything_of_the_lease(
     store.store.renew("w1", [key_of(attempt)], LEASE_SECONDS)
     assert store.end(attempt, kind)
     leftovers = store.sql(
-        "select id from {s}job where coalesce(lease_owner, request, request_by) is not null "
-        "or lease_token is not null or coalesce(lease_expires_at, leased_at, heartbeat_at, "
-        "started_at) is not null"
+        "select id from {s}job where lease_owner is not null or lease_token is not null "
+        "or lease_expires_at is not null or leased_at is not null or heartbeat_at is not null "
+        "or started_at is not null or request is not null or request_by is not null"
     )
     assert leftovers == []
     assert store.job(attempt.job_id).lease is None

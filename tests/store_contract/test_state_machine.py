@@ -61,8 +61,8 @@ new_jobs = st.builds(
     priority=st.sampled_from([0, 0, 1, -1]),
     target=st.sampled_from([None, "x", "x", "y"]),
     delay_seconds=st.sampled_from([None, None, None, None, 0.0, 5.0]),
-    unique_key=st.sampled_from([None, None, None, "k1", "k2"]),
-    idempotency_key=st.sampled_from([None, None, None, "i1", "i2"]),
+    unique_key=st.sampled_from([None] * 6 + ["k1", "k2"]),
+    idempotency_key=st.sampled_from([None] * 6 + ["i1", "i2"]),
     idempotency_seconds=st.just(20.0),
     max_attempts=st.integers(1, 3),
     policy=policies,
@@ -134,10 +134,6 @@ class StoresAgree(RuleBasedStateMachine):
         owner, keys = self._keys(data, stale)
         self.all(lambda store: store.renew(owner, keys, lease_seconds))
 
-    @rule(owner=owners)
-    def requests(self, owner: str) -> None:
-        self.all(lambda store: store.requests(owner))
-
     @precondition(lambda self: self._holding())
     @rule(data=st.data(), outcome=outcomes, request=requests_seen, chance=chances)
     def finish(
@@ -174,16 +170,12 @@ class StoresAgree(RuleBasedStateMachine):
     @precondition(lambda self: self.oracle.jobs)
     @rule(data=st.data(), verb=st.sampled_from(Verb), reason=reasons)
     def operate(self, data: st.DataObject, verb: Verb, reason: str | None) -> None:
-        job_ids = st.sampled_from([*self.oracle.jobs])
+        job_ids = st.sampled_from([*self.oracle.jobs, NOBODY])
         ids = data.draw(st.lists(job_ids, min_size=1, max_size=2, unique=True), label="ids")
         answers = self.all(lambda store: store.operate(verb, ids, "ops", reason))
         for answer in answers:
             if verb in (Verb.RESUME, Verb.RETRY) and answer.what == "done":
                 self.charged[answer.id] = 0
-
-    @rule(verb=st.sampled_from(Verb))
-    def operate_on_nobody(self, verb: Verb) -> None:
-        self.all(lambda store: store.operate(verb, [NOBODY], "ops", None))
 
     @precondition(lambda self: self.oracle.jobs)
     @rule(data=st.data())
@@ -193,14 +185,13 @@ class StoresAgree(RuleBasedStateMachine):
         if job_id not in self.oracle.jobs:
             self.charged.pop(job_id, None)
 
-    @rule(name=queues, for_seconds=st.sampled_from([None, 10.0]))
-    def pause_queue(self, name: str, for_seconds: float | None) -> None:
+    @rule(name=queues, resumes=st.booleans(), for_seconds=st.sampled_from([None, 10.0]))
+    def pause_or_resume_queue(self, name: str, resumes: bool, for_seconds: float | None) -> None:
         until = self.oracle.now + timedelta(seconds=for_seconds) if for_seconds else None
-        self.all(lambda store: store.pause_queue(name, until))
-
-    @rule(name=queues)
-    def resume_queue(self, name: str) -> None:
-        self.all(lambda store: store.resume_queue(name))
+        if resumes:
+            self.all(lambda store: store.resume_queue(name))
+        else:
+            self.all(lambda store: store.pause_queue(name, until))
 
     # -- upkeep and time ---------------------------------------------------------------------
 
@@ -209,12 +200,9 @@ class StoresAgree(RuleBasedStateMachine):
         for each in self.all(lambda store: store.recover(limit, chance)):
             self._charge(each.attempt)
 
-    @rule(limit=st.sampled_from([1, EVERYTHING]))
-    def make_ready(self, limit: int) -> None:
+    @rule(limit=st.sampled_from([1, EVERYTHING]), tasks=st.sampled_from([(), ("u",), ("t", "u")]))
+    def make_ready(self, limit: int, tasks: tuple[str, ...]) -> None:
         self.all(lambda store: store.make_ready(limit))
-
-    @rule(tasks=st.sampled_from([("u",), ("t", "u"), ()]))
-    def unpark(self, tasks: tuple[str, ...]) -> None:
         self.all(lambda store: store.unpark(tasks, EVERYTHING))
 
     @rule(data=st.data())
@@ -235,6 +223,8 @@ class StoresAgree(RuleBasedStateMachine):
             assert side.all_jobs() == self.oracle.jobs, side.under_test.kind
             assert side.all_events() == told, side.under_test.kind
         self.all(lambda store: store.next_due_seconds())
+        for owner in OWNERS:
+            self.all(lambda store, owner=owner: store.requests(owner))
 
     @invariant()
     def a_lane_has_one_holder(self) -> None:

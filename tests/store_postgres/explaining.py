@@ -8,9 +8,6 @@ from typing import Any
 
 from psycopg import Connection, sql
 
-from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.steps import Statement
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -32,23 +29,12 @@ class Reading:
         return "\n".join(lines)
 
 
-def explain(
-    connection: Connection[Any], database: PostgresDatabase, statement: Statement, *, generic: bool
-) -> Reading:
-    """EXPLAIN ANALYZE of the statement as it is really sent, in a transaction that is undone."""
-    text, values = database._statements.prepare(statement)
-    mode = "force_generic_plan" if generic else "force_custom_plan"
+def explain(connection: Connection[Any], query: sql.Composed) -> Reading:
+    """Execute it for its plan, and undo what it wrote."""
     with connection.transaction(force_rollback=True):
-        connection.execute(f"set local plan_cache_mode = {mode}".encode())
-        connection.execute(b"prepare looked_at as " + text)
-        try:
-            call = sql.SQL("execute looked_at({})").format(sql.SQL(", ").join(values))
-            if not values:
-                call = sql.SQL("execute looked_at").format()
-            explained = sql.SQL("explain (analyze, buffers, format json) ") + call
-            row = connection.execute(explained).fetchone()
-        finally:
-            connection.execute("deallocate looked_at")
+        row = connection.execute(
+            sql.SQL("explain (analyze, buffers, format json) ") + query
+        ).fetchone()
     assert row is not None
     return _reading(row[0][0]["Plan"])
 
@@ -59,7 +45,7 @@ def _reading(plan: dict[str, Any]) -> Reading:
         plan,
         sum(_rows_read(node) for node in scans),
         plan["Shared Hit Blocks"] + plan["Shared Read Blocks"],
-        tuple(n["Relation Name"] for n in scans if n["Node Type"] == "Seq Scan" and _is_large(n)),
+        tuple(n["Relation Name"] for n in scans if n["Node Type"] == "Seq Scan"),
     )
 
 
@@ -77,11 +63,7 @@ def _reads_a_table(node: dict[str, Any]) -> bool:
     return kind == "Bitmap Index Scan" or (kind.endswith("Scan") and "Relation Name" in node)
 
 
-def _is_large(node: dict[str, Any]) -> bool:
-    """The tables that grow. Whether a scan of them was executed does not matter: it could be."""
-    return str(node["Relation Name"]).startswith(("job", "history", "event", "idempotency"))
-
-
 def _rows_read(node: dict[str, Any]) -> float:
-    thrown_away = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
-    return float((node["Actual Rows"] + thrown_away) * node["Actual Loops"])
+    thrown_away = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
+    rows = node["Actual Rows"] + sum(node.get(name, 0) for name in thrown_away)
+    return float(rows * node["Actual Loops"])

@@ -17,6 +17,7 @@ FOLLOWERS_EACH = 5
 LEASED = 1_000
 EXPIRED = 100
 KEYS = 50_000
+QUEUES = 21
 OWNER = "w1"
 
 _HISTORY_DAYS = """
@@ -27,8 +28,8 @@ begin
         for back in 1 .. 30 loop
             day := (now() at time zone 'UTC')::date - back;
             part := format('leasehold.%I', parent || '_' || to_char(day, 'YYYYMMDD'));
-            execute format('create table %s partition of leasehold.%I for values from (%L) to (%L)',
-                part, parent, day::timestamp at time zone 'UTC',
+            execute format('create table %s partition of leasehold.%I for values from (%L) to (%L) '
+                'with (autovacuum_enabled = off)', part, parent, day::timestamp at time zone 'UTC',
                 (day + 1)::timestamp at time zone 'UTC');
         end loop;
     end loop;
@@ -83,14 +84,13 @@ _PLAIN = {
     "token": "null::bigint",
     "leased_at": "null::timestamptz",
     "expires_at": "null::timestamptz",
-    "request": "null::\"char\"",
+    "request": 'null::"char"',
 }
 
 
 def fill(connection: Connection[Any]) -> None:
     """Jobs in every stage; none of what this writes is known to the planner's statistics."""
     connection.execute(_HISTORY_DAYS)
-    connection.execute(_NO_AUTOVACUUM)
     connection.execute(_FINISHED.format(count=FINISHED).encode())
     connection.execute(_EVENTS)
     connection.execute(_KEYS.format(count=KEYS).encode())
@@ -128,11 +128,13 @@ def live(connection: Connection[Any], count: int, stage: str, **columns: str) ->
     connection.execute(text.encode())
 
 
-def analyze_another_hour(connection: Connection[Any]) -> None:
-    """Statistics from when everything waited for its time and no lane, lease or key existed."""
+def rest_after_another_hour(connection: Connection[Any]) -> None:
+    """Empty and vacuumed, with statistics from when all jobs waited and no lane or key was used."""
+    connection.execute(_NO_AUTOVACUUM)
     live(connection, 3_000, "'w'", run_at="now() + interval '1 day'", unique_key="null::text")
     connection.execute("analyze leasehold.job, leasehold.history, leasehold.event")
-    connection.execute("truncate leasehold.job")
+    connection.execute("delete from leasehold.job")
+    connection.execute("vacuum leasehold.job, leasehold.idempotency")
 
 
 def forget_statistics(connection: Connection[Any]) -> None:

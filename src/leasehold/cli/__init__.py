@@ -13,6 +13,7 @@ from leasehold.cli.jobs import jobs
 from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
 from leasehold.cli.version import version
+from leasehold.cli.worker import worker
 
 
 @click.group(
@@ -30,6 +31,7 @@ def main() -> None:
     """
 
 
+main.add_command(worker)
 main.add_command(enqueue)
 main.add_command(jobs)
 main.add_command(job)

@@ -68,8 +68,8 @@ class StoreChoice:
     """Which store was meant; opened by `with`."""
 
     def __init__(self, url: str | None, schema: str | None, app: Leasehold | None) -> None:
-        self._url = url
-        self._schema = schema
+        self.url = url
+        self.schema = schema
         self.app = app
 
     @contextlib.contextmanager
@@ -82,11 +82,11 @@ class StoreChoice:
 
     def _chosen(self) -> Leasehold:
         if self.app is None:
-            return Leasehold(self._url, schema=self._schema)
-        if self._url is None and self._schema is None:
+            return Leasehold(self.url, schema=self.schema)
+        if self.url is None and self.schema is None:
             return self.app
-        url = self.app.url if self._url is None else self._url
-        return Leasehold(url, schema=self._schema or self.app.schema)
+        url = self.app.url if self.url is None else self.url
+        return Leasehold(url, schema=self.schema or self.app.schema)
 
 
 def load_app(where: str) -> Leasehold:

@@ -25,13 +25,30 @@ def enqueue(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
         if any(_has_key(job) for _, job in part):
             answers.update((yield from _enqueue_keyed(part)))
         else:
-            rows = yield from write("enqueue", [_row(place, job) for place, job in part])
+            rows = yield from write("enqueue", _rows(part))
             answers.update((place, Enqueued(id_, True)) for place, id_ in rows)
     return [answers[place] for place in range(len(jobs))]
 
 
 def _has_key(job: NewJob) -> bool:
     return job.unique_key is not None or job.idempotency_key is not None
+
+
+def _rows(jobs: list[tuple[int, NewJob]]) -> list[dict[str, Any]]:
+    """Of jobs that enter a lane together, the first stands ready for all: they become visible
+    together, so the lane always has somebody ready."""
+    entered: set[str] = set()
+    rows = []
+    for place, job in jobs:
+        enters = job.target is not None and _is_due_at_once(job)
+        rows.append({**_row(place, job), "follows": enters and job.target in entered})
+        if enters and job.target is not None:
+            entered.add(job.target)
+    return rows
+
+
+def _is_due_at_once(job: NewJob) -> bool:
+    return not job.pending and job.run_at is None and not job.delay_seconds
 
 
 def _row(place: int, job: NewJob) -> dict[str, Any]:

@@ -18,11 +18,8 @@ import random
 import secrets
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
-from leasehold.errors import BadSettings
-from leasehold.model.job import DEFAULT_QUEUE, Attempt
-from leasehold.model.names import check_name
+from leasehold.model.job import Attempt
 from leasehold.model.outcome import Outcome, OutcomeKind
 from leasehold.store.contract import Ended
 from leasehold.store.database import Database
@@ -32,6 +29,7 @@ from leasehold.telemetry import Telemetry, fields, log
 from leasehold.worker import ending
 from leasehold.worker.children import Children
 from leasehold.worker.claimer import Claimer
+from leasehold.worker.config import WorkerSettings
 from leasehold.worker.finisher import Finisher
 from leasehold.worker.hand import Hand, Held, StopReason
 from leasehold.worker.keeper import Keeper
@@ -45,32 +43,6 @@ from leasehold.worker.watch import LoopWatch
 EXIT_DONE = 0
 EXIT_CRASHED = 70
 EXIT_RECYCLE = 75  # a handler could not be stopped: start a fresh process
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSettings:
-    """How a worker works. `config/default.toml` has the same names and values."""
-
-    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
-    concurrency: int = 10
-    lease_seconds: float = 30.0
-    poll_seconds: float = 0.25
-    grace_seconds: float = 300.0
-    request_poll_seconds: float = 2.0
-    history_days: float = 30.0
-    until_idle: bool = False
-
-    def __post_init__(self) -> None:
-        for queue in self.queues:
-            check_name("queue", queue)
-        if not self.queues:
-            raise BadSettings("a worker needs at least one queue")
-        if not 1 <= self.concurrency <= 10_000:
-            raise BadSettings(f"concurrency={self.concurrency}: give 1 to 10000 slots")
-        for name, low in (("lease_seconds", 0.5), ("poll_seconds", 0.001),
-                          ("grace_seconds", 0.0), ("request_poll_seconds", 0.01)):  # fmt: skip
-            if not low <= getattr(self, name) < 1e6:
-                raise BadSettings(f"{name}={getattr(self, name)!r}: give at least {low:g} seconds")
 
 
 def new_owner() -> str:

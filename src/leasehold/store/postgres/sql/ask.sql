@@ -7,7 +7,7 @@ with held as materialized (
 asked as (
     update {schema}.job
     set request = :request::"char", request_by = :by::text, request_reason = :reason::text
-    where id = any (array(select id, (select pg_notify('leasehold_{schema}', '!' || lease_owner) from asked) from held
+    where id = any (array(select id from held
                           where request is null or (request = 'p' and :request::"char" = 'c')))
     returning id, attempt, lease_owner, case when started_at is null then 'assigned' else 'running' end as state
 ),

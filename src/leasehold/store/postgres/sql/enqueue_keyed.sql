@@ -35,6 +35,7 @@ born as (
 forgotten as (
     delete from {schema}.idempotency i
     where i.key = any (array(select g.idempotency_key from given g join born using (id)))
+    returning i.key
 ),
 kept as (
     -- Without ON CONFLICT: two callers with one key at once must not both be told "created".
@@ -42,6 +43,8 @@ kept as (
     select idempotency_key, id, now + make_interval(secs => idempotency_seconds)
     from given join born using (id)
     where idempotency_key is not null
+      -- Reads all of `forgotten` first: a key whose time is over must go before it can return.
+      and (select count(*) from forgotten) >= 0
     order by idempotency_key
 )
 select place, id from given join born using (id)

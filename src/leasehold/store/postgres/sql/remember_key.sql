@@ -1,6 +1,8 @@
 -- An answer "there was one already" is remembered under its key like any other.
-insert into {schema}.idempotency (key, job_id, expires_at)
+insert into {schema}.idempotency as i (key, job_id, expires_at)
 select key, job_id, {schema}.clock() + make_interval(secs => seconds)
 from json_to_recordset(:rows::json) as g(key text, job_id bigint, seconds double precision)
 order by key
-on conflict (key) do nothing
+on conflict (key) do update set job_id = excluded.job_id, expires_at = excluded.expires_at
+    where i.expires_at <= {schema}.clock()
+      and not exists (select from {schema}.job j where j.id = i.job_id)

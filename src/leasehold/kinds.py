@@ -1,0 +1,53 @@
+"""Simulated kinds as tasks: any worker can run them, and they are called `sim.<kind>`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from leasehold.model import payload
+from leasehold.model.ending import Cancel
+from leasehold.model.kind import Kind
+from leasehold.model.retry import Retry
+
+if TYPE_CHECKING:
+    from leasehold.app import Leasehold
+
+PREFIX = "sim."
+
+
+class SimulatedFailure(Exception):
+    """A kind failed, as declared."""
+
+
+class SimulatedRefusal(Exception):
+    """A kind failed for good, as declared."""
+
+
+def register(app: Leasehold, kinds: Iterable[Kind]) -> None:
+    """Make every kind a task of the app."""
+    for kind in kinds:
+        # Quick retries: a simulation should not spend its time waiting.
+        retry = Retry(
+            max_attempts=5, base_seconds=0.2, cap_seconds=5.0, give_up_on=(SimulatedRefusal,)
+        )
+        app.task(name=PREFIX + kind.name, retry=retry)(_handler(kind))
+
+
+def _handler(kind: Kind) -> Any:
+    async def simulate(input: Any = None, *, ctx: Any) -> dict[str, Any]:
+        text = payload.encode("the input", input).decode()
+        seconds = kind.seconds(text)
+        await asyncio.sleep(seconds)
+        match kind.ends(ctx.attempt):
+            case "fail" if kind.retryable:
+                raise SimulatedFailure(f"{kind.name} fails at attempt {ctx.attempt}")
+            case "fail":
+                raise SimulatedRefusal(f"{kind.name} fails, and a retry would not help")
+            case "cancel":
+                raise Cancel(f"{kind.name} cancels itself")
+        return {"kind": kind.name, "milliseconds": round(seconds * 1000)}
+
+    simulate.__qualname__ = f"simulate_{kind.name}"
+    return simulate

@@ -1,0 +1,38 @@
+"""Apps on every store: a file, memory, PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold import Leasehold
+from tests.client.shop import url_of
+from tests.stores import PostgresUnderTest
+
+
+@pytest.fixture
+def postgres_app(postgres_under_test: PostgresUnderTest) -> Iterator[Leasehold]:
+    postgres_under_test.reset()
+    app = Leasehold(url_of(postgres_under_test))
+    yield app
+    app.close()
+
+
+@pytest.fixture
+def sqlite_app(tmp_path: Path) -> Iterator[Leasehold]:
+    app = Leasehold(str(tmp_path / "jobs.db"))
+    yield app
+    app.close()
+
+
+@pytest.fixture(params=["sqlite", "sqlite-memory", "postgres"])
+def app(request: pytest.FixtureRequest) -> Iterator[Leasehold]:
+    """The same app on each store."""
+    if request.param == "sqlite-memory":
+        memory = Leasehold("sqlite://:memory:")
+        yield memory
+        memory.close()
+    else:
+        yield request.getfixturevalue(f"{request.param}_app")

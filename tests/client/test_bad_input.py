@@ -1,0 +1,166 @@
+"""Bad input: the right error, the same words on both stores, and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+import pytest
+
+from leasehold import (
+    BadInput,
+    BadName,
+    BadPayload,
+    BadSettings,
+    Leasehold,
+    LeaseholdError,
+    Retry,
+    UnknownTask,
+)
+from leasehold.model.operation import Verb
+from leasehold.store.contract import Filter
+from tests.client.shop import jobs_of
+
+Try: TypeAlias = Callable[[Leasehold], object]
+
+
+def anything(value: Any = None) -> None: ...
+
+
+def using(**options: Any) -> Try:
+    return lambda app: app.task(name="t")(anything).using(**options).enqueue()
+
+
+def passing(make: Callable[[], Any]) -> Try:
+    return lambda app: app.task(name="t")(anything).enqueue(make())
+
+
+def nested(levels: int) -> Any:
+    value: Any = 0
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def endless() -> Any:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+OPTIONS: list[tuple[dict[str, Any], type[LeaseholdError], str]] = [
+    ({"queue": "mail box"}, BadName, "queue 'mail box' is not a usable name"),
+    ({"queue": ""}, BadName, "queue ''"),
+    ({"queue": "q" * 101}, BadName, "1 to 100"),
+    ({"queue": "q\n"}, BadName, "queue 'q\\n'"),
+    ({"queue": 5}, BadName, "queue 5"),
+    ({"tags": ["fine", "no good"]}, BadName, "tag 'no good'"),
+    ({"tags": "mail"}, BadInput, "give a list of tags, such as ['mail']"),
+    ({"target": ""}, BadName, "target ''"),
+    ({"target": "t" * 201}, BadName, "1 to 200 printable characters"),
+    ({"target": "a\0"}, BadName, "target 'a\\x00'"),
+    ({"unique_key": "\ud800"}, BadName, "unique_key"),
+    ({"idempotency_key": "\x1b[31m"}, BadName, "idempotency_key"),
+    ({"limit_key": 7}, BadName, "limit_key 7"),
+    ({"priority": 30_001}, BadInput, "priority=30001"),
+    ({"priority": 1.5}, BadInput, "give a whole number"),
+    ({"priority": True}, BadInput, "priority=True"),
+    ({"max_attempts": 0}, BadInput, "max_attempts=0: give 1 to 32000"),
+    ({"max_attempts": 2.0}, BadInput, "max_attempts=2.0"),
+    ({"timeout": 0}, BadInput, "timeout=0: give more than 0 seconds"),
+    ({"timeout": float("nan")}, BadInput, "timeout=nan"),
+    ({"timeout": "5"}, BadInput, "timeout='5'"),
+    ({"timeout": float("inf")}, BadInput, "timeout=inf"),
+    ({"delay": -1}, BadInput, "delay=-1: give 0 or more seconds"),
+    ({"delay": float("nan")}, BadInput, "delay=nan"),
+    ({"delay": "5m"}, BadInput, "delay='5m'"),
+    ({"delay": timedelta(days=-1)}, BadInput, "delay="),
+    ({"delay": timedelta.max}, BadInput, "at most ten years"),
+    ({"run_at": datetime(2030, 1, 1)}, BadInput, "has no time zone"),  # noqa: DTZ001
+    ({"run_at": "2030-01-01T00:00:00Z"}, BadInput, "give a datetime with a time zone"),
+    ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": 5}, BadInput, "exclude each other"),
+    ({"idempotency_key": "k", "idempotency_seconds": 0}, BadInput, "idempotency_seconds=0"),
+]
+PAYLOADS: list[tuple[Callable[[], Any], type[LeaseholdError], str]] = [
+    (lambda: "x" * 1024 * 1024, BadPayload, "the limit is 1,048,576: store large data elsewhere"),
+    (lambda: nested(70), BadPayload, "nested deeper than 64 levels"),
+    (lambda: nested(100_000), BadPayload, "nested deeper than 64 levels"),
+    (endless, BadPayload, "nested deeper than 64 levels"),
+    (lambda: {"a": ["\0"]}, BadPayload, "holds a NUL character"),
+    (lambda: "\ud800", BadPayload, "lone surrogate"),
+    (lambda: float("nan"), BadPayload, "holds nan"),
+    (lambda: [{"a": float("-inf")}], BadPayload, "holds -inf"),
+    (object, BadPayload, "is not JSON"),
+]
+OTHERS: list[tuple[Try, type[LeaseholdError], str]] = [
+    (lambda app: app.tasks.get("nobody"), UnknownTask, "no task is called 'nobody'"),
+    (lambda app: app.task(name="a b")(anything), BadName, "task 'a b'"),
+    (lambda app: app.task(isolation="moon"), BadSettings, "choose auto or process"),  # type: ignore[call-overload]
+    (lambda app: app.task(on_cancel="explode"), BadSettings, "choose one of"),  # type: ignore[call-overload]
+    (lambda app: app.task(retry=Retry(max_attempts=0)), BadSettings, "max_attempts=0"),
+    (lambda app: app.operate.jobs(Filter(queue="a b")), BadName, "queue 'a b'"),
+    (lambda app: app.operate.jobs(Filter(tag="\0")), BadName, "tag"),
+    (lambda app: app.operate.jobs(Filter(target="\0")), BadName, "target"),
+    (lambda app: app.operate.jobs(Filter(limit=0)), BadInput, "a page has 1 to 1000 jobs"),
+    (lambda app: app.operate.jobs(Filter(before=2**63)), BadInput, "before="),
+    (lambda app: app.operate.pause_queue("a b", "ann"), BadName, "queue 'a b'"),
+    (lambda app: app.operate.pause_queue("q", "a\0"), BadName, "by 'a\\x00'"),
+    (
+        lambda app: app.operate.pause_queue("q", "ann", until=datetime(2030, 1, 1)),  # noqa: DTZ001
+        BadInput,
+        "has no time zone",
+    ),
+    (lambda app: app.operate.act(Verb.CANCEL, [1], "ann", "x" * 501), BadInput, "500 characters"),
+    (lambda app: app.operate.act(Verb.CANCEL, [1], "ann", "\ud800"), BadInput, "not Unicode"),
+    (lambda app: app.operate.act(Verb.CANCEL, [1], "\x07"), BadName, "by '\\x07'"),
+]
+CASES = [
+    *((using(**options), error, text) for options, error, text in OPTIONS),
+    *((passing(make), error, text) for make, error, text in PAYLOADS),
+    *OTHERS,
+]
+
+
+@pytest.mark.parametrize(("attempt", "error", "text"), CASES)
+def test_bad_input_is_refused_in_the_same_words_everywhere(
+    sqlite_app: Leasehold,
+    postgres_app: Leasehold,
+    attempt: Try,
+    error: type[LeaseholdError],
+    text: str,
+) -> None:
+    messages = []
+    for app in (sqlite_app, postgres_app):
+        with pytest.raises(error) as caught:
+            attempt(app)
+        messages.append(str(caught.value))
+        assert jobs_of(app) == ()
+        assert app.operate.queues() == []
+    assert text in messages[0]
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("job_id", [1, 0, -1, 2**63 - 1, 2**63, 2**200])
+def test_an_unknown_id_is_named_in_the_same_words_everywhere(
+    sqlite_app: Leasehold, postgres_app: Leasehold, job_id: int
+) -> None:
+    asks: list[Try] = [
+        lambda app: app.operate.show(job_id),
+        lambda app: app.operate.explain(job_id),
+        lambda app: app.operate.act(Verb.CANCEL, [job_id], "ann"),
+    ]
+    for ask in asks:
+        messages = set()
+        for app in (sqlite_app, postgres_app):
+            with pytest.raises(LeaseholdError) as caught:
+                ask(app)
+            messages.add(str(caught.value))
+        assert len(messages) == 1
+        assert f"there is no job {job_id}" in messages.pop()
+
+
+def test_two_functions_cannot_share_a_name(sqlite_app: Leasehold) -> None:
+    sqlite_app.task(name="t")(anything)
+    with pytest.raises(BadSettings, match="two tasks are called t"):
+        sqlite_app.task(name="t")(nested)

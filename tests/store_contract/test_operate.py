@@ -1,0 +1,235 @@
+"""What people do with jobs: the state machine's arrows, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from leasehold.errors import IllegalTransition, JobNotFound
+from leasehold.model.history import EventKind
+from leasehold.model.operation import Verb
+from leasehold.model.outcome import OutcomeKind
+from leasehold.store import operating
+from tests.stores import StoreUnderTest, key_of
+
+Maker = Callable[[StoreUnderTest], int]
+
+
+def _running(store: StoreUnderTest) -> int:
+    job_id = store.add()
+    store.store.start("w1", [key_of(store.claim_one())])
+    return job_id
+
+
+def _ended(kind: OutcomeKind) -> Maker:
+    def make(store: StoreUnderTest) -> int:
+        job_id = store.add()
+        assert store.end(store.claim_one(), kind)
+        return job_id
+
+    return make
+
+
+def _assigned(store: StoreUnderTest) -> int:
+    store.add()
+    return store.claim_one().job_id
+
+
+STATES: dict[str, Maker] = {
+    "pending": lambda store: store.add(pending=True),
+    "queued": lambda store: store.add(),
+    "scheduled": lambda store: store.add(delay_seconds=60.0),
+    "assigned": _assigned,
+    "running": _running,
+    "paused": _ended(OutcomeKind.PAUSE),
+    "succeeded": _ended(OutcomeKind.SUCCESS),
+    "failed": _ended(OutcomeKind.FAIL),
+    "canceled": _ended(OutcomeKind.CANCEL),
+}
+#: verb -> state -> what is answered, and the state afterwards.
+ARROWS: dict[Verb, dict[str, tuple[str, str]]] = {
+    Verb.CANCEL: {
+        "pending": ("done", "canceled"),
+        "queued": ("done", "canceled"),
+        "scheduled": ("done", "canceled"),
+        "assigned": ("requested", "assigned"),
+        "running": ("requested", "running"),
+        "paused": ("done", "canceled"),
+        "succeeded": ("already", "succeeded"),
+        "failed": ("done", "canceled"),
+        "canceled": ("already", "canceled"),
+    },
+    Verb.PAUSE: {
+        "queued": ("done", "paused"),
+        "scheduled": ("done", "paused"),
+        "assigned": ("requested", "assigned"),
+        "running": ("requested", "running"),
+        "paused": ("already", "paused"),
+    },
+    Verb.RESUME: {
+        "queued": ("already", "queued"),
+        "scheduled": ("already", "queued"),
+        "assigned": ("already", "assigned"),
+        "running": ("already", "running"),
+        "paused": ("done", "queued"),
+        "failed": ("done", "queued"),
+    },
+    Verb.RETRY: {
+        "succeeded": ("done", "queued"),
+        "failed": ("done", "queued"),
+        "canceled": ("done", "queued"),
+    },
+    Verb.SUBMIT: {
+        "pending": ("done", "queued"),
+        "queued": ("already", "queued"),
+        "scheduled": ("already", "queued"),
+        "assigned": ("already", "assigned"),
+        "running": ("already", "running"),
+    },
+}
+POSSIBLE = [(verb, state) for verb, arrows in ARROWS.items() for state in arrows]
+IMPOSSIBLE = [(verb, state) for verb in Verb for state in STATES if state not in ARROWS[verb]]
+
+
+@pytest.mark.requirement("S0.1", "P5", "S4.8")
+@pytest.mark.parametrize(("verb", "state"), POSSIBLE)
+def test_the_answer_is_what_is_stored(store: StoreUnderTest, verb: Verb, state: str) -> None:
+    job_id = STATES[state](store)
+    answer = store.store.operate(verb, [job_id], "ann", "because")[0]
+    assert (answer.id, (answer.what, str(answer.state))) == (job_id, ARROWS[verb][state])
+    assert store.state(job_id) == str(answer.state)
+
+
+@pytest.mark.requirement("S0.1")
+@pytest.mark.parametrize(("verb", "state"), IMPOSSIBLE)
+def test_what_no_arrow_allows_is_refused_and_nothing_changes(
+    store: StoreUnderTest, verb: Verb, state: str
+) -> None:
+    job_id = STATES[state](store)
+    before = store.everything()
+    with pytest.raises(IllegalTransition, match=f"job {job_id} is "):
+        store.store.operate(verb, [job_id], "ann", None)
+    assert store.everything() == before
+
+
+@pytest.mark.requirement("S0.1")
+def test_one_impossible_wish_stops_all_of_a_call(store: StoreUnderTest) -> None:
+    ended = STATES["succeeded"](store)
+    queued = store.add()
+    before = store.everything()
+    with pytest.raises(IllegalTransition):
+        store.store.operate(Verb.PAUSE, [queued, ended], "ann", None)
+    with pytest.raises(JobNotFound, match="4711"):
+        store.store.operate(Verb.PAUSE, [queued, 4711], "ann", None)
+    assert store.everything() == before
+
+
+@pytest.mark.requirement("S2.5")
+@pytest.mark.parametrize(
+    ("verb", "state", "kind"),
+    [
+        (Verb.CANCEL, "queued", EventKind.CANCELED),
+        (Verb.CANCEL, "failed", EventKind.CANCELED),
+        (Verb.CANCEL, "running", EventKind.CANCEL_REQUESTED),
+        (Verb.PAUSE, "queued", EventKind.PAUSED),
+        (Verb.PAUSE, "running", EventKind.PAUSE_REQUESTED),
+        (Verb.RESUME, "paused", EventKind.RESUMED),
+        (Verb.RESUME, "failed", EventKind.RESUMED),
+        (Verb.RETRY, "succeeded", EventKind.RETRIED_BY_HAND),
+        (Verb.SUBMIT, "pending", EventKind.ENQUEUED),
+    ],
+)
+def test_whoever_did_it_stands_in_the_events(
+    store: StoreUnderTest, verb: Verb, state: str, kind: EventKind
+) -> None:
+    job_id = STATES[state](store)
+    store.advance(1.0)
+    answer = store.store.operate(verb, [job_id], "ann", "because")[0]
+    event = store.store.events(job_id)[-1]
+    assert (event.kind, event.by, event.reason) == (kind, "ann", "because")
+    assert (event.at, event.state) == (store.now(), answer.state)
+
+
+@pytest.mark.requirement("P5", "P7")
+def test_a_resume_gives_fresh_attempts_only_where_they_were_spent(store: StoreUnderTest) -> None:
+    spent, unspent = store.add(max_attempts=1), store.add(max_attempts=5)
+    for attempt in store.claim():
+        assert store.end(attempt, OutcomeKind.FAIL)
+    store.store.operate(Verb.RESUME, [spent, unspent], "ann", None)
+    assert [(a.job_id, a.number) for a in store.claim()] == [(spent, 1), (unspent, 2)]
+
+
+@pytest.mark.requirement("P5", "P7")
+def test_a_retry_has_the_whole_budget_again(store: StoreUnderTest) -> None:
+    job_id = store.add(max_attempts=3, args=b'{"n": 1}', priority=4, tags=("x",))
+    first = store.claim_one()
+    assert store.end(first, OutcomeKind.FAIL)
+    store.store.operate(Verb.RETRY, [job_id], "ann", None)
+    again = store.claim_one()
+    assert (again.job_id, again.number, again.lost) == (job_id, 1, 0)
+    assert (again.args, again.priority, again.max_attempts) == (first.args, 4, 3)
+    assert store.job(job_id).tags == ("x",)
+
+
+@pytest.mark.requirement("P5")
+def test_a_job_that_came_back_is_no_longer_in_the_history(store: StoreUnderTest) -> None:
+    job_id = STATES["succeeded"](store)
+    store.store.operate(Verb.RETRY, [job_id], "ann", None)
+    assert store.sql("select id from {s}history") == []
+    assert store.job(job_id).report is None
+
+
+@pytest.mark.requirement("S4.8", "P5")
+def test_a_resumed_job_runs_at_once_under_a_fresh_lease(store: StoreUnderTest) -> None:
+    job_id = store.add(target="lane")
+    old = store.claim_one()
+    store.store.operate(Verb.CANCEL, [job_id], "ann", None)
+    assert store.end(old, OutcomeKind.ERROR)
+    assert store.state(job_id) == "paused"
+    store.store.operate(Verb.RESUME, [job_id], "ann", None)
+    new = store.claim_one("w2")
+    assert new.token > old.token
+    lease = store.job(job_id).lease
+    assert lease is not None
+    assert (lease.owner, lease.leased_at) == ("w2", store.now())
+
+
+@pytest.mark.requirement("P10")
+@pytest.mark.parametrize("verb", [Verb.CANCEL, Verb.PAUSE])
+def test_a_job_claimed_between_look_and_write_is_asked_instead(
+    store: StoreUnderTest, verb: Verb
+) -> None:
+    """The operator's program may freeze after its look: it holds no lock, and looks again."""
+    job_id = store.add()
+    steps = operating.operate(verb, [job_id], "ann", None)
+    batch = next(steps)
+    while not batch.writes:
+        batch = steps.send(store.store.session.execute(batch))
+    store.claim_one()
+    with pytest.raises(StopIteration) as end:
+        while True:
+            batch = steps.send(store.store.session.execute(batch))
+    assert [answer.what for answer in end.value.value] == ["requested"]
+    assert store.state(job_id) == "assigned"
+
+
+def test_asking_for_one_job_twice_answers_twice_and_does_it_once(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    answers = store.store.operate(Verb.CANCEL, [job_id, job_id], "ann", None)
+    assert [answer.id for answer in answers] == [job_id, job_id]
+    assert len(store.store.events(job_id)) == 1
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_only_what_nobody_has_leased_can_be_deleted(store: StoreUnderTest, state: str) -> None:
+    job_id = STATES[state](store)
+    before = store.everything()
+    deleted = store.store.delete([job_id, 4711])
+    if state in ("assigned", "running"):
+        assert deleted == []
+        assert store.everything() == before
+    else:
+        assert deleted == [job_id]
+        assert store.store.read([job_id]) == {}
+        assert store.store.events(job_id) == []

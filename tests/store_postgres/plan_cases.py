@@ -1,0 +1,196 @@
+"""Every statement whose cost must not grow with the tables, with what it may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+
+from leasehold.store.reading import PAGE_WINDOW
+from leasehold.store.steps import Statement
+from tests.store_postgres.filling import FINISHED, LEASED, OWNER, QUEUES
+
+#: What a statement may read for each row that it hands out or changes: the row itself, once
+#: more to write it, the rows of its lane, and entries of versions that are not yet vacuumed.
+ROWS_PER_ANSWER = 8
+BUFFERS_PER_ANSWER = 40
+#: Days of history and of events: a read by id looks into each of them.
+DAYS = 40
+BATCH = 100
+NEWEST = 2**63 - 1
+#: All that page_attention looks through for the paused among those that wait for a person.
+ATTENTION = 1_100
+
+
+@dataclass(frozen=True)
+class Case:
+    """``answers``: how many rows it hands out or changes. ``besides``: what it reads once."""
+
+    name: str
+    statement: Statement
+    answers: int = 1
+    besides: int = 10
+
+    @property
+    def rows_allowed(self) -> int:
+        return ROWS_PER_ANSWER * self.answers + self.besides
+
+    @property
+    def buffers_allowed(self) -> int:
+        return BUFFERS_PER_ANSWER * self.answers + 10 * self.besides
+
+
+@dataclass(frozen=True)
+class Found:
+    """Real ids, tokens and keys of the filled database."""
+
+    leases: list[tuple[int, int]]
+    live: list[int]
+    keys: list[str]
+    leased_middle: int
+    attention_middle: int
+
+
+def look(connection: Connection[Any]) -> Found:
+    def values(text: str) -> list[Any]:
+        return connection.execute(text.encode()).fetchall()
+
+    middle = "select coalesce(avg(id), 0)::bigint from leasehold.job where stage "
+    leases = (
+        f"select id, lease_token from leasehold.job where stage = 'h' and lease_owner = '{OWNER}' "
+        f"and lease_expires_at > now() order by id limit {BATCH}"
+    )
+    live = f"select id from leasehold.job where stage = 'r' order by id desc limit {BATCH}"
+    keys = f"select unique_key from leasehold.job where unique_key <> '' limit {BATCH}"
+    return Found(
+        leases=values(leases),
+        live=[row[0] for row in values(live)],
+        keys=[row[0] for row in values(keys)],
+        leased_middle=values(f"{middle} = 'h'")[0][0],
+        attention_middle=values(f"{middle} in ('n','p','q','x','u')")[0][0],
+    )
+
+
+def cases(found: Found) -> dict[str, Case]:
+    """By name; the names are the same for an empty and a full database."""
+    every = (*_claims(), *_owner(found), *_upkeep(), *_live_reads(found), *_keys(found),
+             *_history(found))  # fmt: skip
+    return {case.name: case for case in every}
+
+
+def _claims() -> Iterator[Case]:
+    for count in (1, 10, BATCH):
+        yield Case(f"claim {count}", _claim(count), count)
+    known = [f"t{i}" for i in range(50)]
+    yield Case("claim of known tasks", _claim(10, queue="q5", tasks=known), 10)
+    yield Case("claim in an empty queue", _claim(10, queue="nothing here"))
+
+
+def _claim(count: int, queue: str = "default", tasks: list[str] | None = None) -> Statement:
+    return Statement(
+        "claim",
+        {"queue": queue, "wanted": count, "looked_at": count, "owner": OWNER,
+         "lease_seconds": 30.0, "tasks": tasks},
+    )  # fmt: skip
+
+
+def _owner(found: Found) -> Iterator[Case]:
+    leases = [{"id": i, "token": t, "result": None, "ran_seconds": 0.1} for i, t in found.leases]
+    owner = {"owner": OWNER}
+    yield Case("renew", Statement("renew", {**owner, "lease_seconds": 30.0}, leases), BATCH)
+    yield Case("start", Statement("start", owner, leases), BATCH)
+    yield Case("succeed", Statement("succeed", owner, leases), BATCH)
+    yield Case(
+        "settle", Statement("settle", {"by": None}, [_lost(*x) for x in found.leases]), BATCH
+    )
+    yield Case("requests", Statement("requests", owner), 10)
+    lanes = [{"target": f"lane{i}"} for i in range(1_500, 1_500 + BATCH)]
+    yield Case("promote", Statement("promote", {}, lanes), BATCH)
+    job_id, token = found.leases[0] if found.leases else (0, 0)
+    asked = {"id": job_id, "token": token, "request": "c", "event": "cancel_requested"}
+    yield Case("ask", Statement("ask", {**asked, "by": "somebody", "reason": None}))
+
+
+def _lost(job_id: int, token: int) -> dict[str, Any]:
+    return {
+        "id": job_id, "seen_stage": "h", "token": token, "owner": OWNER, "expired": False,
+        "request": None, "leaves": True, "state": "failed", "stage_due": None,
+        "stage_later": None, "delay_seconds": None, "keep_run_at": False,
+        "fresh_attempts": False, "refund": 0, "lost": 1, "reason": "lost", "error": None,
+        "result": None, "ran_seconds": None, "event": "failed",
+    }  # fmt: skip
+
+
+def _upkeep() -> Iterator[Case]:
+    yield Case("expired", Statement("expired", {"limit": BATCH}), BATCH)
+    yield Case("make_ready", Statement("make_ready", {"limit": BATCH}), BATCH)
+    yield Case("next_due", Statement("next_due", {}))
+    yield Case("unpark", Statement("unpark", {"tasks": ["t1", "t2"], "limit": BATCH}), 8)
+    # Counted inside of functions, whose plans do not show: the buffers tell how far they read.
+    yield Case("depth", Statement("depth", {"queue": "default", "bound": BATCH}), 1, 15)
+    yield Case("counts", Statement("counts", {"bound": BATCH}), 1, 8 * 20)
+    yield Case("queues", Statement("queues", {"bound": BATCH}), QUEUES, 2 * LEASED)
+
+
+def _live_reads(found: Found) -> Iterator[Case]:
+    middle = found.live[-1] if found.live else 0
+    live = ("queued", "assigned", "running", "paused", "failed", "pending")
+    for where, before in (("first", NEWEST), ("deep", middle)):
+        yield Case(f"page_live {where}", _page("page_live", before, *live), 50)
+    for where, before in (("first", NEWEST), ("deep", found.leased_middle)):
+        page = _page("page_leased", before, "assigned", "running")
+        yield Case(f"page_leased {where}", page, 50, 2 * LEASED)
+    for where, before in (("first", NEWEST), ("deep", found.attention_middle)):
+        page = _page("page_attention", before, "paused")
+        yield Case(f"page_attention {where}", page, 50, ATTENTION)
+    ahead = {"queue": "default", "priority": 0, "id": middle, "bound": BATCH}
+    yield Case("ahead", Statement("ahead", ahead), BATCH)
+
+
+def _keys(found: Found) -> Iterator[Case]:
+    asked = [
+        {"place": place, "unique_key": key, "idempotency_key": f"key{place + 1}"}
+        for place, key in enumerate(found.keys)
+    ]
+    yield Case("find_holders", Statement("find_holders", {}, asked), BATCH)
+    new = [_new(place, f"new {place}") for place in range(BATCH)]
+    yield Case("enqueue", Statement("enqueue", {}, new), BATCH)
+    yield Case("enqueue_keyed", Statement("enqueue_keyed", {}, new), BATCH)
+
+
+def _new(place: int, key: str) -> dict[str, Any]:
+    return {
+        "place": place, "task": "t", "queue": "default", "priority": 0, "args": "{}",
+        "max_attempts": 5, "pending": False, "run_at": None, "delay_seconds": None,
+        "target": f"lane{place}", "limit_key": None, "unique_key": key, "timeout_seconds": None,
+        "tags": None, "policy": None, "idempotency_key": key, "idempotency_seconds": 60.0,
+    }  # fmt: skip
+
+
+def _history(found: Found) -> Iterator[Case]:
+    for where, before in (("first", NEWEST), ("deep", FINISHED // 2)):
+        page = _page("page_history", before, "succeeded", "failed", "canceled")
+        yield Case(f"page_history {where}", page, 50, DAYS)
+        page = _page("page_unsuccessful", before, "failed")
+        yield Case(f"page_unsuccessful {where}", page, 50, DAYS)
+    ids = [*found.live[:5], 5, FINISHED // 2, FINISHED]
+    yield Case("read_jobs", Statement("read_jobs", {}, _ids(ids)), len(ids), DAYS)
+    yield Case("read_events", Statement("read_events", {"id": FINISHED // 2}), 1, DAYS)
+    yield Case("delete", Statement("delete", {}, _ids(ids)), len(ids), 2 * DAYS)
+    known = {"id": FINISHED // 2, "by": "somebody", "reason": None}
+    back = {"seen_state": "failed", "stage": "r", "event": "resumed", "fresh_attempts": True}
+    yield Case("revive", Statement("revive", known | back), 1, DAYS)
+    yield Case("resolve", Statement("resolve", known), 1, DAYS)
+    yield Case("retain", Statement("retain", {"history_days": 30.0, "limit": BATCH}))
+
+
+def _ids(ids: list[int]) -> list[dict[str, int]]:
+    return [{"id": job_id} for job_id in ids]
+
+
+def _page(name: str, before: int, *states: str) -> Statement:
+    anything = {"queue": None, "task": None, "target": None, "tag": None}
+    page = {"states": list(states), "before": before, "limit": 50, "window": PAGE_WINDOW}
+    return Statement(name, {**anything, **page})

@@ -1,0 +1,133 @@
+"""A million finished jobs, and no statement reads more than it needs.
+
+Neither does it while the planner knows nothing, or knows only what was true at another hour,
+or keeps a plan from when the queue was empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection, sql
+
+from leasehold.store.postgres.database import PostgresDatabase
+from tests.conftest import POSTGRES_VARIABLE
+from tests.store_postgres import filling
+from tests.store_postgres.explaining import Reading, explain
+from tests.store_postgres.plan_cases import Case, Found, cases, look
+from tests.stores import fresh_database
+
+NOTHING = Found(leases=[], live=[], keys=[], leased_middle=0, attention_middle=0)
+EVERY = sorted(cases(NOTHING))
+#: A few pages are read faster in whole than through an index.
+LARGE_BYTES = 256 * 1024
+#: Statements on the live tables. Days of history come and go, and their plans with them.
+LIVE = sorted(
+    name
+    for name in EVERY
+    if not name.startswith(("page_history", "page_unsuccessful", "read_", "delete", "re"))
+    or name in ("renew", "requests")
+)
+
+
+@dataclass(frozen=True)
+class Full:
+    """The filled database, and a session that has kept its plans since it was empty."""
+
+    database: PostgresDatabase
+    connection: Connection[Any]
+    kept: Connection[Any]
+    cases: dict[str, Case]
+    large: frozenset[str]
+
+    def check(self, name: str, reading: Reading) -> None:
+        case = self.cases[name]
+        assert not self.large.intersection(reading.whole_tables), reading.story()
+        assert reading.rows_read <= case.rows_allowed, reading.story()
+        assert reading.buffers <= case.buffers_allowed, reading.story()
+
+
+@pytest.fixture(scope="module")
+def full() -> Iterator[Full]:
+    with fresh_database(os.environ[POSTGRES_VARIABLE]) as url:
+        database = PostgresDatabase(url)
+        database.migrate()
+        with (
+            psycopg.connect(url, autocommit=True) as connection,
+            psycopg.connect(url, autocommit=True) as kept,
+        ):
+            filling.rest_after_another_hour(connection)
+            keep_plans(kept, database)
+            filling.fill(connection)
+            yield Full(database, connection, kept, cases(look(connection)), large(connection))
+        database.close()
+
+
+def keep_plans(connection: Connection[Any], database: PostgresDatabase) -> None:
+    """As in a worker that has been idle for a while: its session has generic plans by now."""
+    connection.execute("set plan_cache_mode = force_generic_plan")
+    for name, case in cases(NOTHING).items():
+        text, values = database._statements.prepare(case.statement)
+        connection.execute(f'prepare "{name}" as '.encode() + text)
+        with connection.transaction(force_rollback=True):
+            connection.execute(call(name, values))
+
+
+def large(connection: Connection[Any]) -> frozenset[str]:
+    rows = connection.execute(
+        "select relname from pg_class where relnamespace = 'leasehold'::regnamespace "
+        "and relkind = 'r' and pg_relation_size(oid) > %s",
+        (LARGE_BYTES,),
+    )
+    return frozenset(row[0] for row in rows)
+
+
+def call(name: str, values: list[Any]) -> sql.Composed:
+    given = sql.SQL("({})").format(sql.SQL(", ").join(values)) if values else sql.SQL("")
+    return sql.SQL("execute {}{}").format(sql.Identifier(name), given)
+
+
+@pytest.fixture(scope="module", params=["of another hour", "forgotten", "fresh"])
+def statistics(request: pytest.FixtureRequest, full: Full) -> str:
+    """What the planner knows; the first is how the database was left by `full`."""
+    knows: str = request.param
+    if knows == "forgotten":
+        filling.forget_statistics(full.connection)
+    elif knows == "fresh":
+        full.connection.execute("analyze")
+    return knows
+
+
+# Before the other tests: analyzing throws kept plans away.
+@pytest.mark.requirement("S1.7", "S1.1")
+@pytest.mark.parametrize("name", LIVE)
+def test_a_plan_kept_from_the_empty_queue_survives_the_flood(full: Full, name: str) -> None:
+    _, values = full.database._statements.prepare(full.cases[name].statement)
+    full.check(name, explain(full.kept, call(name, values)))
+
+
+@pytest.mark.requirement("S1.7", "S1.1")
+@pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.usefixtures("statistics")
+def test_no_statement_reads_a_whole_table(full: Full, name: str, mode: str) -> None:
+    text, values = full.database._statements.prepare(full.cases[name].statement)
+    connection = full.connection
+    connection.execute(f"set plan_cache_mode = {mode}".encode())
+    connection.execute(b"prepare looked_at as " + text)
+    try:
+        full.check(name, explain(connection, call("looked_at", values)))
+    finally:
+        connection.execute("deallocate looked_at")
+
+
+@pytest.mark.requirement("S1.7")
+def test_the_checker_finds_a_statement_that_reads_too_much(full: Full) -> None:
+    whole = sql.SQL("select count(*) from leasehold.job where args::text = 'x'").format()
+    with pytest.raises(AssertionError, match="Seq Scan job"):
+        full.check("claim 1", explain(full.connection, whole))
