@@ -11,6 +11,7 @@ from leasehold.errors import BadInput, JobNotFound
 from leasehold.model.explain import Cause, Facts, explain
 from leasehold.model.history import Moment, timeline
 from leasehold.model.job import Job
+from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
 from leasehold.model.operation import Answer, Verb
 from leasehold.store import operating, reading, upkeep
@@ -123,8 +124,8 @@ def pause_queue(
 ) -> Steps[None]:
     check_name("queue", name)
     check_key("by", by)
-    if until is not None and until.utcoffset() is None:
-        raise BadInput(f"until={until!r} has no time zone: give an aware datetime")
+    if until is not None:
+        check_moment("until", until)
     yield from upkeep.pause_queue(name, by, _checked_reason(reason), until)
 
 

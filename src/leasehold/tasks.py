@@ -11,6 +11,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 from leasehold.errors import BadInput, BadPayload, BadSettings, UnknownTask
 from leasehold.model import payload
 from leasehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
+from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
 from leasehold.model.policy import DEFAULT_POLICY, Policy
 from leasehold.model.retry import MAX_ATTEMPTS_LIMIT
@@ -60,13 +61,7 @@ def _check_times(options: Options) -> None:
     if options.run_at is not None:
         if options.delay is not None:
             raise BadInput("run_at and delay exclude each other: give one of them")
-        if not isinstance(options.run_at, datetime):
-            raise BadInput(f"run_at={options.run_at!r}: give a datetime with a time zone")
-        if options.run_at.utcoffset() is None:
-            raise BadInput(
-                f"run_at={options.run_at!r} has no time zone: give an aware datetime, such as "
-                "datetime.now(UTC) + timedelta(hours=1)"
-            )
+        check_moment("run_at", options.run_at)
     seconds = options.delay_seconds
     if seconds is not None and not (_is_number(seconds) and 0 <= seconds <= TIMEOUT_LIMIT_SECONDS):
         raise BadInput(f"delay={options.delay!r}: give 0 or more seconds, at most ten years")

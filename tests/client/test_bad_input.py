@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, TypeAlias
 
 import pytest
@@ -22,6 +22,7 @@ from leasehold.model.operation import Verb
 from leasehold.store.contract import Filter
 from tests.client.shop import jobs_of
 
+EAST = timezone(timedelta(hours=14))
 Try: TypeAlias = Callable[[Leasehold], object]
 
 
@@ -78,6 +79,8 @@ OPTIONS: list[tuple[dict[str, Any], type[LeaseholdError], str]] = [
     ({"delay": timedelta(days=-1)}, BadInput, "delay="),
     ({"delay": timedelta.max}, BadInput, "at most ten years"),
     ({"run_at": datetime(2030, 1, 1)}, BadInput, "has no time zone"),  # noqa: DTZ001
+    ({"run_at": datetime.max.replace(tzinfo=UTC)}, BadInput, "from the year 1900 to 9000"),
+    ({"run_at": datetime(1, 1, 1, tzinfo=EAST)}, BadInput, "from the year 1900 to 9000"),
     ({"run_at": "2030-01-01T00:00:00Z"}, BadInput, "give a datetime with a time zone"),
     ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": 5}, BadInput, "exclude each other"),
     ({"idempotency_key": "k", "idempotency_seconds": 0}, BadInput, "idempotency_seconds=0"),

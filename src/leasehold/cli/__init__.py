@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from leasehold import __version__
+from leasehold.cli.demo import demo
 from leasehold.cli.doctor import doctor
 from leasehold.cli.enqueue import enqueue
 from leasehold.cli.failing import EXIT_CODES, Commands
@@ -31,6 +32,7 @@ def main() -> None:
     """
 
 
+main.add_command(demo)
 main.add_command(worker)
 main.add_command(enqueue)
 main.add_command(jobs)

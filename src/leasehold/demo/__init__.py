@@ -1,0 +1,1 @@
+"""The demo: real worker processes, a mixed load, a worker killed in the middle, and a check."""

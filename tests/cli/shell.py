@@ -1,0 +1,96 @@
+"""The command line as the tests use it: in this process, or in one of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from leasehold.cli import main
+from leasehold.store.sqlite.database import SqliteDatabase
+from tests.stores import SqliteUnderTest, StoreUnderTest
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout; nothing stands beside it."""
+        assert (self.code, self.err) == (0, "")
+        return json.loads(self.out)
+
+
+def run(*args: str, env: Mapping[str, str | None] | None = None) -> Said:
+    """In this process, with an environment that names no store."""
+    clean = {"LEASEHOLD_URL": None, "DATABASE_URL": None, "LEASEHOLD_APP": None, **(env or {})}
+    result = CliRunner().invoke(main, args, prog_name="leasehold", env=clean)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Said(result.exit_code, result.stdout, result.stderr)
+
+
+def spawn(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Said:
+    """In a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "leasehold", *args],
+        cwd=cwd,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    ours = {"LEASEHOLD_URL", "DATABASE_URL", "LEASEHOLD_APP", "LEASEHOLD_SCHEMA"}
+    return {**{name: os.environ[name] for name in os.environ if name not in ours}, **(more or {})}
+
+
+class FileUnderTest(SqliteUnderTest):
+    """A file that the command line can open too; it goes by the machine's clock."""
+
+    def __init__(self, path: Path) -> None:
+        self._sqlite = SqliteDatabase(path)
+        StoreUnderTest.__init__(self, "sqlite", self._sqlite)
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A store, and the command line on it."""
+
+    url: str
+    store: StoreUnderTest
+
+    def __call__(self, *args: str) -> Said:
+        return run(*args, "--url", self.url)
+
+    def refused(self, *args: str, code: int) -> str:
+        """The one line that a refused command says; it has changed nothing."""
+        before = self.store.everything()
+        said = self(*args)
+        assert self.store.everything() == before
+        return refusal(said, code)
+
+
+def refusal(said: Said, code: int) -> str:
+    assert (said.code, said.out) == (code, ""), said
+    assert "Traceback" not in said.err
+    lines = said.err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("leasehold: ")
+    return lines[0].removeprefix("leasehold: ")

@@ -1,0 +1,165 @@
+"""`leasehold enqueue`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from leasehold.model.job import Job
+from leasehold.store.contract import Filter
+from tests.cli.shell import Shell, run
+
+APP = ("--app", "tests.cli.shop:app")
+
+
+def enqueued(shell: Shell, *args: str) -> Job:
+    answer = shell("enqueue", *args, "--json").json
+    assert answer["created"] is True
+    return shell.store.job(answer["id"])
+
+
+def test_a_job_is_stored(shell: Shell) -> None:
+    said = shell("enqueue", "shop.send", "to=ann", "--queue", "mail")
+    assert (said.code, said.err) == (0, "")
+    job = shell.store.store.page(Filter()).jobs[0]
+    assert said.out == f"job {job.id} of shop.send is in queue mail\n"
+    assert (job.task, job.queue, job.args) == ("shop.send", "mail", '{"to":"ann"}')
+
+
+@pytest.mark.parametrize(
+    ("pair", "value"),
+    [
+        ("x=5", 5),
+        ("x=-1.5e3", -1500.0),
+        ("x=true", True),
+        ("x=null", None),
+        ("x=Ann", "Ann"),
+        ("x=", ""),
+        ("x=a=b", "a=b"),
+        ("x=007", "007"),
+        ('x="5"', "5"),
+        ("x=[1, 2]", [1, 2]),
+        ('x={"a": "✓"}', {"a": "✓"}),
+        ("x=2030-01-01", "2030-01-01"),
+    ],
+)
+def test_a_value_is_json_where_it_reads_as_json(
+    sqlite_shell: Shell, pair: str, value: object
+) -> None:
+    job = enqueued(sqlite_shell, "t", pair)
+    assert json.loads(job.args) == {"x": value}
+
+
+def test_all_arguments_as_one_document(shell: Shell) -> None:
+    job = enqueued(shell, "t", "--args", '{"to": "ann", "lines": [{"n": 1.0}]}')
+    assert job.args == '{"to":"ann","lines":[{"n":1.0}]}'
+
+
+def test_all_options_arrive(shell: Shell) -> None:
+    job = enqueued(
+        shell, "t", "--queue", "q", "--priority", "-7", "--run-at", "2050-01-01T00:00:00+02:00",
+        "--target", "account-42", "--unique-key", "u", "--idempotency-key", "i",
+        "--max-attempts", "9", "--timeout", "2m", "--tag", "a", "--tag", "b",
+    )  # fmt: skip
+    assert (job.queue, job.priority, job.target, job.unique_key) == ("q", -7, "account-42", "u")
+    assert (job.max_attempts, job.timeout_seconds, job.tags) == (9, 120, ("a", "b"))
+    assert job.run_at.isoformat() == "2049-12-31T22:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("5m", 300), ("2h", 7200), ("1d", 86400)]
+)
+def test_a_delay_has_a_unit(sqlite_shell: Shell, text: str, seconds: float) -> None:
+    job = enqueued(sqlite_shell, "t", "--delay", text)
+    assert (job.run_at - job.created_at).total_seconds() == seconds
+
+
+@pytest.mark.requirement("S4.1")
+def test_a_pending_job_is_stored_only(shell: Shell) -> None:
+    said = shell("enqueue", "t", "--pending")
+    assert "is stored and pending" in said.out
+    assert shell.store.claim() == []
+    assert enqueued(shell, "t", "--pending").state == "pending"
+
+
+@pytest.mark.requirement("P9", "S0.18")
+@pytest.mark.parametrize("option", ["--unique-key", "--idempotency-key"])
+def test_a_key_that_is_taken_answers_with_the_job_that_has_it(shell: Shell, option: str) -> None:
+    first = enqueued(shell, "t", option, "k").id
+    answer = shell("enqueue", "t", option, "k", "--json").json
+    assert answer == {"id": first, "task": "t", "created": False}
+    said = shell("enqueue", "t", option, "k")
+    assert said.out == f"job {first} was there already, by its key; no new one was made\n"
+
+
+def test_with_an_app_the_tasks_own_options_apply(shell: Shell) -> None:
+    job = enqueued(shell, "shop.send", "to=ann", *APP)
+    assert (job.queue, job.max_attempts, job.timeout_seconds) == ("mail", 3, 30)
+    assert job.tags == ("shop",)
+    changed = enqueued(shell, "shop.send", "to=ann", *APP, "--queue", "slow", "--max-attempts", "8")
+    assert (changed.queue, changed.max_attempts, changed.timeout_seconds) == ("slow", 8, 30)
+
+
+def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> None:
+    job = enqueued(shell, "shop.render", "page=1", "pages=[2,3]", *APP)
+    assert job.args == '{"page":1,"pages":[2,3]}'
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (("shop.sent", "to=ann", *APP), 2, ["no task is called 'shop.sent'", "shop.send?"]),
+        (("zzz", *APP), 2, ["no task is called 'zzz'", "known: shop.render, shop.send"]),
+        (("shop.send", *APP), 2, ["shop.send", "missing required field `to`", "(to: str"]),
+        (("shop.send", "to=5", *APP), 2, ["Expected `str`, got `int` - at `to`"]),
+        (("shop.send", "to=a", "cc=b", *APP), 2, ["unknown field `cc`", "it takes (to: str"]),
+        (("shop.send", "--args", "{}", "to=a"), 2, ["not by both", "leasehold enqueue --help"]),
+        (("t", "a=1", "a=2"), 2, ["given twice"]),
+        (("t", "value"), 2, ["'value' is not key=value"]),
+        (("t", "=value"), 2, ["'=value' is not key=value"]),
+        (("t", "--args", "{'a': 1}"), 2, ["--args for task t is not JSON"]),
+        (("t", "--args", '{"a": NaN}'), 2, ["--args for task t is not JSON"]),
+        (("t", "--args", '{"a": Infinity}'), 2, ["not JSON"]),
+        (("t", "--args", '{"a": 1e999}'), 2, ["not JSON"]),
+        (("t", "--args", "[1]"), 2, ["no JSON object", "by name"]),
+        (("t", "--args", ""), 2, ["not JSON"]),
+        (("t", "a=NaN"), 2, ["a=NaN: JSON has no such number"]),
+        (("t", "a={"), 2, ["a is not JSON"]),
+        (("t", "--args", '{"a": "\\u0000"}'), 2, ["holds a NUL character", "remove it"]),
+        (("t", "--args", '{"a": "\\ud800"}'), 2, ["not JSON"]),
+        (("t", "a=\udcff"), 2, ["lone surrogate"]),
+        (("t", 'a="\\u0000"'), 2, ["holds a NUL character"]),
+        (("t", "a=" + "[" * 65 + "]" * 65), 2, ["deeper than 64 levels", "flatten it"]),
+        (("t", "--args", '{"a":' * 5000 + "1" + "}" * 5000), 2, ["deeper than 64 levels"]),
+        (("t", "a=" + "x" * 1024 * 1024), 2, ["the limit is 1,048,576", "pass a reference"]),
+        (("a task",), 2, ["task 'a task' is not a usable name"]),
+        (("t", "--queue", "q;drop"), 2, ["queue 'q;drop' is not a usable name"]),
+        (("t", "--tag", "ü"), 2, ["tag 'ü' is not a usable name"]),
+        (("t", "--target", "\x1b[31m"), 2, ["target", "printable characters"]),
+        (("t", "--unique-key", ""), 2, ["unique_key ''"]),
+        (("t", "--priority", "40000"), 2, ["priority=40000", "higher runs first"]),
+        (("t", "--priority", "high"), 2, ["'high' is not a valid integer", "--priority"]),
+        (("t", "--max-attempts", "0"), 2, ["max_attempts=0: give 1 to"]),
+        (("t", "--timeout", "0"), 2, ["timeout=0.0: give more than 0 seconds"]),
+        (("t", "--delay", "soon"), 2, ["'soon' is not a span of time", "90, 90s, 5m"]),
+        (("t", "--delay", "99999d"), 2, ["at most ten years"]),
+        (("t", "--run-at", "tomorrow"), 2, ["'tomorrow' is not a time", "2030-01-31T12:00:00Z"]),
+        (("t", "--run-at", "2030-01-01T00:00:00"), 2, ["has no time zone", "add Z"]),
+        (("t", "--run-at", "9999-12-31T23:59:59Z"), 2, ["1900 to 9000"]),
+        (("t", "--run-at", "2030-01-01T00:00:00Z", "--delay", "5"), 2, ["exclude each other"]),
+        (("t", "--colour", "red"), 2, ["No such option", "--colour"]),
+        ((), 2, ["Missing argument 'TASK'"]),
+    ],
+)
+def test_bad_input_changes_nothing(
+    shell: Shell, args: tuple[str, ...], code: int, words: list[str]
+) -> None:
+    line = shell.refused("enqueue", *args, code=code)
+    for word in words:
+        assert word in line
+
+
+def test_the_stores_url_can_stand_in_the_environment(shell: Shell) -> None:
+    said = run("enqueue", "t", "--json", env={"LEASEHOLD_URL": shell.url})
+    assert shell.store.job(said.json["id"]).task == "t"

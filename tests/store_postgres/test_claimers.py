@@ -1,0 +1,149 @@
+"""Sixty-four claimers: no job twice, none forgotten, nobody waits, nobody goes without."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from leasehold.model.job import Attempt, NewJob
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+from tests.crowd import at_once
+from tests.store_postgres.conftest import Connect
+
+CLAIMERS = 64
+JOBS = 20_000
+BATCH = 10
+
+
+def ask(owner: str, count: int = BATCH, queue: str = "default") -> ClaimAsk:
+    return ClaimAsk(owner=owner, lease_seconds=600.0, wants=(Want(queue, count),))
+
+
+@pytest.mark.requirement("S0.2", "S0.11", "S1.4", "S3.4")
+def test_64_claimers_take_20_000_jobs_once_each_and_nobody_starves(
+    database: PostgresDatabase, queue: BlockingStore, connect: Connect
+) -> None:
+    ids = {each.id for each in queue.enqueue([NewJob(task="t")] * JOBS)}
+
+    def claimer(owner: str) -> Callable[[], list[Attempt]]:
+        connection = connect()
+        connection.autocommit = True
+        mine = BlockingStore(database.caller_session(connection))
+        return lambda: claim_all(mine, owner)
+
+    shares = at_once([claimer(f"w{i}") for i in range(CLAIMERS)])
+
+    taken = Counter(attempt.job_id for share in shares for attempt in share)
+    assert set(taken) == ids
+    assert set(taken.values()) == {1}
+    assert min(len(share) for share in shares) >= BATCH, [len(share) for share in shares]
+    tokens = [attempt.token for share in shares for attempt in share]
+    assert len(set(tokens)) >= JOBS // BATCH, "every claim statement has a token of its own"
+
+
+def claim_all(store: BlockingStore, owner: str) -> list[Attempt]:
+    mine: list[Attempt] = []
+    while found := store.claim(ask(owner)):
+        mine += found
+    return mine
+
+
+class Open:
+    """A transaction that somebody forgot to end, and a claimer that refuses to wait for it."""
+
+    def __init__(self, database: PostgresDatabase, connect: Connect) -> None:
+        self.connection = connect()
+        self.inside = BlockingStore(database.caller_session(self.connection))
+        other = connect()
+        other.autocommit = True
+        # A wide ceiling: the open transaction never ends, so any wait for it ends here.
+        other.execute("set lock_timeout = '5s'")
+        self.other = BlockingStore(database.caller_session(other))
+
+
+@pytest.fixture
+def open_transaction(database: PostgresDatabase, connect: Connect) -> Open:
+    return Open(database, connect)
+
+
+@pytest.mark.requirement("S0.11", "S1.4")
+def test_a_claim_never_waits_for_a_claim_that_is_not_committed(
+    queue: BlockingStore, open_transaction: Open
+) -> None:
+    ids = [each.id for each in queue.enqueue([NewJob(task="t")] * 30)]
+    first = open_transaction.inside.claim(ask("frozen"))
+    second = open_transaction.other.claim(ask("quick"))
+    assert [attempt.job_id for attempt in first] == ids[:10]
+    assert [attempt.job_id for attempt in second] == ids[10:20]
+    open_transaction.connection.rollback()
+    third = open_transaction.other.claim(ask("quick"))
+    assert [attempt.job_id for attempt in third] == ids[:10]
+
+
+@pytest.mark.requirement("S1.6")
+def test_a_plain_claim_takes_no_advisory_lock(queue: BlockingStore, open_transaction: Open) -> None:
+    queue.enqueue([NewJob(task="t")] * 5 + [NewJob(task="t", target="lane", priority=-1)])
+    assert len(open_transaction.inside.claim(ask("frozen", 5))) == 5
+    assert advisory_locks(open_transaction.connection) == 0
+    # The same question does find the lock that a lane's claim takes.
+    assert len(open_transaction.inside.claim(ask("frozen", 5))) == 1
+    assert advisory_locks(open_transaction.connection) == 1
+
+
+def advisory_locks(connection: Connection[Any]) -> int:
+    row = connection.execute(
+        "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.requirement("S1.4", "S4.3")
+def test_a_claim_does_not_wait_for_a_lane_that_is_being_claimed(
+    queue: BlockingStore, open_transaction: Open
+) -> None:
+    queue.enqueue([NewJob(task="t", target="lane")])
+    assert len(open_transaction.inside.claim(ask("frozen"))) == 1
+    behind = queue.enqueue([NewJob(task="t", target="lane"), NewJob(task="t")])
+    claimed = open_transaction.other.claim(ask("quick"))
+    assert [attempt.job_id for attempt in claimed] == [behind[1].id]
+
+
+@pytest.mark.requirement("S1.4", "S4.3")
+@pytest.mark.parametrize("verb", ["succeed", "retry", "renew", "start", "cancel"])
+def test_a_claim_does_not_wait_for_a_lane_whose_holder_is_being_changed(
+    queue: BlockingStore, open_transaction: Open, verb: str
+) -> None:
+    queue.enqueue([NewJob(task="t", target="lane")])
+    holder = queue.claim(ask("owner"))[0]
+    change(open_transaction.inside, holder, verb)
+    behind = queue.enqueue([NewJob(task="t", target="lane"), NewJob(task="t")])
+    claimed = open_transaction.other.claim(ask("quick"))
+    assert [attempt.job_id for attempt in claimed] == [behind[1].id]
+
+
+def change(inside: BlockingStore, holder: Attempt, verb: str) -> None:
+    key = LeaseKey(holder.job_id, holder.token)
+    match verb:
+        case "succeed":
+            end(inside, holder, OutcomeKind.SUCCESS)
+        case "retry":
+            end(inside, holder, OutcomeKind.ERROR)
+        case "renew":
+            assert not inside.renew("owner", [key], 60.0).lost
+        case "start":
+            assert not inside.start("owner", [key])
+        case "cancel":
+            end(inside, holder, OutcomeKind.CANCEL)
+
+
+def end(inside: BlockingStore, holder: Attempt, kind: OutcomeKind) -> None:
+    answer = inside.finish(holder.owner, [Ended(holder, Outcome(kind=kind))])
+    assert holder.job_id in answer.decisions

@@ -1,0 +1,86 @@
+"""Processes of their own on one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.store.sqlite.database import SqliteDatabase
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_SECONDS = 90.0
+
+
+class Helper:
+    """Another process, whose words are read line by line."""
+
+    def __init__(self, *command: str, module: str = "tests.store_sqlite.processes") -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", module, *command],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def says(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> list[int]:
+        """Its last word, once it has ended well."""
+        out, err = self.process.communicate(timeout=DEADLINE_SECONDS)
+        assert self.process.returncode == 0, err
+        assert err == ""
+        answer: list[int] = json.loads(out.splitlines()[-1])
+        return answer
+
+    def kill(self) -> list[str]:
+        """SIGKILL; answers what it had said by then."""
+        self.process.kill()
+        out, _ = self.process.communicate()
+        return out.splitlines()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+Start = Callable[..., Helper]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    helpers: list[Helper] = []
+
+    def start(*command: str) -> Helper:
+        helpers.append(Helper(*command))
+        return helpers[-1]
+
+    yield start
+    for helper in helpers:
+        helper.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "jobs.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[SqliteDatabase]:
+    database = SqliteDatabase(path)
+    yield database
+    database.close()

@@ -1,0 +1,88 @@
+"""What the processes of these tests do: each opens the file for itself.
+
+Run as `python -m tests.store_sqlite.processes ROLE PATH ...`; tells its story on stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from leasehold.model.job import NewJob
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.store.contract import ClaimAsk, Ended, Want
+from leasehold.store.faces import BlockingStore
+from leasehold.store.sqlite.database import SqliteDatabase
+
+BATCH = 10
+SUCCESS = Outcome(kind=OutcomeKind.SUCCESS)
+
+
+def ask(owner: str) -> ClaimAsk:
+    return ClaimAsk(owner=owner, lease_seconds=600.0, wants=(Want("default", BATCH),))
+
+
+def work(path: Path, owner: str) -> list[int]:
+    """Claim and finish until nothing is left; answers which jobs were done here."""
+    database = SqliteDatabase(path)
+    store = BlockingStore(database.session())
+    wait_for_start()
+    done: list[int] = []
+    while attempts := store.claim(ask(owner)):
+        answer = store.finish(owner, [Ended(attempt, SUCCESS) for attempt in attempts])
+        assert not answer.lost
+        done += answer.decisions
+    database.close()
+    return done
+
+
+def produce(path: Path, count: int) -> list[int]:
+    """Enqueue one by one; answers the ids."""
+    database = SqliteDatabase(path)
+    store = BlockingStore(database.session())
+    wait_for_start()
+    ids = [store.enqueue([NewJob(task="t")])[0].id for _ in range(count)]
+    database.close()
+    return ids
+
+
+def produce_for_ever(path: Path) -> None:
+    """Say every id once its job is acknowledged; ends by a signal only."""
+    store = BlockingStore(SqliteDatabase(path).session())
+    while True:
+        for each in store.enqueue([NewJob(task="t")] * 3):
+            print(each.id, flush=True)
+
+
+def open_only(path: Path) -> list[int]:
+    """Open, enqueue one job, close: several of us are the first to do so."""
+    wait_for_start()
+    database = SqliteDatabase(path)
+    ids = [each.id for each in BlockingStore(database.session()).enqueue([NewJob(task="t")])]
+    database.close()
+    return ids
+
+
+def wait_for_start() -> None:
+    """Ready; the test lets all of us go at once."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def main(role: str, path: str, *rest: str) -> None:
+    match role:
+        case "work":
+            answer = work(Path(path), rest[0])
+        case "produce":
+            answer = produce(Path(path), int(rest[0]))
+        case "open":
+            answer = open_only(Path(path))
+        case _:
+            produce_for_ever(Path(path))
+            return
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

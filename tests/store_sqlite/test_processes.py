@@ -1,0 +1,56 @@
+"""Eight processes on one file: never "database is locked", no job twice, nobody starves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from leasehold.model.job import NewJob
+from leasehold.model.state import State
+from leasehold.store.contract import Filter
+from leasehold.store.faces import BlockingStore
+from leasehold.store.sqlite.database import SqliteDatabase
+from tests.store_sqlite.conftest import Start
+
+PROCESSES = 8
+PRODUCERS = 2
+JOBS = 20_000
+MORE_JOBS = 500
+
+
+@pytest.mark.requirement("S0.2", "S0.13")
+def test_eight_processes_do_20_000_jobs_once_each_while_others_produce(
+    database: SqliteDatabase, path: Path, start: Start
+) -> None:
+    store = BlockingStore(database.session())
+    ids = {each.id for each in store.enqueue([NewJob(task="t")] * JOBS)}
+    workers = [start("work", str(path), f"w{i}") for i in range(PROCESSES)]
+    producers = [start("produce", str(path), str(MORE_JOBS)) for _ in range(PRODUCERS)]
+    for helper in [*workers, *producers]:
+        assert helper.says() == "ready"
+    for helper in [*workers, *producers]:
+        helper.go()
+
+    ids.update(job_id for producer in producers for job_id in producer.answer())
+    shares = [worker.answer() for worker in workers]
+
+    done = Counter(job_id for share in shares for job_id in share)
+    assert set(done.values()) == {1}
+    left = {job.id for job in store.page(Filter(states=frozenset({State.QUEUED}))).jobs}
+    assert set(done) | left == ids, "the workers may end before the last job is produced"
+    # Writers take turns, so that shares are nearly even; a quarter allows for a busy machine.
+    mean = len(done) / PROCESSES
+    assert min(len(share) for share in shares) > mean / 4, [len(share) for share in shares]
+
+
+@pytest.mark.requirement("S0.13")
+def test_eight_processes_are_all_the_first_to_open_the_file(path: Path, start: Start) -> None:
+    helpers = [start("open", str(path)) for _ in range(PROCESSES)]
+    for helper in helpers:
+        assert helper.says() == "ready"
+    for helper in helpers:
+        helper.go()
+    ids = [job_id for helper in helpers for job_id in helper.answer()]
+    assert sorted(ids) == list(range(1, PROCESSES + 1))
