@@ -132,7 +132,14 @@ class Leasehold:
 
     def run_worker(self, **settings: Any) -> int:
         """Run jobs until SIGTERM or SIGINT; answers the exit code. See WorkerSettings."""
-        return run_loop(self.arun_worker(**settings))
+        return run_loop(self._run_worker_and_close(settings))
+
+    async def _run_worker_and_close(self, settings: dict[str, Any]) -> int:
+        """The loop ends with the worker, and so must the connections that belong to it."""
+        try:
+            return await self.arun_worker(**settings)
+        finally:
+            await self.database.aclose()
 
     async def arun_worker(self, **settings: Any) -> int:
         """The same inside a running event loop."""

@@ -25,12 +25,18 @@ class Signature:
         self.task = task
         full = inspect.signature(function)
         self.wants_context = CONTEXT_PARAMETER in full.parameters
-        parameters = [p for p in full.parameters.values() if p.name != CONTEXT_PARAMETER]
+        hints = _hints(task, function)
+        # With the types themselves, where the function's module keeps annotations as texts.
+        parameters = [
+            p.replace(annotation=hints.get(p.name, p.annotation))
+            for p in full.parameters.values()
+            if p.name != CONTEXT_PARAMETER
+        ]
         self._signature = full.replace(parameters=parameters)
         self._parameters = parameters
         # With *args, what comes before it must be given by place.
         self._has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
-        self._decoder = self._make_decoder(_hints(task, function))
+        self._decoder = self._make_decoder(hints)
 
     def _make_decoder(self, hints: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
         fields = [_field(p, hints.get(p.name, Any)) for p in self._parameters]

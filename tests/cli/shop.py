@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leasehold import Leasehold, Retry
 
-app = Leasehold("sqlite:///never-opened.db", schema="never_used")
+app = Leasehold("sqlite:///never-opened.db")
 not_an_app = 42
 
 

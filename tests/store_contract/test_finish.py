@@ -200,7 +200,8 @@ def test_a_success_leaves_a_report(store: StoreUnderTest) -> None:
 def test_a_failure_leaves_its_error(store: StoreUnderTest) -> None:
     store.add(max_attempts=1)
     error = Error("ValueError", "no such box ✗", "line 1\nline 2")
-    assert store.end(attempt := store.claim_one(), OutcomeKind.ERROR, error=error)
+    attempt = store.claim_one()
+    assert store.end(attempt, OutcomeKind.ERROR, error=error)
     report = store.job(attempt.job_id).report
     assert report is not None
     assert (report.state, report.error, report.result) == ("failed", error, None)

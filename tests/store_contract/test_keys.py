@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,8 @@ DAY = 24 * 3600.0
 CALLERS = 4
 
 
-def put(store: StoreUnderTest, **fields: object) -> Enqueued:
-    return store.store.enqueue([NewJob(task="t", **fields)])[0]  # type: ignore[arg-type]
+def put(store: StoreUnderTest, **fields: Any) -> Enqueued:
+    return store.store.enqueue([NewJob(task="t", **fields)])[0]
 
 
 def finish_one(store: StoreUnderTest, kind: OutcomeKind = OutcomeKind.SUCCESS) -> int:
@@ -33,7 +34,10 @@ def finish_one(store: StoreUnderTest, kind: OutcomeKind = OutcomeKind.SUCCESS) -
 @pytest.mark.requirement("P9")
 @pytest.mark.parametrize("state", ["queued", "scheduled", "pending", "leased", "paused", "backoff"])
 def test_a_live_job_keeps_its_twin_out(store: StoreUnderTest, state: str) -> None:
-    waits = {"scheduled": {"delay_seconds": 60.0}, "pending": {"pending": True}}
+    waits: dict[str, dict[str, Any]] = {
+        "scheduled": {"delay_seconds": 60.0},
+        "pending": {"pending": True},
+    }
     first = put(store, unique_key="k", **waits.get(state, {}))
     if state in ("leased", "paused", "backoff"):
         attempt = store.claim_one()

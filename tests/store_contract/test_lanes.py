@@ -127,9 +127,7 @@ def test_where_the_policy_says_so_a_failure_lets_the_lane_go_on(store: StoreUnde
 
 
 @pytest.mark.requirement("S4.3", "S2.7")
-@pytest.mark.parametrize(
-    "kind", [OutcomeKind.ERROR, OutcomeKind.SNOOZE, OutcomeKind.RETRY_LATER]
-)
+@pytest.mark.parametrize("kind", [OutcomeKind.ERROR, OutcomeKind.SNOOZE, OutcomeKind.RETRY_LATER])
 def test_nobody_overtakes_a_job_that_backs_off(store: StoreUnderTest, kind: OutcomeKind) -> None:
     first, _second = lane(store, 2)
     assert store.end(store.claim_one(), kind, delay_seconds=60.0)
@@ -191,9 +189,7 @@ def test_a_follower_resumed_in_time_never_blocks(store: StoreUnderTest) -> None:
 
 @pytest.mark.requirement("S4.7", "P6")
 @pytest.mark.parametrize("together", [True, False], ids=["one call", "one by one"])
-def test_a_head_paused_before_it_ran_blocks_its_lane(
-    store: StoreUnderTest, together: bool
-) -> None:
+def test_a_head_paused_before_it_ran_blocks_its_lane(store: StoreUnderTest, together: bool) -> None:
     first, second = lane(store, 2, together=together)
     store.store.operate(Verb.PAUSE, [first], "ann", None)
     assert claimed(store) == []

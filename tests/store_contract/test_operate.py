@@ -203,13 +203,15 @@ def test_a_job_claimed_between_look_and_write_is_asked_instead(
     """The operator's program may freeze after its look: it holds no lock, and looks again."""
     job_id = store.add()
     steps = operating.operate(verb, [job_id], "ann", None)
-    batch = next(steps)
-    while not batch.writes:
-        batch = steps.send(store.store.session.execute(batch))
+    session = store.store.session
+    look = next(steps)
+    assert not look.writes
+    write = steps.send(session.execute(look))
     store.claim_one()
+    look_again = steps.send(session.execute(write))
+    ask = steps.send(session.execute(look_again))
     with pytest.raises(StopIteration) as end:
-        while True:
-            batch = steps.send(store.store.session.execute(batch))
+        steps.send(session.execute(ask))
     assert [answer.what for answer in end.value.value] == ["requested"]
     assert store.state(job_id) == "assigned"
 

@@ -151,9 +151,7 @@ def test_the_history_says_that_the_worker_was_lost(store: StoreUnderTest) -> Non
 
 
 @pytest.mark.requirement("P2")
-@pytest.mark.parametrize(
-    ("verb", "state"), [(Verb.CANCEL, "canceled"), (Verb.PAUSE, "paused")]
-)
+@pytest.mark.parametrize(("verb", "state"), [(Verb.CANCEL, "canceled"), (Verb.PAUSE, "paused")])
 def test_a_request_survives_the_worker_it_was_for(
     store: StoreUnderTest, verb: Verb, state: str
 ) -> None:
@@ -182,7 +180,7 @@ def test_a_sweeper_that_froze_before_its_write_harms_nobody(
     store.add(policy=Policy(retry=Retry(base_seconds=0.0)))
     lose(store)
     steps = finishing.recover(10, 0.0)
-    batch = read_first(store, steps)  # type: ignore[arg-type]
+    batch = read_first(store, steps)
     # It holds no lock: everybody else goes on.
     assert len(store.store.recover(10, 0.0)) == 1
     if meanwhile != "recovered":
@@ -203,7 +201,7 @@ def test_a_request_between_the_sweepers_look_and_its_write_is_obeyed(
     job_id = store.add()
     lose(store)
     steps = finishing.recover(10, 0.0)
-    batch = read_first(store, steps)  # type: ignore[arg-type]
+    batch = read_first(store, steps)
     store.store.operate(Verb.CANCEL, [job_id], "ann", None)
     batch = steps.send(store.store.session.execute(batch))
     with pytest.raises(StopIteration):

@@ -96,9 +96,7 @@ def test_a_cancel_outweighs_a_pause_in_either_order(store: StoreUnderTest) -> No
 
 @pytest.mark.requirement("P2", "S4.6")
 @pytest.mark.parametrize("kind", OBEDIENT)
-@pytest.mark.parametrize(
-    ("verb", "state"), [(Verb.CANCEL, "canceled"), (Verb.PAUSE, "paused")]
-)
+@pytest.mark.parametrize(("verb", "state"), [(Verb.CANCEL, "canceled"), (Verb.PAUSE, "paused")])
 def test_a_request_the_worker_did_not_see_is_obeyed(
     store: StoreUnderTest, kind: OutcomeKind, verb: Verb, state: str
 ) -> None:

@@ -175,6 +175,7 @@ class Demo:
         table.add_row("lanes, with jobs out of order", f"{found.lanes}, {found.lane_overlaps}")
         table.add_row("lost", str(len(found.unfinished)))
         table.add_row("ended otherwise than they should", str(len(found.wrong)))
+        self._console.print()
         self._console.print(table)
         word = (
             "[bold green]Nothing was lost.[/]"

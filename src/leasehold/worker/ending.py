@@ -40,7 +40,8 @@ def of_exception(error: BaseException, retry: Retry, ran_seconds: float) -> Outc
         kind=OutcomeKind.ERROR,
         reason=safe(f"{type(error).__name__}: {error}", 300),
         error=error_of(error),
-        retryable=retry.is_retryable(error),
+        # sys.exit() and the like are no Exception, but no reason to give up either.
+        retryable=retry.is_retryable(error) or not isinstance(error, Exception),
         ran_seconds=ran_seconds,
     )
 

@@ -140,7 +140,6 @@ def _judged(held: Held, definition: TaskDefinition, ended: Any, ran: float) -> O
             return ending.of_stop(held, ran)
         ended = asyncio.CancelledError("the handler was cancelled by its own code")
     if isinstance(ended, BaseException):
-        # CancelledError is no Exception, but as an end of its own accord it is an error.
         return ending.of_exception(ended, definition.policy.retry, ran)
     return ending.of_result(ended, ran)
 

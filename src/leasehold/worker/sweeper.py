@@ -7,6 +7,7 @@ when others do the same at the same time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -20,6 +21,7 @@ PARKED_SECONDS = 5.0
 RETENTION_SECONDS = 3600.0
 #: While the store fails, it is not hurried.
 _ERROR_SECONDS = 2.0
+_APART_SECONDS = 0.05
 
 
 class SweepStore(Protocol):
@@ -59,17 +61,18 @@ class Sweeper:
         self._retain_at = loop.time() + RETENTION_SECONDS * self._chance()
         while True:
             self._poke.clear()
+            began = loop.time()
             try:
                 wait = await self.run_once()
             except StoreError as error:
                 self._telemetry.count("store_errors", label="sweeper")
                 log.warning("sweeping failed, trying again: %s", error)
                 wait = _ERROR_SECONDS
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._poke.wait()
-            except TimeoutError:
-                continue
+                    # However much is scheduled, sweeps keep their distance.
+                    await asyncio.sleep(began + _APART_SECONDS - loop.time())
 
     async def run_once(self) -> float:
         """One sweep; answers how long until the next. At start-up it drains all that expired."""

@@ -217,7 +217,7 @@ class Worker:
             self._keeper.poke(asked=True)
         if hint == "" or hint.startswith("@"):
             self._loop.call_soon_threadsafe(self._sweeper.poke)
-        if hint == "" or hint[1:] in self._settings.queues:
+        if (hint == "" and self._claimer.is_idle) or hint[1:] in self._settings.queues:
             self._loop.call_soon_threadsafe(self._claimer.wake)
 
     def _on_stuck(self, held: Held) -> None:

@@ -64,11 +64,15 @@ class _Handle:
             isolation_level=None,
             check_same_thread=False,
         )
-        connection.create_function("clock", 0, lambda: self.now)
-        if self._path is not None:
-            connection.execute("pragma journal_mode = wal")
-            connection.execute("pragma synchronous = full")
-        connection.execute("pragma temp_store = memory")
+        try:
+            connection.create_function("clock", 0, lambda: self.now)
+            if self._path is not None:
+                _use_write_ahead_log(connection, self._path)
+                connection.execute("pragma synchronous = full")
+            connection.execute("pragma temp_store = memory")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def close(self) -> None:
@@ -194,6 +198,18 @@ def _create_private(path: Path) -> None:
     """Jobs carry private data: the file is for its owner only."""
     if not path.exists():
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR))
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
+    """SQLite does not wait for others who change the mode of a new file: take turns for it."""
+    if connection.execute("pragma journal_mode").fetchone()[0] == "wal":
+        return
+    turns = _Turns(path)
+    try:
+        with turns:
+            connection.execute("pragma journal_mode = wal")
+    finally:
+        turns.close()
 
 
 def _open_lock(path: Path, name: str) -> int:

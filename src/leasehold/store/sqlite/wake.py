@@ -13,6 +13,8 @@ LOOK_SECONDS = 0.02
 async def listen(path: Path | None, heard: Callable[[str | None], None]) -> None:
     """Until cancelled. In memory nobody else can write: the worker's own parts tell each other."""
     heard("")
+    if path is None:
+        await asyncio.Event().wait()
     last = _mark(path)
     while True:
         await asyncio.sleep(LOOK_SECONDS)
@@ -23,8 +25,6 @@ async def listen(path: Path | None, heard: Callable[[str | None], None]) -> None
 
 
 def _mark(path: Path | None) -> tuple[int, int] | None:
-    if path is None:
-        return None
     try:
         found = Path(f"{path}-wal").stat()
     except OSError:

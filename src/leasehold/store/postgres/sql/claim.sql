@@ -37,6 +37,11 @@ winner as materialized (
     -- In the candidates' order, which materialized CTEs keep.
     select id from settled where wins limit :wanted::integer
 ),
+moment as materialized (
+    -- One instant and one token for the whole claim; an idle claim draws none.
+    select {schema}.clock() as now, nextval('{schema}.lease_token') as token
+    where exists (select from winner)
+),
 guard as materialized (
     -- A loser may be put behind the holder only while the holder cannot leave: its deletion
     -- promotes the next, and must not miss one that was put behind it meanwhile.
@@ -62,7 +67,7 @@ claimed as (
         lease_expires_at =
             case when known then now + make_interval(secs => :lease_seconds::double precision) end,
         reason = case when known then null else 'no worker knows this task' end
-    from (select {schema}.clock() as now, nextval('{schema}.lease_token') as token) t,
+    from moment,
          (select w.id, :tasks::text[] is null or task = any (:tasks::text[]) as known
           from winner w join candidate using (id)) w
     where j.id = any (array(select id from winner)) and j.id = w.id

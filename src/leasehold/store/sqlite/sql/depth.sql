@@ -1,2 +1,2 @@
-select count(*) from (
-    select 1 from job where queue = :queue and stage in ('r','R') limit :bound)
+-- What can be claimed now, up to a bound: of a paused queue, nothing.
+select count(*) from ({open_ready} limit :bound)

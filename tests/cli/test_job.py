@@ -1,0 +1,187 @@
+"""`leasehold job`: show, explain, cancel, pause, resume, retry."""
+
+from __future__ import annotations
+
+import getpass
+
+import pytest
+
+from leasehold.model.job import Error
+from leasehold.model.outcome import OutcomeKind
+from tests.cli.shell import Shell
+
+LARGE = str(2**63)
+VERBS = ("cancel", "pause", "resume", "retry")
+
+
+@pytest.mark.requirement("S2.4", "S2.5")
+def test_a_leased_job_on_one_screen(shell: Shell) -> None:
+    store = shell.store
+    job = store.add(task="shop.send", target="account-42", args=b'{"to":"swordfish"}', tags=("eu",))
+    attempt = store.claim_one("web-1")
+    out = shell("job", "show", str(job)).out
+    for word in (
+        f"job {job}  shop.send  assigned",
+        "account-42",
+        "eu",
+        "1 of 5",
+        f"web-1, token {attempt.token}, ends in",
+        "heartbeat",
+        "to=•••  (--args shows them)",
+        "created",
+        "leased",
+    ):
+        assert word in out
+    assert "swordfish" not in out
+    assert 'to="swordfish"' in shell("job", "show", str(job), "--args").out
+
+
+@pytest.mark.requirement("S2.5")
+def test_the_timeline_tells_what_when_by_whom_and_why(shell: Shell) -> None:
+    store = shell.store
+    job = store.add(max_attempts=2)
+    error = Error("ValueError", "no \x1b[31msuch\x07 page", "Traceback: somewhere")
+    store.end(store.claim_one("web-1"), OutcomeKind.ERROR, error=error, delay_seconds=0.0)
+    shell("job", "pause", str(job), "--by", "ann", "--reason", "look first")
+    shell("job", "resume", str(job), "--by", "bob")
+    store.end(store.claim_one("web-2"), OutcomeKind.FAIL, error=error, reason="hopeless")
+    out = shell("job", "show", str(job)).out
+    story = out[out.index("time (UTC)") :].splitlines()[2:]
+    told = [[word for word in line.split("  ") if word.strip()][1:] for line in story if line]
+    kinds = [words[0].strip() for words in told]
+    assert kinds == ["created", "leased", "retried", "paused", "resumed", "leased", "failed"]
+    assert "look first" in out
+    assert "ValueError: no \N{REPLACEMENT CHARACTER}[31msuch\N{REPLACEMENT CHARACTER} page" in out
+    assert "\x1b" not in out
+    assert "hopeless" in out
+    assert "Traceback: somewhere" not in out
+    assert "Traceback: somewhere" in shell("job", "show", str(job), "--trace").out
+
+
+@pytest.mark.requirement("S2.5")
+def test_a_finished_job_shows_its_report(shell: Shell) -> None:
+    store = shell.store
+    job = store.add()
+    store.end(store.claim_one(), OutcomeKind.SUCCESS, result=b'{"pages":3}', ran_seconds=1.5)
+    out = shell("job", "show", str(job)).out
+    for word in ("succeeded", '{"pages":3}', "waited", "ended"):
+        assert word in out
+    document = shell("job", "show", str(job), "--json").json[0]
+    assert document["job"]["report"]["result"] == {"pages": 3}
+    assert [moment["kind"] for moment in document["timeline"]][-1] == "succeeded"
+
+
+def test_several_jobs_are_shown_in_the_order_asked_for(shell: Shell) -> None:
+    first, second = shell.store.add(args=b'{"a":1}'), shell.store.add()
+    document = shell("job", "show", str(second), str(first), "--json").json
+    assert [each["job"]["id"] for each in document] == [second, first]
+    assert document[1]["job"]["args"] is None
+    shown = shell("job", "show", str(first), "--json", "--args").json
+    assert shown[0]["job"]["args"] == {"a": 1}
+
+
+def test_explain_says_why_and_what_to_do(shell: Shell) -> None:
+    job, pending = shell.store.add(), shell.store.add(pending=True)
+    shell("queues", "pause", "default", "--reason", "deploy")
+    out = shell("job", "explain", str(job), str(pending)).out
+    assert "its queue default is paused: deploy" in out
+    assert "→ resume the queue" in out
+    assert "never put into the queue" in out
+    document = shell("job", "explain", str(job), "--json").json
+    assert [(each["id"], each["causes"][0]["code"]) for each in document] == [(job, "queue_paused")]
+
+
+@pytest.mark.requirement("S4.5")
+def test_cancel_answers_what_happened(shell: Shell) -> None:
+    leased = shell.store.add()
+    shell.store.claim_one()
+    waiting, done = shell.store.add(), shell.store.add()
+    shell("job", "cancel", str(done))
+    said = shell("job", "cancel", str(leased), str(waiting), str(done))
+    assert said.out.splitlines() == [
+        f"job {leased} is assigned; its worker is asked to cancel",
+        f"job {waiting} is canceled",
+        f"job {done} is canceled already",
+    ]
+    assert shell("job", "cancel", str(done), "--json").json == [
+        {"id": done, "what": "already", "state": "canceled"}
+    ]
+
+
+def test_who_and_why_are_kept(shell: Shell) -> None:
+    job = shell.store.add()
+    shell("job", "pause", str(job), "--by", "ann", "--reason", "müde")
+    shell("job", "resume", str(job))
+    events = shell.store.store.events(job)
+    assert [(event.by, event.reason) for event in events] == [
+        ("ann", "müde"),
+        (getpass.getuser(), None),
+    ]
+
+
+@pytest.mark.requirement("P5")
+def test_pause_resume_cancel_and_retry(shell: Shell) -> None:
+    job = str(shell.store.add())
+    for verb, state in (
+        ("pause", "paused"),
+        ("resume", "queued"),
+        ("cancel", "canceled"),
+        ("retry", "queued"),
+    ):
+        answer = shell("job", verb, job, "--json").json
+        assert answer == [{"id": int(job), "what": "done", "state": state}]
+
+
+@pytest.mark.requirement("S0.1", "P5")
+def test_impossible_wishes_change_nothing(shell: Shell) -> None:
+    store = shell.store
+    done, queued, pending = store.add(), store.add(), store.add(pending=True)
+    store.end(store.claim_one(), OutcomeKind.SUCCESS)
+    for verb, job, words in (
+        ("resume", done, "is succeeded: only a paused or failed job can be resumed; `retry` runs"),
+        ("pause", done, "is succeeded and cannot become paused; from succeeded it can become"),
+        ("retry", queued, "is queued: only a finished job can be retried"),
+        ("resume", pending, "is pending: only a paused or failed job can be resumed; enqueue it"),
+        ("pause", pending, "is pending and cannot become paused"),
+        ("retry", pending, "is pending: only a finished job can be retried"),
+    ):
+        line = shell.refused("job", verb, str(job), code=1)
+        assert line.startswith(f"job {job} {words}")
+
+
+@pytest.mark.requirement("S0.1")
+def test_one_impossible_wish_among_several_stops_all(shell: Shell) -> None:
+    fine, done = shell.store.add(), shell.store.add()
+    shell("job", "cancel", str(done))
+    shell.refused("job", "pause", str(fine), str(done), code=1)
+    shell.refused("job", "pause", str(fine), "999999", code=1)
+
+
+@pytest.mark.parametrize("verb", ["show", "explain", *VERBS])
+@pytest.mark.parametrize("job", ["999999", "0", LARGE])
+def test_an_unknown_id_is_named(shell: Shell, verb: str, job: str) -> None:
+    assert f"there is no job {job}" in shell.refused("job", verb, job, code=1)
+    assert f"there is no job {job}" in shell.refused("job", verb, job, "--json", code=1)
+
+
+@pytest.mark.parametrize("verb", ["show", "explain", *VERBS])
+def test_an_id_that_is_no_number_is_bad_usage(sqlite_shell: Shell, verb: str) -> None:
+    assert "'x1' is not a valid integer" in sqlite_shell.refused("job", verb, "x1", code=2)
+    assert "Missing argument" in sqlite_shell.refused("job", verb, code=2)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--reason", "x" * 501), "at most 500 characters"),
+        (("--reason", "\udcff"), "not Unicode text"),
+        (("--by", ""), "by ''"),
+        (("--by", "\udcff"), "printable characters"),
+    ],
+)
+def test_a_word_that_cannot_be_kept(
+    shell: Shell, verb: str, args: tuple[str, str], words: str
+) -> None:
+    job = str(shell.store.add())
+    assert words in shell.refused("job", verb, job, *args, code=2)

@@ -1,0 +1,122 @@
+"""`leasehold jobs`: listing, filtering, paging."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.model.outcome import OutcomeKind
+from tests.cli.shell import Shell
+
+
+def ids(shell: Shell, *args: str) -> list[int]:
+    return [job["id"] for job in shell("jobs", *args, "--json").json["jobs"]]
+
+
+def test_nothing_is_said_in_words_and_as_a_document(shell: Shell) -> None:
+    assert shell("jobs").out == "no jobs\n"
+    assert shell("jobs", "--json").json == {"jobs": [], "next": None}
+
+
+def test_each_filter_finds_what_it_names(shell: Shell) -> None:
+    store = shell.store
+    plain = store.add()
+    mail = store.add(queue="mail")
+    other = store.add(task="other")
+    lane = store.add(target="account-42")
+    tagged = store.add(tags=("eu",))
+    store.end(store.claim_one(), OutcomeKind.SUCCESS)
+    assert ids(shell) == [tagged, lane, other, mail, plain]
+    assert ids(shell, "--queue", "mail") == [mail]
+    assert ids(shell, "--task", "other") == [other]
+    assert ids(shell, "--target", "account-42") == [lane]
+    assert ids(shell, "--tag", "eu") == [tagged]
+    assert ids(shell, "--state", "succeeded") == [plain]
+    assert ids(shell, "--state", "succeeded", "--state", "queued", "--queue", "default") == [
+        tagged, lane, other, plain,
+    ]  # fmt: skip
+    assert ids(shell, "--state", "failed") == []
+
+
+def test_pages_follow_each_other_without_gap_or_repetition(shell: Shell) -> None:
+    expected = [shell.store.add() for _ in range(25)][::-1]
+    seen: list[int] = []
+    before: list[str] = []
+    for size in (10, 10, 5):
+        page = shell("jobs", "--limit", "10", *before, "--json").json
+        assert len(page["jobs"]) == size
+        seen += [job["id"] for job in page["jobs"]]
+        before = ["--before", str(page["next"])]
+    assert seen == expected
+    assert page["next"] is None
+
+
+def test_the_table_says_how_to_go_on(shell: Shell) -> None:
+    newest = [shell.store.add() for _ in range(3)][-1]
+    said = shell("jobs", "--limit", "1")
+    assert said.out.rstrip().endswith(f"more: --before {newest}")
+
+
+@pytest.mark.requirement("S2.3", "S2.4")
+def test_the_table_shows_what_a_person_looks_for(shell: Shell) -> None:
+    store = shell.store
+    running = store.add(task="shop.send", target="account-42", max_attempts=3)
+    later = store.add(delay_seconds=7200.0)
+    store.claim()
+    lines = {line.split()[0]: line for line in shell("jobs").out.splitlines() if line}
+    assert lines["id"].split() == ["id", "task", "queue", "state", "try", "age", "due", "/",
+                                   "lease", "target"]  # fmt: skip
+    leased = lines[str(running)]
+    for word in ("shop.send", "default", "assigned", "1/3", "lease ends in", "account-42"):
+        assert word in leased
+    assert "queued" in lines[str(later)]
+    assert "due in" in lines[str(later)]
+
+
+def test_arguments_are_shown_only_when_asked_for(shell: Shell) -> None:
+    shell.store.add(args=b'{"secret":"swordfish"}')
+    assert "swordfish" not in shell("jobs").out
+    assert shell("jobs", "--json").json["jobs"][0]["args"] is None
+    shown = shell("jobs", "--json", "--args").json["jobs"][0]
+    assert shown["args"] == {"secret": "swordfish"}
+
+
+def test_a_target_cannot_drive_the_terminal_or_the_markup(shell: Shell) -> None:
+    shell.store.add(target="[bold]x[/bold]")
+    assert "[bold]x[/bold]" in shell("jobs").out
+
+
+def test_a_document_has_all_there_is_about_a_job(shell: Shell) -> None:
+    shell.store.add(tags=("a",))
+    job = shell("jobs", "--json").json["jobs"][0]
+    assert set(job) == {
+        "id", "task", "queue", "state", "stage", "priority", "args", "attempt", "max_attempts",
+        "lost", "target", "limit_key", "unique_key", "tags", "timeout_seconds", "policy",
+        "created_at", "run_at", "request", "request_by", "request_reason", "reason", "lease",
+        "report",
+    }  # fmt: skip
+    assert (job["state"], job["tags"], job["policy"]) == ("queued", ["a"], {})
+    assert job["created_at"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("--state", "happy"), ["'happy' is not one of", "queued"]),
+        (("--limit", "0"), ["--limit", "1<=x<=1000"]),
+        (("--limit", "1001"), ["--limit"]),
+        (("--before", "x"), ["--before", "not a valid integer"]),
+        (("--before", "0"), ["before=0", "`next`"]),
+        (("--before", str(2**63)), ["before=9223372036854775808"]),
+        (("--queue", "a b"), ["queue 'a b' is not a usable name"]),
+        (("--task", "\udcff"), ["task", "is not a usable name"]),
+        (("--tag", ""), ["tag ''"]),
+        (("--target", "\n"), ["target", "printable"]),
+        (("extra",), ["unexpected extra argument"]),
+    ],
+)
+def test_a_filter_that_makes_no_sense(
+    shell: Shell, args: tuple[str, ...], words: list[str]
+) -> None:
+    line = shell.refused("jobs", *args, code=2)
+    for word in words:
+        assert word in line

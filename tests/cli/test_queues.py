@@ -1,0 +1,65 @@
+"""`leasehold queues`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.shell import Shell
+
+
+@pytest.mark.requirement("P12")
+def test_queues_show_what_is_ready_and_leased(shell: Shell) -> None:
+    for _ in range(3):
+        shell.store.add(queue="mail")
+    shell.store.add(queue="mail", delay_seconds=60.0)
+    shell.store.claim_one(queue="mail")
+    document = shell("queues", "--json").json
+    assert [(q["name"], q["ready"], q["leased"]) for q in document["queues"]] == [("mail", 2, 1)]
+    assert (document["counts"]["ready"], document["counts"]["waiting"]) == (2, 1)
+    out = shell("queues").out
+    assert "mail" in out
+    assert "in all: 2 ready, 1 waiting, 1 leased" in out
+
+
+def test_no_queues(shell: Shell) -> None:
+    assert shell("queues").out == "in all: no live jobs\n"
+
+
+def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(shell: Shell) -> None:
+    job = shell.store.add(queue="mail")
+    said = shell("queues", "pause", "mail", "--reason", "smtp down", "--by", "ann")
+    assert said.out == "queue mail is paused\n"
+    assert shell.store.claim(queue="mail") == []
+    out = shell("queues").out
+    assert "by ann" in out
+    assert "smtp down" in out
+    assert shell("queues", "resume", "mail").out == "queue mail goes on\n"
+    assert shell("queues", "resume", "mail").out == "queue mail was not paused\n"
+    assert [attempt.job_id for attempt in shell.store.claim(queue="mail")] == [job]
+
+
+def test_a_pause_can_have_an_end(shell: Shell) -> None:
+    until = "2090-01-01T00:00:00Z"
+    answer = shell("queues", "pause", "mail", "--until", until, "--json").json
+    assert answer == {"name": "mail", "paused": True, "until": until}
+    assert shell("queues", "--json").json["queues"][0]["paused_until"] == until
+    assert "until 2090-01-01 00:00:00 UTC" in shell("queues").out
+    answer = shell("queues", "resume", "mail", "--json").json
+    assert answer == {"name": "mail", "paused": False, "was_paused": True}
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("pause", "a b"), "queue 'a b' is not a usable name"),
+        (("resume", "a b"), "queue 'a b' is not a usable name"),
+        (("pause", "q", "--until", "2090-01-01"), "has no time zone"),
+        (("pause", "q", "--until", "soon"), "'soon' is not a time"),
+        (("pause", "q", "--by", ""), "by ''"),
+        (("pause", "q", "--reason", "x" * 501), "at most 500 characters"),
+        (("pause",), "Missing argument 'NAME'"),
+        (("destroy",), "No such command 'destroy'"),
+    ],
+)
+def test_bad_input_changes_nothing(shell: Shell, args: tuple[str, ...], words: str) -> None:
+    assert words in shell.refused("queues", *args, code=2)

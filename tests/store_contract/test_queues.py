@@ -1,0 +1,91 @@
+"""Queues: paused, resumed, paused until a time; and what can be seen of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from leasehold.model.outcome import OutcomeKind
+from leasehold.store.contract import ClaimAsk, Want
+from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
+
+
+@pytest.mark.requirement("S1.1")
+def test_nothing_of_a_paused_queue_is_claimed(store: StoreUnderTest) -> None:
+    store.add(queue="a")
+    other = store.add(queue="b")
+    store.store.pause_queue("a", "ann", "deploy", None)
+    wants = (Want("a", 5), Want("b", 5))
+    attempts = store.store.claim(ClaimAsk(owner="w1", lease_seconds=LEASE_SECONDS, wants=wants))
+    assert [attempt.job_id for attempt in attempts] == [other]
+
+
+@pytest.mark.requirement("S1.1")
+def test_a_resumed_queue_gives_its_jobs_again(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    store.store.pause_queue("default", "ann", None, None)
+    assert store.store.resume_queue("default") is True
+    assert store.store.resume_queue("default") is False
+    assert store.store.resume_queue("never heard of") is False
+    assert store.claim_one().job_id == job_id
+
+
+@pytest.mark.requirement("S1.1", "P11")
+def test_a_pause_until_a_time_ends_by_itself(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    until = store.now() + timedelta(seconds=60)
+    store.store.pause_queue("default", "ann", None, until)
+    store.advance(60.0 - 0.000001)
+    assert store.claim() == []
+    store.advance(0.000001)
+    assert not store.store.queues()[0].paused
+    assert store.claim_one().job_id == job_id
+    assert store.store.resume_queue("default") is False
+
+
+@pytest.mark.requirement("S1.1")
+def test_a_later_pause_replaces_the_earlier_one(store: StoreUnderTest) -> None:
+    store.store.pause_queue("default", "ann", "one", store.now() + timedelta(seconds=60))
+    store.store.pause_queue("default", "bob", None, None)
+    store.advance(120.0)
+    queue = store.store.queues()[0]
+    assert (queue.paused, queue.paused_by, queue.pause_reason) == (True, "bob", None)
+    assert queue.paused_until is None
+
+
+@pytest.mark.requirement("S0.7")
+def test_a_pause_does_not_touch_what_already_runs(store: StoreUnderTest) -> None:
+    store.add()
+    store.add()
+    done, crashed = store.claim()
+    store.store.pause_queue("default", "ann", None, None)
+    assert store.store.renew("w1", [key_of(done)], LEASE_SECONDS).lost == ()
+    assert store.end(done, OutcomeKind.SUCCESS)
+    store.advance(LEASE_SECONDS)
+    assert [each.attempt for each in store.store.recover(10, 0.0)] == [crashed]
+
+
+@pytest.mark.requirement("P12")
+def test_a_paused_queue_has_no_depth(store: StoreUnderTest) -> None:
+    """Or a manager would start workers that find nothing to do."""
+    store.add(queue="a")
+    store.add(queue="b")
+    store.store.pause_queue("a", "ann", None, store.now() + timedelta(seconds=60))
+    assert store.store.depth(["a", "b"]) == 1
+    store.advance(60.0)
+    assert store.store.depth(["a", "b"]) == 2
+
+
+def test_queues_show_what_they_hold(store: StoreUnderTest) -> None:
+    created_at = store.now()
+    for queue in ("b", "a", "a", "a"):
+        store.add(queue=queue)
+    store.advance(3.0)
+    store.claim(queue="a", count=1)
+    store.store.pause_queue("c", "ann", "why", None)
+    a, b, c = store.store.queues()
+    assert (a.name, a.ready, a.leased, a.oldest_ready_at) == ("a", 2, 1, created_at)
+    assert (b.name, b.ready, b.leased, b.paused) == ("b", 1, 0, False)
+    assert (c.name, c.ready, c.paused_by, c.pause_reason) == ("c", 0, "ann", "why")
+    assert (c.paused_at, c.oldest_ready_at) == (store.now(), None)

@@ -1,0 +1,213 @@
+"""What can be seen: jobs, their story, pages, depth and counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.errors import BadInput
+from leasehold.model.history import EventKind, timeline
+from leasehold.model.job import Error
+from leasehold.model.operation import Verb
+from leasehold.model.outcome import OutcomeKind
+from leasehold.model.state import State
+from leasehold.store.contract import PAGE_LIMIT, Filter
+from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
+
+
+def one_of_each(store: StoreUnderTest) -> dict[State, int]:
+    """A job in each state, and none that could still be claimed but the queued one."""
+    made = {}
+    endings = {
+        State.PAUSED: OutcomeKind.PAUSE,
+        State.SUCCEEDED: OutcomeKind.SUCCESS,
+        State.FAILED: OutcomeKind.FAIL,
+        State.CANCELED: OutcomeKind.CANCEL,
+    }
+    for state, kind in endings.items():
+        made[state] = store.add()
+        assert store.end(store.claim_one(), kind)
+    made[State.ASSIGNED] = store.add()
+    store.claim_one()
+    made[State.RUNNING] = store.add()
+    store.store.start("w1", [key_of(store.claim_one())])
+    made[State.PENDING] = store.add(pending=True)
+    made[State.QUEUED] = store.add()
+    return made
+
+
+def page_ids(store: StoreUnderTest, **fields: object) -> list[int]:
+    """All pages of a filter, walked to the end."""
+    seen: list[int] = []
+    before = None
+    while True:
+        page = store.store.page(Filter(before=before, **fields))  # type: ignore[arg-type]
+        seen += [job.id for job in page.jobs]
+        if page.next is None:
+            return seen
+        before = page.next
+
+
+# -- jobs and their story --------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2.3", "S0.1")
+def test_every_state_can_be_read(store: StoreUnderTest) -> None:
+    made = one_of_each(store)
+    assert set(made) == set(State)
+    jobs = store.store.read([*made.values(), 4711])
+    assert {state: jobs[job_id].state for state, job_id in made.items()} == {s: s for s in State}
+    assert len(jobs) == len(State)
+    assert store.store.read([]) == {}
+
+
+@pytest.mark.requirement("S2.5")
+def test_the_story_of_a_job_is_told_whole_and_in_order(store: StoreUnderTest) -> None:
+    job_id = store.add(pending=True)
+    store.advance(1.0)
+    store.store.operate(Verb.SUBMIT, [job_id], "ann", "go")
+    store.advance(1.0)
+    attempt = store.claim_one("w1")
+    store.advance(1.0)
+    store.store.start("w1", [key_of(attempt)])
+    store.advance(1.0)
+    assert store.end(attempt, OutcomeKind.ERROR, error=Error("E", "no"), delay_seconds=1.0)
+    store.advance(1.0)
+    store.store.make_ready(10)
+    store.claim_one("w2")
+    store.advance(LEASE_SECONDS)
+    store.store.recover(10, 0.0)
+    store.advance(3600.0)
+    store.store.make_ready(10)
+    last = store.claim_one("w3")
+    store.advance(1.0)
+    store.store.start("w3", [key_of(last)])
+    store.advance(1.0)
+    assert store.end(last, OutcomeKind.SUCCESS)
+    story = timeline(store.job(job_id), store.store.events(job_id))
+    assert [(moment.kind, moment.by, moment.attempt) for moment in story] == [
+        (EventKind.CREATED, None, None),
+        (EventKind.ENQUEUED, "ann", None),
+        (EventKind.LEASED, "w1", 1),
+        (EventKind.STARTED, "w1", 1),
+        (EventKind.RETRIED, "w1", 1),
+        (EventKind.LEASED, "w2", 2),
+        (EventKind.LEASE_LOST, "w2", 2),
+        (EventKind.LEASED, "w3", 3),
+        (EventKind.STARTED, "w3", 3),
+        (EventKind.SUCCEEDED, "w3", 3),
+    ]
+    assert [moment.at for moment in story] == sorted(moment.at for moment in story)
+    assert (story[0].state, story[4].error) == (State.PENDING, Error("E", "no"))
+
+
+@pytest.mark.requirement("S2.5")
+def test_an_event_tells_of_the_lease_that_it_ended(store: StoreUnderTest) -> None:
+    store.add()
+    leased_at = store.now()
+    attempt = store.claim_one()
+    store.advance(2.0)
+    store.store.start("w1", [key_of(attempt)])
+    started_at = store.now()
+    store.advance(3.0)
+    assert store.end(attempt, OutcomeKind.SNOOZE, delay_seconds=9.0, reason="later")
+    event = store.store.events(attempt.job_id)[-1]
+    assert (event.token, event.attempt, event.by) == (attempt.token, 1, "w1")
+    assert (event.leased_at, event.started_at, event.at) == (leased_at, started_at, store.now())
+    assert (event.kind, event.reason, event.state) == (EventKind.SNOOZED, "later", State.QUEUED)
+    assert event.due_at == store.job(attempt.job_id).run_at
+
+
+@pytest.mark.requirement("S2.5")
+def test_nobody_reads_the_events_of_another_job(store: StoreUnderTest) -> None:
+    first, second = store.add(), store.add()
+    store.store.operate(Verb.PAUSE, [first, second], "ann", None)
+    assert [event.job_id for event in store.store.events(first)] == [first]
+    assert store.store.events(4711) == []
+
+
+# -- pages -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_page_of_one_state_shows_all_of_it_and_nothing_else(
+    store: StoreUnderTest, state: State
+) -> None:
+    made = one_of_each(store)
+    assert page_ids(store, states=frozenset({state})) == [made[state]]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 50])
+def test_pages_together_show_everything_once_newest_first(
+    store: StoreUnderTest, limit: int
+) -> None:
+    made = one_of_each(store)
+    newest_first = sorted(made.values(), reverse=True)
+    assert page_ids(store, limit=limit) == newest_first
+    some = frozenset({State.FAILED, State.RUNNING, State.QUEUED, State.SUCCEEDED})
+    wanted = sorted((made[state] for state in some), reverse=True)
+    assert page_ids(store, limit=limit, states=some) == wanted
+
+
+def test_a_failed_job_that_blocks_its_lane_is_among_the_failed(store: StoreUnderTest) -> None:
+    job_id = store.add(target="lane")
+    assert store.end(store.claim_one(), OutcomeKind.FAIL)
+    assert page_ids(store, states=frozenset({State.FAILED})) == [job_id]
+
+
+@pytest.mark.parametrize(
+    "only", [{"queue": "q"}, {"task": "rare"}, {"target": "lane"}, {"tag": "vip"}]
+)
+def test_a_filter_finds_the_live_and_the_finished(
+    store: StoreUnderTest, only: dict[str, str]
+) -> None:
+    fields: dict[str, object] = {("tags" if k == "tag" else k): v for k, v in only.items()}
+    if "tag" in only:
+        fields["tags"] = ("other", "vip")
+    queue = only.get("queue", "default")
+    done = store.add(**fields)
+    assert store.end(store.claim_one(queue=queue), OutcomeKind.SUCCESS)
+    store.add(tags=("vip2",))
+    live = store.add(**fields)
+    assert page_ids(store, **only) == [live, done]
+
+
+@pytest.mark.parametrize("limit", [0, -1, PAGE_LIMIT + 1])
+def test_a_page_without_bounds_is_refused(store: StoreUnderTest, limit: int) -> None:
+    with pytest.raises(BadInput, match=f"1 to {PAGE_LIMIT}"):
+        store.store.page(Filter(limit=limit))
+
+
+# -- depth and counts ------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("P12", "S1.1")
+def test_depth_counts_what_can_be_claimed_and_nothing_else(store: StoreUnderTest) -> None:
+    one_of_each(store)
+    store.add(delay_seconds=60.0)
+    store.add(queue="b")
+    store.add(queue="unasked")
+    assert store.store.depth(["default", "b"]) == 2
+    assert len(store.claim()) + len(store.claim(queue="b")) == 2
+    assert store.store.depth(["default", "b"]) == 0
+    assert store.store.depth([]) == 0
+
+
+@pytest.mark.requirement("P12")
+def test_depth_stops_counting_at_its_bound(store: StoreUnderTest) -> None:
+    for queue in ("a", "a", "a", "b", "b"):
+        store.add(queue=queue)
+    assert [store.store.depth(["a", "b"], bound) for bound in (2, 3, 4, 5, 9)] == [2, 3, 4, 5, 5]
+
+
+def test_counts_tell_what_live_jobs_wait_for(store: StoreUnderTest) -> None:
+    one_of_each(store)
+    store.add(delay_seconds=60.0)
+    store.add(target="lane", queue="q")
+    store.add(target="lane", queue="q")
+    assert store.end(store.claim_one(queue="q"), OutcomeKind.FAIL)
+    store.claim(queue="q")
+    store.add(task="strange", queue="q")
+    store.claim(queue="q", tasks=frozenset())
+    counts = store.store.counts()
+    assert (counts.ready, counts.waiting, counts.leased, counts.paused) == (1, 1, 2, 1)
+    assert (counts.pending, counts.failed, counts.following, counts.parked) == (1, 1, 1, 1)
