@@ -132,7 +132,8 @@ def _from_environment(
     for variable, name in names.items():
         text = environment.get(variable)
         if text:
-            found.append((name, _parsed(variable, text, known[name]), variable))
+            value = _parsed(variable, text, known[name])
+            found.append((name, _checked(name, value, known[name], variable), variable))
     return found
 
 
@@ -140,17 +141,10 @@ def _parsed(variable: str, text: str, example: Any) -> Any:
     """Text from the environment, as the type that the default has."""
     if isinstance(example, list):
         return [part.strip() for part in text.split(",") if part.strip()]
-    if isinstance(example, int):
-        try:
-            return int(text)
-        except ValueError:
-            return _checked(variable, _number(variable, text), example, variable)
-    return text
-
-
-def _number(variable: str, text: str) -> float:
+    if isinstance(example, str):
+        return text
     try:
-        return float(text)
+        return int(text) if text.isdigit() else float(text)
     except ValueError:
         raise BadSettings(f"{variable}={text!r}: give a number") from None
 

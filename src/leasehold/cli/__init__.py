@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from leasehold import __version__
+from leasehold.cli.config import config
 from leasehold.cli.demo import demo
 from leasehold.cli.doctor import doctor
 from leasehold.cli.enqueue import enqueue
@@ -40,4 +41,5 @@ main.add_command(job)
 main.add_command(queues)
 main.add_command(migrate)
 main.add_command(doctor)
+main.add_command(config)
 main.add_command(version)

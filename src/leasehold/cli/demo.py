@@ -90,6 +90,8 @@ class Demo:
                 self._say(f"worker process {self._fleet.start().pid} started")
             with Live(self._view(), console=self._console, refresh_per_second=8) as live:
                 self._watch(live, ids)
+            if not self._console.is_terminal:  # there, Live ends its last picture itself
+                self._console.line()
             found = check(app, ids)
             self._report(found)
             return found

@@ -1,0 +1,98 @@
+"""Flags over environment over file over default; nothing unknown, nothing senseless."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leasehold.errors import BadName, BadSettings
+from leasehold.settings import load
+from leasehold.worker.config import WorkerSettings, worker_settings
+
+
+@pytest.mark.requirement("S2.10")
+def test_the_shipped_defaults_are_the_promised_ones(tmp_path: Path) -> None:
+    settings = load(environment={}, folder=tmp_path)
+    promised = {
+        "workers.default_count": 2,
+        "workers.max_count": 8,
+        "workers.poll_interval_ms": 250,
+        "workers.lease_timeout_seconds": 30,
+        "workers.scale_interval_ms": 1000,
+        "workers.shutdown_grace_seconds": 300,
+        "workers.request_poll_seconds": 2,
+    }
+    assert {name: settings[name] for name in promised} == promised
+    assert settings["workers.concurrency"] >= 1
+
+
+def test_a_worker_without_settings_equals_the_shipped_file(tmp_path: Path) -> None:
+    assert worker_settings(load(environment={}, folder=tmp_path)) == WorkerSettings()
+
+
+def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
+    (tmp_path / "leasehold.toml").write_text("[workers]\nconcurrency = 3\nmax_count = 9\n")
+    environment = {"LEASEHOLD_WORKERS_CONCURRENCY": "4"}
+    flags = {"workers.max_count": 10, "workers.default_count": None}
+    settings = load(flags, environment, tmp_path)
+    assert settings["workers.concurrency"] == 4
+    assert settings["workers.max_count"] == 10
+    assert settings["workers.default_count"] == 2
+    origins = {name: settings.values[name].origin for name in ("workers.concurrency",)}
+    assert origins == {"workers.concurrency": "LEASEHOLD_WORKERS_CONCURRENCY"}
+    assert load(None, {}, tmp_path).values["workers.max_count"].origin == "leasehold.toml:3"
+
+
+def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.leasehold.workers]\nconcurrency = 5\n")
+    assert load(None, {}, tmp_path)["workers.concurrency"] == 5
+
+
+@pytest.mark.parametrize(
+    ("environment", "url"),
+    [
+        ({}, "leasehold.db"),
+        ({"DATABASE_URL": "postgresql://a/b"}, "postgresql://a/b"),
+        ({"DATABASE_URL": "postgresql://a/b", "LEASEHOLD_URL": "x.db"}, "x.db"),
+    ],
+)
+def test_the_store_is_found(environment: dict[str, str], url: str, tmp_path: Path) -> None:
+    assert load(None, environment, tmp_path)["store.url"] == url
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[workers]\nconcurency = 3\n", "leasehold.toml:2.*did you mean workers.concurrency?"),
+        ("[workers]\nconcurrency = 'x'\n", "leasehold.toml:2: workers.concurrency = 'x'"),
+        ("[workers]\nconcurrency = 0\n", "at least 1"),
+        ("[workers]\ndefault_count = 9\n", "9 .leasehold.toml:2. is more than"),
+        ("[workers]\nqueues = []\n", "give a list of names"),
+        ("[workers\n", "leasehold.toml is not TOML.*line 1"),
+        ("[kinds.a]\nduration = 3\n", "did you mean duration_ms?"),
+        ("[kinds.a]\noutcome = 'explode'\n", "choose succeed, fail, cancel"),
+        ("[kinds.a]\nduration_ms = [9, 1]\n", "give milliseconds"),
+        ("[kinds.a]\nfail_attempts = -1\n", "0 or more"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "leasehold.toml").write_text(text)
+    with pytest.raises(BadSettings, match=message):
+        load(None, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"LEASEHOLD_WORKERS_CONCURRENCY": "many"}, {"LEASEHOLD_WORKERS_MAX_COUNT": "2.5"}],
+)
+def test_the_environment_is_checked_too(environment: dict[str, str], tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match="LEASEHOLD_WORKERS_"):
+        load(None, environment, tmp_path)
+
+
+def test_a_schema_outside_the_whitelist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadName, match="schema"):
+        load(None, {"LEASEHOLD_SCHEMA": 'x"; drop'}, tmp_path)
