@@ -6,54 +6,29 @@ contract. Only the pure rules themselves (decide, plan, stage_after) are the pro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
 from leasehold.errors import JobNotFound, UniqueKeyTaken
-from leasehold.model.history import Event, EventKind
-from leasehold.model.job import Attempt, Enqueued, Error, Job, Lease, NewJob, Report, Request
+from leasehold.model.history import EventKind
+from leasehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, Request
 from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
 from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
 from leasehold.model.policy import pack
-from leasehold.model.state import FINAL, HOLDS_LANE, LEASED, Stage, State, state_of
+from leasehold.model.state import FINAL, Stage, State, state_of
 from leasehold.store.contract import ClaimAsk, Ended, Finished, LeaseKey, Recovered, Renewed, Want
+from tests.oracle_table import READY, TIMED, Change, Table, attempt_of, seconds
 
-READY = (Stage.READY, Stage.HEAD)
-QUEUING = (Stage.READY, Stage.FOLLOWER, Stage.FOLLOWER_PAUSED)
-TIMED = (Stage.WAITING, Stage.BACKOFF)
+#: What the store spreads one draw over a batch by.
 GOLDEN = 0.618033988749895
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens to one job: by an owner's outcome, an expiry, or an operator's word."""
-
-    state: State
-    event: EventKind
-    stages: tuple[Stage, Stage] | None
-    by: str | None
-    reason: str | None
-    run_at: datetime | None = None
-    error: Error | None = None
-    result: Any = None
-    refund: int = 0
-    lost: int = 0
-    fresh: bool = False
-
-
-def seconds(value: float) -> timedelta:
-    return timedelta(microseconds=round(value * 1_000_000))
-
-
-class Oracle:
+class Oracle(Table):
     def __init__(self, now: datetime) -> None:
-        self.now = now
-        self.jobs: dict[int, Job] = {}
-        self.events: dict[int, list[Event]] = {}
-        self._due: dict[int, datetime | None] = {}
+        super().__init__(now)
         self._keys: dict[str, tuple[int, datetime]] = {}
         self._pauses: dict[str, datetime | None] = {}
         self._last_id = 0
@@ -88,7 +63,7 @@ class Oracle:
 
     def _unique_holder(self, key: str | None) -> int | None:
         """Finished jobs, and failed ones that only block their lane, hold no key."""
-        for job in self._live():
+        for job in self.live():
             if key is not None and job.unique_key == key and job.stage is not Stage.FAILED:
                 return job.id
         return None
@@ -97,7 +72,7 @@ class Oracle:
         if key not in self._keys:
             return False
         job_id, expires_at = self._keys[key]
-        return expires_at > self.now or any(job.id == job_id for job in self._live())
+        return expires_at > self.now or any(job.id == job_id for job in self.live())
 
     def _remember(self, key: str, job_id: int, lasting: float) -> None:
         if not self._is_remembered(key):
@@ -114,7 +89,7 @@ class Oracle:
         if new.pending:
             stage = Stage.NEW
         packed = pack(new.policy)
-        self._due[self._last_id] = due
+        self.due[self._last_id] = due
         self.events[self._last_id] = []
         self.jobs[self._last_id] = Job(
             id=self._last_id, task=new.task, queue=new.queue, state=state_of(stage, False),
@@ -140,11 +115,11 @@ class Oracle:
             if len(claimed) == want.count:
                 break
             if not self._leads_its_lane(job):
-                self._put(job, Stage.FOLLOWER)
+                self.put(job, Stage.FOLLOWER)
             elif ask.tasks is not None and job.task not in ask.tasks:
                 why = "no worker knows this task"
-                self._put(job, Stage.PARKED, reason=why)
-                self._tell(job, EventKind.PARKED, State.QUEUED, ask.owner, why)
+                self.put(job, Stage.PARKED, reason=why)
+                self.tell(job, EventKind.PARKED, State.QUEUED, ask.owner, why)
             else:
                 claimed.append(self._lease(job, ask))
         return claimed
@@ -152,32 +127,25 @@ class Oracle:
     def _ready(self, queue: str) -> list[Job]:
         if self._is_paused(queue):
             return []
-        ready = [job for job in self._live() if job.queue == queue and job.stage in READY]
+        ready = [job for job in self.live() if job.queue == queue and job.stage in READY]
         return sorted(ready, key=lambda job: (-job.priority, job.id))
 
     def _leads_its_lane(self, job: Job) -> bool:
         if job.target is None or job.stage is Stage.HEAD:
             return True
-        return self._next_in(job.target) == job
-
-    def _next_in(self, target: str) -> Job | None:
-        """Who takes a free lane: the oldest that queues for it. Nobody, if it is held."""
-        lane = [job for job in self._live() if job.target == target]
-        if any(job.stage in HOLDS_LANE for job in lane):
-            return None
-        return min((job for job in lane if job.stage in QUEUING), key=lambda j: j.id, default=None)
+        return self.next_in(job.target) == job
 
     def _lease(self, job: Job, ask: ClaimAsk) -> Attempt:
         ends = self.now + seconds(ask.lease_seconds)
         lease = Lease(ask.owner, self._last_token, ends, self.now, self.now, None)
-        held = self._put(job, Stage.HELD, reason=None, attempt=job.attempt + 1, lease=lease)
+        held = self.put(job, Stage.HELD, reason=None, attempt=job.attempt + 1, lease=lease)
         return attempt_of(held)
 
     def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
         for key in leases:
             if (lease := self._held(owner, key)) and lease.started_at is None:
                 started = replace(lease, started_at=self.now)
-                self._put(self.jobs[key.job_id], Stage.HELD, lease=started)
+                self.put(self.jobs[key.job_id], Stage.HELD, lease=started)
         return self._lost(owner, leases)
 
     def renew(self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float) -> Renewed:
@@ -186,7 +154,7 @@ class Oracle:
             if lease := self._held(owner, key):
                 ends = self.now + seconds(lease_seconds)
                 renewed = replace(lease, expires_at=ends, heartbeat_at=self.now)
-                self._put(self.jobs[key.job_id], Stage.HELD, lease=renewed)
+                self.put(self.jobs[key.job_id], Stage.HELD, lease=renewed)
         held = {key.job_id: self.jobs[key.job_id].request for key in leases
                 if key.job_id not in lost}  # fmt: skip
         return Renewed(held, lost)
@@ -194,7 +162,7 @@ class Oracle:
     def requests(self, owner: str) -> dict[LeaseKey, Request]:
         return {
             LeaseKey(job.id, job.lease.token): job.request
-            for job in self._live()
+            for job in self.live()
             if job.lease and job.lease.owner == owner and job.request
         }
 
@@ -217,7 +185,7 @@ class Oracle:
             if self._held(owner, LeaseKey(end.attempt.job_id, end.attempt.token)):
                 decisions[end.attempt.job_id] = self._end(end, owner)
         lost = tuple(e.attempt.job_id for e in ended if e.attempt.job_id not in decisions)
-        self._promote(end.attempt.target for end in ended)
+        self.promote(end.attempt.target for end in ended)
         return Finished(decisions, lost)
 
     def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
@@ -225,7 +193,7 @@ class Oracle:
         return self.finish(owner, [Ended(attempt, given_back) for attempt in attempts])
 
     def recover(self, limit: int, chance: float) -> list[Recovered]:
-        expired = [j for j in self._live() if j.lease and j.lease.expires_at <= self.now]
+        expired = [j for j in self.live() if j.lease and j.lease.expires_at <= self.now]
         expired.sort(key=lambda j: (j.queue, j.lease.expires_at if j.lease else None, j.id))
         lost = Outcome(kind=OutcomeKind.LOST_LEASE)
         recovered = []
@@ -233,7 +201,7 @@ class Oracle:
             spread = (chance + index * GOLDEN) % 1.0
             end = Ended(attempt_of(job), lost, job.request, spread)
             recovered.append(Recovered(end.attempt, self._end(end, end.attempt.owner)))
-        self._promote(job.target for job in expired[:limit])
+        self.promote(job.target for job in expired[:limit])
         return recovered
 
     def _end(self, end: Ended, by: str) -> Decision:
@@ -249,7 +217,7 @@ class Oracle:
             result=msgspec.json.decode(decision.result) if decision.result else None,
             refund=int(decision.refund), lost=int(decision.lost),
         )  # fmt: skip
-        self._change(job, change)
+        self.change(job, change)
         return decision
 
     # -- what people do ----------------------------------------------------------------------
@@ -280,26 +248,26 @@ class Oracle:
         outweighs = job.request is Request.PAUSE and ask.request is Request.CANCEL
         if job.request is None or outweighs:
             asked = {"request": ask.request, "request_by": by, "request_reason": reason}
-            self._put(job, Stage.HELD, **asked)
-            self._tell(job, ask.event, job.state, by, reason)
+            self.put(job, Stage.HELD, **asked)
+            self.tell(job, ask.event, job.state, by, reason)
 
     def _move(self, job: Job, move: Move, by: str, reason: str | None) -> None:
         holder = self._unique_holder(job.unique_key)
         if move.state not in FINAL and holder not in (None, job.id):
             assert holder is not None
             raise UniqueKeyTaken(f"job {holder} has the key", holder)
-        run_at = self._due[job.id] if move.keep_run_at else None
+        run_at = self.due[job.id] if move.keep_run_at else None
         change = Change(
             state=move.state, event=move.event, stages=move.stages, by=by, reason=reason,
             run_at=run_at, fresh=move.fresh_attempts,
         )  # fmt: skip
         if job.stage is not None:
-            self._change(job, change)
+            self.change(job, change)
         elif move.stages is None:
             self._resolve(job, by, reason)
         else:
             self._revive(job, change)
-        self._promote([job.target])
+        self.promote([job.target])
 
     def _resolve(self, job: Job, by: str, reason: str | None) -> None:
         """A finished failure keeps its report, and is called canceled from now on."""
@@ -308,21 +276,21 @@ class Oracle:
         self.jobs[job.id] = replace(
             job, state=State.CANCELED, report=report, reason=reason or job.reason
         )
-        self._tell(job, EventKind.CANCELED, State.CANCELED, by, reason)
+        self.tell(job, EventKind.CANCELED, State.CANCELED, by, reason)
 
     def _revive(self, job: Job, change: Change) -> None:
         alive = replace(job, report=None)
         if change.fresh:
             alive = replace(alive, attempt=0, lost=0)
-        self._back(alive, Stage.READY, change)
-        self._tell(alive, change.event, change.state, change.by, change.reason)
+        self.back(alive, Stage.READY, change)
+        self.tell(alive, change.event, change.state, change.by, change.reason)
 
     def delete(self, ids: Sequence[int]) -> list[int]:
         found = [self.jobs[job_id] for job_id in set(ids) if job_id in self.jobs]
         gone = [job for job in found if job.stage is not Stage.HELD]
         for job in gone:
             del self.jobs[job.id], self.events[job.id]
-        self._promote(job.target for job in found)
+        self.promote(job.target for job in found)
         return sorted(job.id for job in gone)
 
     def pause_queue(self, name: str, until: datetime | None) -> None:
@@ -342,100 +310,22 @@ class Oracle:
     # -- upkeep ------------------------------------------------------------------------------
 
     def make_ready(self, limit: int) -> int:
-        due = [job for job in self._live() if job.stage in TIMED and job.run_at <= self.now]
+        due = [job for job in self.live() if job.stage in TIMED and job.run_at <= self.now]
         due.sort(key=lambda job: (job.run_at, job.id))
         for job in due[:limit]:
-            self._put(job, Stage.HEAD if job.stage is Stage.BACKOFF else Stage.READY)
+            self.put(job, Stage.HEAD if job.stage is Stage.BACKOFF else Stage.READY)
         return len(due[:limit])
 
     def next_due_seconds(self) -> float | None:
-        times = [job.run_at for job in self._live() if job.stage in TIMED]
+        times = [job.run_at for job in self.live() if job.stage in TIMED]
         return max(0.0, (min(times) - self.now).total_seconds()) if times else None
 
     def unpark(self, tasks: Sequence[str], limit: int) -> int:
-        parked = [j for j in self._live() if j.stage is Stage.PARKED and j.task in tasks][:limit]
+        parked = [j for j in self.live() if j.stage is Stage.PARKED and j.task in tasks][:limit]
         for job in parked:
-            self._put(job, Stage.HEAD if job.target else Stage.READY, reason=None)
-            self._tell(job, EventKind.UNPARKED, State.QUEUED, None, None)
+            self.put(job, Stage.HEAD if job.target else Stage.READY, reason=None)
+            self.tell(job, EventKind.UNPARKED, State.QUEUED, None, None)
         return len(parked)
 
     def advance(self, by: float) -> None:
         self.now += seconds(by)
-
-    # -- changing a job ----------------------------------------------------------------------
-
-    def _live(self) -> list[Job]:
-        return [job for job in self.jobs.values() if job.stage is not None]
-
-    def _put(self, job: Job, stage: Stage, **fields: Any) -> Job:
-        moved = replace(job, stage=stage, **fields)
-        started = moved.lease is not None and moved.lease.started_at is not None
-        self.jobs[job.id] = replace(moved, state=state_of(stage, started))
-        return self.jobs[job.id]
-
-    def _tell(
-        self, job: Job, kind: EventKind, state: State, by: str | None, reason: str | None
-    ) -> None:
-        self._keep(Event(0, job.id, self.now, kind, state, job.attempt, by, reason,
-                         None, None, None, None, None))  # fmt: skip
-
-    def _keep(self, event: Event) -> None:
-        self.events[event.job_id].append(event)
-
-    def _change(self, job: Job, change: Change) -> None:
-        """A live job goes to another stage or leaves; what ended an attempt tells its lease."""
-        lease = job.lease
-        due = change.run_at if change.state is State.QUEUED else None
-        if change.event is not EventKind.SUCCEEDED:
-            self._keep(Event(
-                0, job.id, self.now, change.event, change.state, job.attempt, change.by,
-                change.reason, change.error, lease.token if lease else None,
-                lease.leased_at if lease else None, lease.started_at if lease else None, due,
-            ))  # fmt: skip
-        attempt, lost = job.attempt - change.refund, job.lost + change.lost
-        bare = replace(
-            job, lease=None, request=None, request_by=None, request_reason=None,
-            attempt=0 if change.fresh else attempt, lost=0 if change.fresh else lost,
-        )  # fmt: skip
-        if change.stages is None:
-            self._leave(bare, lease, change)
-        else:
-            later = change.run_at is not None and change.run_at > self.now
-            self._back(bare, change.stages[later], change)
-
-    def _back(self, job: Job, stage: Stage, change: Change) -> None:
-        self._due[job.id] = change.run_at
-        run_at = change.run_at or job.created_at
-        self._put(job, stage, run_at=run_at, reason=change.reason)
-
-    def _leave(self, job: Job, lease: Lease | None, change: Change) -> None:
-        leased = lease.leased_at if lease else None
-        started = lease.started_at if lease else None
-        began = started or leased
-        report = Report(
-            state=change.state, finished_at=self.now, attempts=job.attempt, result=change.result,
-            error=change.error, by=change.by, token=lease.token if lease else None,
-            leased_at=leased, started_at=started,
-            waited_seconds=(began - job.created_at).total_seconds() if began else None,
-            ran_seconds=(self.now - started).total_seconds() if started else None,
-        )  # fmt: skip
-        self.jobs[job.id] = replace(
-            job, stage=None, state=change.state, reason=change.reason, report=report
-        )
-
-    def _promote(self, targets: Iterable[str | None]) -> None:
-        """Whoever ends something in a lane sees to it that a free lane gets its next holder."""
-        for target in set(targets) - {None}:
-            first = self._next_in(str(target))
-            if first is not None:
-                paused = first.stage is Stage.FOLLOWER_PAUSED
-                self._put(first, Stage.PAUSED if paused else Stage.HEAD)
-
-
-def attempt_of(job: Job) -> Attempt:
-    assert job.lease is not None
-    assert job.state in LEASED
-    return Attempt(
-        job.id, job.lease.owner, job.lease.token, job.task, job.queue, job.args, job.attempt,
-        job.max_attempts, job.lost, job.priority, job.target, job.timeout_seconds, job.policy_json,
-    )  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-import msgspec
 from msgspec.structs import replace
 
 from leasehold.model.history import Event
@@ -69,9 +68,7 @@ class Side:
         return answer
 
     def _attempt(self, theirs: Attempt) -> Attempt:
-        return replace(
-            theirs, job_id=self._ours[theirs.job_id], token=self._tokens[theirs.token]
-        )
+        return replace(theirs, job_id=self._ours[theirs.job_id], token=self._tokens[theirs.token])
 
     def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
         return self._all_ours(self._store.start(owner, self._keys(leases)))
@@ -168,7 +165,3 @@ class Side:
             ours = replace(event, id=0, job_id=job_id, token=token)
             found.setdefault(job_id, []).append(ours)
         return found
-
-
-def shown(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value)).decode()

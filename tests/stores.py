@@ -79,7 +79,7 @@ class StoreUnderTest:
         """All that is stored, to show that a refused write changed nothing."""
         return {
             table: self.sql(f"select * from {{s}}{table} order by 1")
-            for table in ("job", "history", "event", "idempotency", "queue")
+            for table in ("job", "history", "event", "note", "idempotency", "queue")
         }
 
 
@@ -113,17 +113,16 @@ class PostgresUnderTest(StoreUnderTest):
 
     def reset(self) -> None:
         """As if nothing had ever been enqueued."""
-        schema = self.schema
-        self._connection.execute(
-            f"truncate {schema}.job, {schema}.history, {schema}.event, {schema}.idempotency, "
-            f"{schema}.queue, {schema}.test_clock".encode()
-        )
-        for sequence in ("job_id", "lease_token", "event_id"):
-            self._connection.execute(f"alter sequence {schema}.{sequence} restart".encode())
-        start = VirtualClock().micros
-        self._connection.execute(
-            f"insert into {schema}.test_clock values (to_timestamp({start // 1_000_000}))".encode()
-        )
+        # Not truncate, which makes new files for every index of every day.
+        tables = ("job", "history", "event", "note", "idempotency", "queue", "test_clock")
+        sequences = ("job_id", "lease_token", "event_id")
+        start = VirtualClock().micros // 1_000_000
+        statements = [
+            *(f"delete from {self.schema}.{table}" for table in tables),
+            *(f"select setval('{self.schema}.{name}', 1, false)" for name in sequences),
+            f"insert into {self.schema}.test_clock values (to_timestamp({start}))",
+        ]
+        self._connection.execute(";".join(statements).encode())
 
     def advance(self, seconds: float) -> None:
         self._connection.execute(

@@ -28,6 +28,7 @@ from leasehold.model.job import Job, NewJob
 from leasehold.model.retry import Retry
 from leasehold.model.state import State
 from leasehold.tasks import Task
+from leasehold.worker.context import Context
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ __all__ = [
     "BadPayload",
     "BadSettings",
     "Cancel",
+    "Context",
     "Ending",
     "Fail",
     "IllegalTransition",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from leasehold.client import Client, JobHandle
 from leasehold.errors import BadSettings
@@ -20,12 +20,25 @@ from leasehold.store.database import Database, Migration
 from leasehold.store.opening import open_database
 from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
 from leasehold.worker.config import worker_settings
+from leasehold.worker.context import Context
 from leasehold.worker.looping import run_loop
 from leasehold.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Isolation = Literal["auto", "process"]
+
+
+class Define(Protocol):
+    """Makes a function a task. A first parameter ``ctx: Context`` is no part of its calls."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> Task[P, R, JobHandle]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
 
 
 class Leasehold:
@@ -43,6 +56,9 @@ class Leasehold:
         self._lock = threading.Lock()
 
     # -- tasks -------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R, JobHandle]: ...
 
     @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
@@ -63,11 +79,11 @@ class Leasehold:
         on_cancel: OnStop = "auto",
         on_drain: OnDrain = "auto",
         lane_on_failure: LaneOnFailure = "block",
-    ) -> Callable[[Callable[P, R]], Task[P, R, JobHandle]]: ...
+    ) -> Define: ...
 
     def task(
         self,
-        function: Callable[P, R] | None = None,
+        function: Callable[..., Any] | None = None,
         /,
         *,
         name: str | None = None,
@@ -81,7 +97,7 @@ class Leasehold:
         on_cancel: OnStop = "auto",
         on_drain: OnDrain = "auto",
         lane_on_failure: LaneOnFailure = "block",
-    ) -> Task[P, R, JobHandle] | Callable[[Callable[P, R]], Task[P, R, JobHandle]]:
+    ) -> Task[Any, Any, JobHandle] | Define:
         """Make a function a task: ``@app.task`` or ``@app.task(queue="mail", ...)``."""
         options = Options(queue=queue, priority=priority, timeout=timeout, tags=tags_of(tags))
         policy = Policy(
@@ -94,7 +110,7 @@ class Leasehold:
         if isolation not in ("auto", "process"):
             raise BadSettings(f"isolation={isolation!r}: choose auto or process")
 
-        def define(function: Callable[P, R]) -> Task[P, R, JobHandle]:
+        def define(function: Callable[..., Any]) -> Task[Any, Any, JobHandle]:
             called = default_name(function) if name is None else check_name("task", name)
             signature = Signature(called, function)
             definition = TaskDefinition(called, function, signature, policy, isolation)
@@ -156,6 +172,12 @@ class Leasehold:
             if self._client is None:
                 self._client = Client(open_database(self.url, self.schema))
             return self._client
+
+    def swap_client(self, client: Client | None) -> Client | None:
+        """Put another store behind the app; answers what was there. For `leasehold.testing`."""
+        with self._lock:
+            before, self._client = self._client, client
+        return before
 
     @property
     def database(self) -> Database:

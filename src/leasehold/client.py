@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from leasehold.clock import monotonic
@@ -24,8 +24,9 @@ HINT_SECONDS = 0.004
 class Client:
     """Puts jobs into one database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, now: Callable[[], float] = monotonic) -> None:
         self.database = database
+        self._now = now
         self.store = BlockingStore(database.session())
         self.awaited = AwaitedStore(database.async_session())
         self._said: dict[str, float] = {}
@@ -64,7 +65,7 @@ class Client:
 
     def _unsaid(self, jobs: Sequence[NewJob]) -> set[str]:
         """News that were not told a moment ago: who has just heard them still looks around."""
-        now = monotonic()
+        now = self._now()
         news = {hint for hint in self._news(jobs) if now >= self._said.get(hint, 0.0)}
         self._said.update((hint, now + HINT_SECONDS) for hint in news)
         return news

@@ -36,7 +36,18 @@ class Signature:
         self._parameters = parameters
         # With *args, what comes before it must be given by place.
         self._has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+        self._check_context(full.parameters.get(CONTEXT_PARAMETER))
         self._decoder = self._make_decoder(hints)
+
+    def _check_context(self, context: inspect.Parameter | None) -> None:
+        """The context is given by name, which works only where nothing must be given by place."""
+        if context is None or context.kind is inspect.Parameter.KEYWORD_ONLY:
+            return
+        places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+        if context.kind in places or any(p.kind in places for p in self._parameters):
+            raise BadSettings(
+                f"task {self.task} takes arguments by place: make ctx keyword-only (`*, ctx`)"
+            )
 
     def _make_decoder(self, hints: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
         fields = [_field(p, hints.get(p.name, Any)) for p in self._parameters]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from leasehold.errors import BadInput, BadPayload, BadSettings, UnknownTask
@@ -15,7 +17,7 @@ from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
 from leasehold.model.policy import DEFAULT_POLICY, Policy
 from leasehold.model.retry import MAX_ATTEMPTS_LIMIT
-from leasehold.signature import Signature
+from leasehold.signature import CONTEXT_PARAMETER, Signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -141,6 +143,12 @@ class Task(Generic[P, R, H]):
         return self.definition.name
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function here and now. One that wants a context is called by a worker only."""
+        if self.definition.signature.wants_context and CONTEXT_PARAMETER not in kwargs:
+            raise BadInput(
+                f"task {self.name} wants a context, which only a worker has: call its .function "
+                "with one of your own, or run it with leasehold.testing"
+            )
         return self.function(*args, **kwargs)
 
     def using(
@@ -293,5 +301,18 @@ class Registry:
 
 def default_name(function: Callable[..., Any]) -> str:
     """module.function; what stands inside a function is called by its last name."""
-    name = f"{function.__module__}.{function.__qualname__}".replace(".<locals>", "")
+    module = function.__module__
+    if module == "__main__":
+        module = _name_of_script() or module
+    name = f"{module}.{function.__qualname__}".replace(".<locals>", "")
     return check_name("task", name)
+
+
+def _name_of_script() -> str | None:
+    """A script that is run has the name it is imported by, or no worker would know its tasks."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:  # python -m package.module
+        return str(spec.name).removesuffix(".__main__")
+    file = getattr(main, "__file__", None)
+    return Path(file).stem if file else None

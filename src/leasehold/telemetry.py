@@ -15,7 +15,7 @@ COUNTERS = {
     "finished": "attempts whose end was accepted, by outcome",
     "retried": "attempts that led to another one",
     "recovered": "jobs taken back after their lease ran out",
-    "stale_writes": "endings that were refused because the lease was lost",
+    "stale_writes": "writes that were refused because the lease was lost",
     "lost_leases": "leases lost while their handler was running",
     "timeouts": "attempts stopped by their timeout",
     "loop_blocks": "times that a handler blocked the event loop",

@@ -137,6 +137,17 @@ def test_nobody_overtakes_a_job_that_backs_off(store: StoreUnderTest, kind: Outc
     assert claimed(store) == [first]
 
 
+@pytest.mark.requirement("S4.3", "P5")
+def test_not_even_an_older_job_overtakes_one_that_backs_off(store: StoreUnderTest) -> None:
+    older, holder = lane(store, 2)
+    assert store.end(store.claim_one(), OutcomeKind.SUCCESS)
+    assert store.end(store.claim_one(), OutcomeKind.RETRY_LATER, delay_seconds=60.0)
+    store.store.operate(Verb.RETRY, [older], "ann", None)
+    store.advance(60.0)
+    store.store.make_ready(10)
+    assert claimed(store) == [holder]
+
+
 @pytest.mark.requirement("S4.3", "S0.7")
 def test_a_lost_worker_does_not_let_the_next_one_past(store: StoreUnderTest) -> None:
     first = store.add(target="lane", policy=Policy(retry=Retry(base_seconds=60.0, jitter=0.0)))

@@ -11,7 +11,7 @@ from leasehold.model.history import EventKind
 from leasehold.model.operation import Verb
 from leasehold.model.outcome import OutcomeKind
 from leasehold.store import operating
-from tests.stores import StoreUnderTest, key_of
+from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 Maker = Callable[[StoreUnderTest], int]
 
@@ -170,6 +170,22 @@ def test_a_retry_has_the_whole_budget_again(store: StoreUnderTest) -> None:
     assert (again.job_id, again.number, again.lost) == (job_id, 1, 0)
     assert (again.args, again.priority, again.max_attempts) == (first.args, 4, 3)
     assert store.job(job_id).tags == ("x",)
+
+
+@pytest.mark.requirement("P5", "P7")
+@pytest.mark.parametrize("verb", [Verb.RESUME, Verb.RETRY])
+@pytest.mark.parametrize("target", [None, "lane"])
+def test_lost_workers_are_forgiven_with_the_attempts(
+    store: StoreUnderTest, verb: Verb, target: str | None
+) -> None:
+    job_id = store.add(max_attempts=1, target=target)
+    store.claim_one()
+    store.advance(LEASE_SECONDS)
+    store.store.recover(10, 0.0)
+    assert (store.state(job_id), store.job(job_id).lost) == ("failed", 1)
+    store.store.operate(verb, [job_id], "ann", None)
+    again = store.claim_one()
+    assert (again.number, again.lost) == (1, 0)
 
 
 @pytest.mark.requirement("P5")

@@ -46,9 +46,9 @@ def test_it_comes_back_when_a_worker_that_knows_it_appears(store: StoreUnderTest
     store.claim(tasks=KNOWN)
     assert store.store.unpark(["strange", "known"], 10) == 1
     assert store.store.unpark(["strange", "known"], 10) == 0
+    assert store.job(job_id).reason is None
     attempt = store.claim_one("w2", tasks=frozenset({"strange"}))
     assert (attempt.job_id, attempt.number) == (job_id, 1)
-    assert store.job(job_id).reason is None
     assert store.store.events(job_id)[-1].kind is EventKind.UNPARKED
     assert store.job(other).reason is not None
 

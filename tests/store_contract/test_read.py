@@ -10,6 +10,7 @@ from leasehold.model.job import Error
 from leasehold.model.operation import Verb
 from leasehold.model.outcome import OutcomeKind
 from leasehold.model.state import State
+from leasehold.store import reading
 from leasehold.store.contract import PAGE_LIMIT, Filter
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
@@ -169,6 +170,21 @@ def test_a_filter_finds_the_live_and_the_finished(
     store.add(tags=("vip2",))
     live = store.add(**fields)
     assert page_ids(store, **only) == [live, done]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 50])
+def test_rare_jobs_are_all_found_though_a_page_reads_only_so_far(
+    store: StoreUnderTest, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page looks at three live and three finished jobs; the live ones lie far apart."""
+    monkeypatch.setattr(reading, "PAGE_WINDOW", 3)
+    rare = []
+    for number in range(17):
+        job_id = store.add(task="rare" if number % 5 == 0 else "t")
+        rare += [job_id] if number % 5 == 0 else []
+        kind = OutcomeKind.SUCCESS if number % 8 else OutcomeKind.PAUSE
+        assert store.end(store.claim_one(), kind)
+    assert page_ids(store, task="rare", limit=limit) == rare[::-1]
 
 
 @pytest.mark.parametrize("limit", [0, -1, PAGE_LIMIT + 1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import settings
@@ -24,75 +24,45 @@ from hypothesis.stateful import (
 )
 
 from leasehold.errors import IllegalTransition, Refused, UniqueKeyTaken
-from leasehold.model.job import Attempt, Error, Job, NewJob, Request
+from leasehold.model.job import Attempt, Job, NewJob, Request
 from leasehold.model.operation import Already, Verb, plan
 from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
 from leasehold.model.state import HOLDS_LANE, Stage
 from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
+from tests.job_strategies import (
+    OWNERS,
+    QUEUES,
+    chances,
+    known_tasks,
+    leases,
+    new_jobs,
+    outcomes,
+    owners,
+    queues,
+    reasons,
+    requests_seen,
+)
 from tests.oracle import Oracle
+from tests.oracle_table import TIMED
 from tests.sides import NOBODY, Side
 from tests.stores import PostgresUnderTest, SqliteUnderTest
 
-OWNERS = ("w1", "w2", "w3")
-QUEUES = ("a", "b")
 EVERYTHING = 1000
 CHARGED = (
     OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER,
 )  # fmt: skip
 
-owners = st.sampled_from(OWNERS)
-queues = st.sampled_from(QUEUES)
-chances = st.sampled_from([0.0, 0.5, 0.9])
-reasons = st.sampled_from([None, "because"])
-policies = st.sampled_from(
-    [
-        Policy(),
-        Policy(),
-        Policy(on_lease_expired="fail", on_drain="pause"),
-        Policy(on_cancel="pause", lane_on_failure="skip"),
-        Policy(retry=Retry(base_seconds=7.7, jitter=0.5), on_cancel="cancel", on_drain="requeue"),
-    ]
-)
-new_jobs = st.builds(
-    NewJob,
-    task=st.sampled_from(["t", "t", "u"]),
-    queue=queues,
-    priority=st.sampled_from([0, 0, 1, -1]),
-    target=st.sampled_from([None, "x", "x", "y"]),
-    delay_seconds=st.sampled_from([None, None, None, None, 0.0, 5.0]),
-    unique_key=st.sampled_from([None] * 6 + ["k1", "k2"]),
-    idempotency_key=st.sampled_from([None] * 6 + ["i1", "i2"]),
-    idempotency_seconds=st.just(20.0),
-    max_attempts=st.integers(1, 3),
-    policy=policies,
-    pending=st.sampled_from([False] * 8 + [True]),
-)
-successes = st.builds(
-    Outcome, kind=st.just(OutcomeKind.SUCCESS), result=st.sampled_from([None, b'{"sum":3}'])
-)
-outcomes = successes | st.builds(
-    Outcome,
-    kind=st.sampled_from([kind for kind in OutcomeKind if kind is not OutcomeKind.SUCCESS]),
-    error=st.sampled_from([None, Error("ValueError", "no", "trace")]),
-    reason=reasons,
-    delay_seconds=st.sampled_from([None, None, 3.0]),
-    retryable=st.sampled_from([True, True, False]),
-)
-leases = st.sampled_from([10.0, 30.0])
-known_tasks = st.sampled_from([None, frozenset({"t"}), frozenset({"t", "u"})])
-requests_seen = st.sampled_from([None, *Request])
-
 Everyone = Oracle | Side
 
 
 class StoresAgree(RuleBasedStateMachine):
-    def __init__(self, postgres: PostgresUnderTest) -> None:
+    postgres: ClassVar[PostgresUnderTest]
+
+    def __init__(self) -> None:
         super().__init__()
-        postgres.reset()
+        self.postgres.reset()
         self.sqlite = SqliteUnderTest()
-        self.sides = [Side(self.sqlite), Side(postgres)]
+        self.sides = [Side(self.sqlite), Side(self.postgres)]
         self.oracle = Oracle(self.sqlite.now())
         self.attempts: list[Attempt] = []
         self.charged: dict[int, int] = {}
@@ -151,6 +121,14 @@ class StoresAgree(RuleBasedStateMachine):
     ) -> None:
         attempt = data.draw(st.sampled_from(self._holding()), label="attempt")
         self._finish(attempt.owner, Ended(attempt, outcome, request, chance))
+
+    @precondition(lambda self: self._in(Stage.READY, Stage.HEAD))
+    @rule(owner=owners, queue=queues, outcome=outcomes)
+    def run_one(self, owner: str, queue: str, outcome: Outcome) -> None:
+        known = len(self.attempts)
+        self._claim(ClaimAsk(owner=owner, lease_seconds=30.0, wants=(Want(queue, 1),)))
+        for attempt in self.attempts[known:]:
+            self._finish(owner, Ended(attempt, outcome))
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), outcome=outcomes, owner=owners)
@@ -218,9 +196,22 @@ class StoresAgree(RuleBasedStateMachine):
         for each in self.all(lambda store: store.recover(limit, chance)):
             self._charge(each.attempt)
 
+    @precondition(lambda self: self._in(Stage.HELD))
+    @rule(data=st.data(), limit=st.sampled_from([2, EVERYTHING]), chance=chances)
+    def lose_workers(self, data: st.DataObject, limit: int, chance: float) -> None:
+        """Time passes exactly to the end of some lease, and somebody sweeps."""
+        jobs = self.oracle.jobs.values()
+        ends = sorted({job.lease.expires_at for job in jobs if job.lease})
+        wait = data.draw(st.sampled_from(ends), label="until") - self.oracle.now
+        self.all(lambda store: store.advance(max(0.0, wait.total_seconds())))
+        self.recover(limit, chance)
+
     @precondition(lambda self: self._in(Stage.WAITING, Stage.BACKOFF, Stage.PARKED))
-    @rule(limit=st.sampled_from([1, EVERYTHING]), tasks=st.sampled_from([(), ("u",), ("t", "u")]))
-    def make_ready(self, limit: int, tasks: tuple[str, ...]) -> None:
+    @rule(one=st.booleans(), tasks=st.sampled_from([(), ("u",), ("t", "u")]))
+    def make_ready(self, one: bool, tasks: tuple[str, ...]) -> None:
+        times = [job.run_at for job in self.oracle.jobs.values() if job.stage in TIMED]
+        # Which of those that are due at the same instant comes first is nobody's promise.
+        limit = 1 if one and len(times) == len(set(times)) else EVERYTHING
         self.all(lambda store: store.make_ready(limit))
         self.all(lambda store: store.unpark(tasks, EVERYTHING))
 
@@ -337,7 +328,10 @@ class Refusal:
 def test_both_stores_do_exactly_what_the_oracle_says(
     postgres_under_test: PostgresUnderTest,
 ) -> None:
+    class HereStoresAgree(StoresAgree):
+        postgres = postgres_under_test
+
+    examples = settings().max_examples * 3 // 2
     run_state_machine_as_test(
-        lambda: StoresAgree(postgres_under_test),
-        settings=settings(max_examples=settings().max_examples * 3 // 2, stateful_step_count=40),
+        HereStoresAgree, settings=settings(max_examples=examples, stateful_step_count=50)
     )

@@ -1,7 +1,8 @@
-"""A schema of its own for each test, on the machine's real clock."""
+"""An empty schema on the machine's real clock."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,16 +12,31 @@ from psycopg import Connection
 
 from leasehold.store.faces import BlockingStore
 from leasehold.store.postgres.database import PostgresDatabase
+from tests.conftest import POSTGRES_VARIABLE
+from tests.stores import fresh_database
 
 Connect = Callable[[], Connection[Any]]
 
 
+@pytest.fixture(scope="session")
+def shared_database() -> Iterator[PostgresDatabase]:
+    """Migrated once for all tests of this process that leave its schema as it is."""
+    with fresh_database(os.environ[POSTGRES_VARIABLE]) as url:
+        database = PostgresDatabase(url, pool_size=80)
+        database.migrate()
+        yield database
+        database.close()
+
+
 @pytest.fixture
-def database(postgres_url: str) -> Iterator[PostgresDatabase]:
-    database = PostgresDatabase(postgres_url, pool_size=80)
-    database.migrate()
-    yield database
-    database.close()
+def database(shared_database: PostgresDatabase) -> PostgresDatabase:
+    """Empty."""
+    with psycopg.connect(shared_database.url) as connection:
+        connection.execute(
+            "truncate leasehold.job, leasehold.history, leasehold.event, leasehold.idempotency, "
+            "leasehold.queue"
+        )
+    return shared_database
 
 
 @pytest.fixture
@@ -29,12 +45,12 @@ def queue(database: PostgresDatabase) -> BlockingStore:
 
 
 @pytest.fixture
-def connect(postgres_url: str) -> Iterator[Connect]:
+def connect(database: PostgresDatabase) -> Iterator[Connect]:
     """Connections of somebody else, in a transaction as psycopg opens them."""
     opened: list[Connection[Any]] = []
 
     def connect() -> Connection[Any]:
-        opened.append(psycopg.connect(postgres_url))
+        opened.append(psycopg.connect(database.url))
         return opened[-1]
 
     yield connect

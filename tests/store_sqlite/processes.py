@@ -55,12 +55,14 @@ def produce_for_ever(path: Path) -> None:
             print(each.id, flush=True)
 
 
-def open_only(path: Path) -> list[int]:
-    """Open, enqueue one job, close: several of us are the first to do so."""
+def open_files(folder: Path, count: int) -> list[int]:
+    """Open new files and enqueue a job into each: several of us are the first to do so."""
     wait_for_start()
-    database = SqliteDatabase(path)
-    ids = [each.id for each in BlockingStore(database.session()).enqueue([NewJob(task="t")])]
-    database.close()
+    ids: list[int] = []
+    for number in range(count):
+        database = SqliteDatabase(folder / f"{number}.db")
+        ids += [each.id for each in BlockingStore(database.session()).enqueue([NewJob(task="t")])]
+        database.close()
     return ids
 
 
@@ -77,7 +79,7 @@ def main(role: str, path: str, *rest: str) -> None:
         case "produce":
             answer = produce(Path(path), int(rest[0]))
         case "open":
-            answer = open_only(Path(path))
+            answer = open_files(Path(path), int(rest[0]))
         case _:
             produce_for_ever(Path(path))
             return

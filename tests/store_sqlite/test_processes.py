@@ -18,6 +18,7 @@ PROCESSES = 8
 PRODUCERS = 2
 JOBS = 20_000
 MORE_JOBS = 500
+FILES = 25
 
 
 @pytest.mark.requirement("S0.2", "S0.13")
@@ -47,11 +48,12 @@ def test_eight_processes_do_20_000_jobs_once_each_while_others_produce(
 
 
 @pytest.mark.requirement("S0.13")
-def test_eight_processes_are_all_the_first_to_open_the_file(path: Path, start: Start) -> None:
-    helpers = [start("open", str(path)) for _ in range(PROCESSES)]
+def test_eight_processes_are_all_the_first_to_open_a_file(tmp_path: Path, start: Start) -> None:
+    helpers = [start("open", str(tmp_path), str(FILES)) for _ in range(PROCESSES)]
     for helper in helpers:
         assert helper.says() == "ready"
     for helper in helpers:
         helper.go()
-    ids = [job_id for helper in helpers for job_id in helper.answer()]
-    assert sorted(ids) == list(range(1, PROCESSES + 1))
+    answers = [helper.answer() for helper in helpers]
+    for ids in zip(*answers, strict=True):
+        assert sorted(ids) == list(range(1, PROCESSES + 1))

@@ -9,7 +9,7 @@ from rich.table import Table
 from leasehold.cli.common import as_json, print_json
 from leasehold.cli.render import show
 from leasehold.settings import Settings, load
-from leasehold.store.opening import redacted
+from leasehold.store.address import redacted
 
 
 @click.command()

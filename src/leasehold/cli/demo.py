@@ -146,7 +146,7 @@ class Demo:
         if back:
             self._missing = [job_id for job_id in self._missing if job_id not in back]
             named = ", ".join(str(job_id) for job_id in back[:6]) + (", …" if back[6:] else "")
-            self._say(f"{len(back)} jobs recovered, they run again: {named}", "green")
+            self._say(f"recovered, and running again ({len(back)}): {named}", "green")
 
     def _was_recovered(self, job_id: int) -> bool:
         events = self._app.client.store.events(job_id)

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from leasehold.model.note import Progress
 from leasehold.model.policy import DEFAULT_POLICY, Policy, unpack
 from leasehold.model.state import Stage, State
 
@@ -138,6 +139,8 @@ class Job(msgspec.Struct, frozen=True):
     reason: str | None
     lease: Lease | None
     report: Report | None
+    #: The latest that a handler told, of whichever attempt.
+    progress: Progress | None = None
 
     @property
     def policy(self) -> Policy:

@@ -1,1 +1,1 @@
-"""Where jobs live. `contract` has the promises, `verbs` keeps them, a dialect each speaks SQL."""
+"""Where jobs live: `contract` has the promises, the verbs keep them, two dialects speak SQL."""

@@ -14,6 +14,7 @@ import msgspec
 
 from leasehold.model.history import Event
 from leasehold.model.job import Attempt, Enqueued, Job, NewJob, Request
+from leasehold.model.note import Note, Progress
 from leasehold.model.operation import Answer, Verb
 from leasehold.model.outcome import Decision, Outcome
 from leasehold.model.state import State
@@ -50,6 +51,22 @@ class Renewed(msgspec.Struct, frozen=True):
 
     held: dict[int, Request | None]
     lost: tuple[int, ...]
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A line that a handler said: which of its attempt's, and how long ago."""
+
+    number: int
+    text: str
+    ago_seconds: float
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """What an attempt said since it was last asked."""
+
+    lease: LeaseKey
+    progress: Progress | None
+    lines: tuple[Line, ...]
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -150,6 +167,10 @@ class Store(Protocol):
         """Extend leases that still hold. An expired lease is no lease, even if nobody took it."""
         ...
 
+    async def note(self, owner: str, noted: Sequence[Noted]) -> tuple[int, ...]:
+        """Keep what handlers said. Answers whose lease was lost: nothing of theirs was kept."""
+        ...
+
     async def requests(self, owner: str) -> dict[LeaseKey, Request]:
         """What was asked of this owner's jobs. Reads only."""
         ...
@@ -195,6 +216,10 @@ class Store(Protocol):
 
     async def events(self, job_id: int) -> list[Event]:
         """The kept events of a job, oldest first."""
+        ...
+
+    async def notes(self, job_id: int) -> list[Note]:
+        """The kept lines of a job's log, oldest first."""
         ...
 
     async def page(self, filter: Filter) -> Page:

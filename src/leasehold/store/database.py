@@ -26,6 +26,38 @@ class Diagnosis(msgspec.Struct, frozen=True):
     detail: str
 
 
+class Transaction(Protocol):
+    """A transaction for a handler to fill: begun, then committed or rolled back, once."""
+
+    def begin(self) -> Any:
+        """The driver's own connection, inside the transaction."""
+        ...
+
+    @property
+    def session(self) -> Session:
+        """Works inside the transaction. Raises BadInput if the handler has ended it."""
+        ...
+
+    def commit(self) -> None:
+        """Raises OutcomeUnknown where nobody can say whether it happened."""
+        ...
+
+    def rollback(self) -> None: ...
+
+
+class AsyncTransaction(Protocol):
+    """The same for asyncio."""
+
+    async def begin(self) -> Any: ...
+
+    @property
+    def session(self) -> AsyncSession: ...
+
+    async def commit(self) -> None: ...
+
+    async def rollback(self) -> None: ...
+
+
 class Database(Protocol):
     """A place where jobs live."""
 
@@ -43,6 +75,10 @@ class Database(Protocol):
         ...
 
     def async_caller_session(self, connection: Any) -> AsyncSession: ...
+
+    def transaction(self) -> Transaction: ...
+
+    def async_transaction(self) -> AsyncTransaction: ...
 
     async def listen(self, heard: Callable[[str | None], None]) -> None:
         """Pass on hints that something changed, until cancelled; reconnects by itself.

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from leasehold.store import claiming, enqueueing, finishing, operating, reading, upkeep
+from leasehold.store import (
+    claiming,
+    enqueueing,
+    fencing,
+    finishing,
+    noting,
+    operating,
+    reading,
+    upkeep,
+)
 from leasehold.store.contract import Store
 from leasehold.store.steps import AsyncSession, Session, Steps, arun, run
 
@@ -47,8 +56,10 @@ class BlockingStore:
     claim = _blocking(claiming.claim)
     start = _blocking(claiming.start)
     renew = _blocking(claiming.renew)
+    note = _blocking(noting.note)
     requests = _blocking(claiming.requests)
     finish = _blocking(finishing.finish)
+    finish_within = _blocking(fencing.finish_within)
     release = _blocking(finishing.release)
     recover = _blocking(finishing.recover)
     make_ready = _blocking(upkeep.make_ready)
@@ -58,6 +69,7 @@ class BlockingStore:
     delete = _blocking(operating.delete)
     read = _blocking(reading.read_jobs)
     events = _blocking(reading.events)
+    notes = _blocking(noting.notes)
     page = _blocking(reading.page)
     depth = _blocking(reading.depth)
     counts = _blocking(reading.counts)
@@ -81,8 +93,10 @@ class AwaitedStore:
     claim = _awaited(claiming.claim)
     start = _awaited(claiming.start)
     renew = _awaited(claiming.renew)
+    note = _awaited(noting.note)
     requests = _awaited(claiming.requests)
     finish = _awaited(finishing.finish)
+    finish_within = _awaited(fencing.finish_within)
     release = _awaited(finishing.release)
     recover = _awaited(finishing.recover)
     make_ready = _awaited(upkeep.make_ready)
@@ -92,6 +106,7 @@ class AwaitedStore:
     delete = _awaited(operating.delete)
     read = _awaited(reading.read_jobs)
     events = _awaited(reading.events)
+    notes = _awaited(noting.notes)
     page = _awaited(reading.page)
     depth = _awaited(reading.depth)
     counts = _awaited(reading.counts)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from leasehold.clock import Micros
 from leasehold.errors import BadSettings
+from leasehold.store.address import redacted
 from leasehold.store.database import Database
 
 DEFAULT_FILE = "leasehold.db"
 _POSTGRES = ("postgresql", "postgres")
-#: A password with a bare "@", "/" or "?" in it makes parts of itself look like a host or a path;
-#: such a URL does not match, and is not shown.
-_SHOWABLE = re.compile(
-    r"[^:/]+://"
-    r"(?:(?P<user>[^:@/?#]*)(?::[^:@/?#]*)?@)?"
-    r"(?P<host>(?:\[[0-9A-Fa-f:.]*\]|[^\[\]:@/?#])*(?::\d+)?(?:,[^\[\]:@/?#]*(?::\d+)?)*)"
-    r"(?P<path>/[^@?#]*)?(?:[?#].*)?",
-    re.DOTALL,
-)
 
 
 def open_database(url: str, schema: str = "leasehold") -> Database:
@@ -35,6 +27,13 @@ def open_database(url: str, schema: str = "leasehold") -> Database:
             "sqlite:///path/to/file.db, or the path of a file"
         )
     return _open_sqlite(url)
+
+
+def open_memory(clock: Micros) -> Database:
+    """A database in memory whose time comes from outside. For `leasehold.testing`."""
+    from leasehold.store.sqlite.database import SqliteDatabase
+
+    return SqliteDatabase(None, clock)
 
 
 def _open_postgres(url: str, schema: str) -> Database:
@@ -55,15 +54,3 @@ def _open_sqlite(where: str) -> Database:
     if not where or where.endswith("/"):
         raise BadSettings("the SQLite URL names no file: give sqlite:///path/to/file.db")
     return SqliteDatabase(Path(where))
-
-
-def redacted(url: str) -> str:
-    """The URL without its password and parameters; what cannot be told apart is left out."""
-    scheme, separator, _ = url.partition("://")
-    if not separator:
-        return url
-    shown = _SHOWABLE.fullmatch(url)
-    if shown is None or ("@" in url and shown["user"] is None):
-        return f"{scheme}://…"
-    user = f"{shown['user']}@" if shown["user"] else ""
-    return f"{scheme}://{user}{shown['host']}{shown['path'] or ''}"

@@ -9,6 +9,7 @@ import msgspec
 
 from leasehold.model.history import Event, EventKind
 from leasehold.model.job import Attempt, Error, Job, Lease, Report, Request
+from leasehold.model.note import Note, Progress
 from leasehold.model.state import Stage, State, state_of
 from leasehold.store.steps import Row
 
@@ -45,6 +46,7 @@ _JOB_COLUMNS = (
     "target", "limit_key", "unique_key", "tags", "timeout_seconds", "policy", "created_at",
     "run_at", "request", "request_by", "request_reason", "reason", "owner", "token", "expires_at",
     "leased_at", "heartbeat_at", "started_at", "finished_at", "result", "error",
+    "progress",
 )  # fmt: skip
 
 
@@ -79,6 +81,7 @@ def job_of(row: Row) -> Job:
         reason=at["reason"],
         lease=_lease(at) if stage is Stage.HELD else None,
         report=_report(at, state, created) if stage is None else None,
+        progress=msgspec.json.decode(at["progress"], type=Progress) if at["progress"] else None,
     )
 
 
@@ -130,6 +133,11 @@ def event_of(row: Row) -> Event:
         started_at=maybe_time(row[11]),
         due_at=maybe_time(row[12]),
     )
+
+
+def note_of(row: Row) -> Note:
+    """Columns: job_id, token, number, at, line."""
+    return Note(row[0], row[1], row[2], time_of(row[3]), row[4])
 
 
 def json_text(value: Any) -> str | None:

@@ -11,11 +11,14 @@ import asyncio
 import math
 import selectors
 from collections.abc import Callable
-from typing import Any, NoReturn
+from concurrent.futures import Executor
+from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from leasehold.clock import VirtualClock
 from leasehold.errors import LeaseholdError
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 _MICROS = 1_000_000
 
 
@@ -29,72 +32,72 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self._origin = clock.micros
-        self._outside = 0
-        super().__init__(_Jumping(self._wait))
+        self._threads = 0
+        self._files = _Jumping(self)
+        super().__init__(self._files)
         # Timers less than a microsecond apart are due together, as on the clock.
         self._clock_resolution = 1 / _MICROS
         # The loop's own pipe, by which other threads wake it.
-        self._own_files = len(self._files())
+        self._own_files = len(self._files.get_map())
 
     def time(self) -> float:
         return (self.clock.micros - self._origin) / _MICROS
 
-    def _files(self) -> Any:
-        return self._selector.get_map()  # type: ignore[attr-defined]
+    def let_pass(self, seconds: float) -> None:
+        """At least a microsecond, or the timer that is waited for would never be due."""
+        self.clock.micros += max(1, math.ceil(seconds * _MICROS - 0.001))
 
-    def _wait(self, timeout: float | None, really: Callable[[float | None], None]) -> None:
-        """Nothing is ready: let the time pass that the loop would wait for."""
-        if self._outside or len(self._files()) > self._own_files:
-            really(timeout)
-        if timeout is not None:
-            self.clock.micros += max(1, math.ceil(timeout * _MICROS - 0.001))
-        elif not self._outside and len(self._files()) == self._own_files:
-            raise NothingLeft(
-                "the event loop waits for something that can never happen: no timer, no thread "
-                f"and no socket is left. Waiting: {self._waiting()}"
-            )
+    @property
+    def waits_for_outside(self) -> bool:
+        return self._threads > 0 or len(self._files.get_map()) > self._own_files
 
-    def _waiting(self) -> str:
-        return ", ".join(sorted(task.get_name() for task in asyncio.all_tasks(self))) or "nobody"
+    def nothing_left(self) -> NothingLeft:
+        waiting = sorted(task.get_name() for task in asyncio.all_tasks(self))
+        return NothingLeft(
+            "the event loop waits for something that can never happen: no timer, no thread and "
+            f"no socket is left. Waiting: {', '.join(waiting) or 'nobody'}"
+        )
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
-        self._outside += 1
-        future.add_done_callback(self._came_back)
+        self._threads += 1
+        future.add_done_callback(self._thread_ended)
         return future
 
-    def _came_back(self, _future: asyncio.Future[Any]) -> None:
-        self._outside -= 1
+    def _thread_ended(self, _future: asyncio.Future[Any]) -> None:
+        self._threads -= 1
 
     async def shutdown_default_executor(self, *args: Any, **kwargs: Any) -> None:
-        """Its threads are waited for by another thread."""
-        self._outside += 1
+        """Its threads are waited for by one more thread."""
+        self._threads += 1
         try:
             await super().shutdown_default_executor(*args, **kwargs)
         finally:
-            self._outside -= 1
+            self._threads -= 1
 
-    def add_signal_handler(self, *_: Any) -> NoReturn:
+    def add_signal_handler(
+        self, sig: int, callback: Callable[[Unpack[Ts]], object], *args: *Ts
+    ) -> NoReturn:
         raise NotImplementedError("signals belong to the program that runs the virtual loop")
 
 
 class _Jumping(selectors.PollSelector):
-    """Looks at files without waiting; asks the loop before it waits."""
+    """Looks at files without waiting, and lets virtual time pass instead."""
 
-    def __init__(
-        self, wait: Callable[[float | None, Callable[[float | None], None]], None]
-    ) -> None:
+    def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
-        self._wait = wait
+        self._loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
         if found or (timeout is not None and timeout <= 0):
             return found
-        late: list[tuple[selectors.SelectorKey, int]] = []
-
-        def really(seconds: float | None) -> None:
-            late.extend(super(_Jumping, self).select(seconds))
-
-        self._wait(timeout, really)
-        return late
+        if self._loop.waits_for_outside:
+            found = super().select(timeout)
+        elif timeout is None:
+            raise self._loop.nothing_left()
+        if timeout is not None and not found:
+            self._loop.let_pass(timeout)
+        return found

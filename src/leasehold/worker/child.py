@@ -1,8 +1,10 @@
-"""The other end of a child process: orders in, outcomes out."""
+"""The other end of a child process: orders in, words and outcomes out."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import importlib
 import inspect
 import os
@@ -22,8 +24,16 @@ from leasehold.model.outcome import Outcome
 from leasehold.signature import CONTEXT_PARAMETER
 from leasehold.tasks import Task
 from leasehold.worker import ending
-from leasehold.worker.context import Context
+from leasehold.worker.context import Context, NoFences
 from leasehold.worker.hand import Held, StopReason
+from leasehold.worker.notepad import Voice
+from leasehold.worker.teller import Over, Teller, Told
+
+#: Asks the handler to stop. Not SIGTERM, which reaches children whenever somebody signals a
+#: whole group: when a child has to stop is for its parent to decide.
+STOP_SIGNAL = signal.SIGUSR1
+#: What a group may get; the parent starts its children with these blocked.
+GROUP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 class Stopped(BaseException):
@@ -40,14 +50,28 @@ class Order(msgspec.Struct, frozen=True):
 
 def main(pipe: Connection, lifeline: Connection) -> None:
     """Serve orders until the parent closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    for number in GROUP_SIGNALS:  # a handler, because programs started here would inherit SIG_IGN
+        signal.signal(number, _unmoved)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     while True:
         try:
             order = msgspec.json.decode(pipe.recv_bytes(), type=Order)
         except (EOFError, OSError):
             return
-        pipe.send_bytes(msgspec.json.encode(_run(order)))
+        teller = Teller(order.attempt.number, functools.partial(_send, pipe))
+        outcome = _run(order, teller.notepad)
+        teller.close()
+        _send(pipe, Over(outcome))
+
+
+def _send(pipe: Connection, message: Told | Over) -> None:
+    with contextlib.suppress(OSError):  # the parent is gone, and so are we in a moment
+        pipe.send_bytes(msgspec.json.encode(message))
+
+
+def _unmoved(_number: int, _frame: Any) -> None:
+    """The parent has got the signal too."""
 
 
 def _end_with_parent(lifeline: Connection) -> None:
@@ -57,7 +81,7 @@ def _end_with_parent(lifeline: Connection) -> None:
         os._exit(0)
 
 
-def _run(order: Order) -> Outcome:
+def _run(order: Order, voice: Voice) -> Outcome:
     began = time.monotonic()
     held = Held(order.attempt, valid_until=float("inf"))
 
@@ -65,27 +89,27 @@ def _run(order: Order) -> Outcome:
         held.stop_reason = StopReason.CANCELED
         raise Stopped
 
-    signal.signal(signal.SIGTERM, on_signal)
+    signal.signal(STOP_SIGNAL, on_signal)
     try:
         task = _find(order.module, order.qualname)
         retry = task.definition.policy.retry
     except Exception as error:
         return ending.of_undecodable(BadArguments(f"its task cannot be imported: {error}"))
     try:
-        value = _call(task.definition.function, task, held)
+        value = _call(task.definition.function, task, held, voice)
         return ending.of_result(value, time.monotonic() - began)
     except BadArguments as error:
         return ending.of_undecodable(error)
     except BaseException as error:
         return ending.of_exception(error, retry, time.monotonic() - began)
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(STOP_SIGNAL, signal.SIG_DFL)
 
 
-def _call(function: Callable[..., Any], task: Task[Any, Any, Any], held: Held) -> Any:
+def _call(function: Callable[..., Any], task: Task[Any, Any, Any], held: Held, voice: Voice) -> Any:
     args, kwargs = task.definition.signature.decode(held.attempt.args)
     if task.definition.signature.wants_context:
-        kwargs[CONTEXT_PARAMETER] = Context(held, time.monotonic)
+        kwargs[CONTEXT_PARAMETER] = Context(held, time.monotonic, voice, NoFences())
     if inspect.iscoroutinefunction(function):
         return asyncio.run(function(*args, **kwargs))
     return function(*args, **kwargs)

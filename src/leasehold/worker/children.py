@@ -1,8 +1,9 @@
 """Child processes for handlers that must be killable: CPU-bound, leaking, crashing.
 
-A child runs one attempt at a time and is kept for the next. Requests and outcomes travel as
-JSON over a pipe; nothing is pickled. Parent and child share a lifeline: when the parent is
-gone, for whatever reason, the child ends at once, so that no orphan works on without a lease.
+A child runs one attempt at a time and is kept for the next. Requests, words and outcomes
+travel as JSON over a pipe; nothing is pickled. Parent and child share a lifeline: when the
+parent is gone, for whatever reason, the child ends at once, so that no orphan works on without
+a lease.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from leasehold.model.outcome import Outcome, OutcomeKind
 from leasehold.tasks import TaskDefinition
 from leasehold.worker import child
 from leasehold.worker.hand import Held, StopReason
+from leasehold.worker.notepad import Notepad
+from leasehold.worker.teller import Over, Told, write_down
 from leasehold.worker.threads import Threads
 
 #: Between the signal that asks a child to end and the one that ends it.
@@ -36,15 +39,24 @@ class _Child:
         self.process = spawn.Process(
             target=child.main, args=(theirs, lifeline), name="leasehold-child", daemon=True
         )
-        self.process.start()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, child.GROUP_SIGNALS)
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         lifeline.close()
 
-    def call(self, order: child.Order) -> Outcome:
-        """Blocks until the child answers or dies."""
+    def call(self, order: child.Order, notepad: Notepad | None) -> Outcome:
+        """Blocks until the child has ended the attempt, or dies."""
         try:
             self._pipe.send_bytes(msgspec.json.encode(order))
-            return msgspec.json.decode(self._pipe.recv_bytes(), type=Outcome)
+            while True:
+                message = msgspec.json.decode(self._pipe.recv_bytes(), type=Told | Over)
+                if isinstance(message, Over):
+                    return message.outcome
+                if notepad is not None:
+                    write_down(message, notepad)
         except (EOFError, OSError):
             self.process.join(KILL_SECONDS)
             return _died(self.process.exitcode)
@@ -66,10 +78,14 @@ class _Child:
             self.process.join()
 
 
+#: Real-time signals have none.
+_NAMES = {number.value: number.name for number in signal.Signals}
+
+
 def _died(code: int | None) -> Outcome:
     how = f"exit code {code}"
     if code is not None and code < 0:
-        how = f"signal {signal.Signals(-code).name}"
+        how = f"signal {_NAMES.get(-code, -code)}"
         if -code == signal.SIGKILL:
             how += " (out of memory?)"
     text = f"its process died: {how}"
@@ -82,15 +98,19 @@ class Children:
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._idle: list[_Child] = []
+        self._busy: set[_Child] = set()
 
     async def run(self, definition: TaskDefinition, held: Held) -> Outcome | None:
         """None: it ended because it was told to."""
         loop = asyncio.get_running_loop()
         worker = await self._threads.run(self._take)
+        self._busy.add(worker)
         kill: list[asyncio.TimerHandle] = []
 
         def stop() -> None:
-            worker.signal(signal.SIGTERM)
+            if worker not in self._busy:  # said too late: by now it may be somebody else's
+                return
+            worker.signal(child.STOP_SIGNAL)
             kill.append(loop.call_later(KILL_SECONDS, worker.signal, signal.SIGKILL))
 
         def on_stop(_reason: StopReason) -> None:
@@ -101,7 +121,9 @@ class Children:
             stop()
         function = definition.function
         order = child.Order(function.__module__, function.__qualname__, held.attempt)
-        outcome: Outcome = await self._threads.run(functools.partial(worker.call, order))
+        call = functools.partial(worker.call, order, held.notes)
+        outcome: Outcome = await self._threads.run(call)
+        self._busy.discard(worker)
         for timer in kill:
             timer.cancel()
         if held.stop_reason is not None:
@@ -120,5 +142,8 @@ class Children:
         return _Child()
 
     def close(self) -> None:
+        """What is still busy was given up: it does not keep this process from ending."""
+        for worker in self._busy:
+            worker.process.kill()
         while self._idle:
             self._idle.pop().close()

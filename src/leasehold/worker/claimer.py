@@ -45,7 +45,13 @@ class Claimer:
         self._poke = asyncio.Event()
         self._stopping = False
         self._wait_seconds = FIRST_WAIT_SECONDS
+        self._found_nothing = False
         self.is_idle = False
+
+    @property
+    def is_settled(self) -> bool:
+        """The last look found nothing, and nothing was heard since."""
+        return self._found_nothing and not self._poke.is_set()
 
     def poke(self) -> None:
         """A slot was freed, or somebody enqueued."""
@@ -64,6 +70,7 @@ class Claimer:
     async def run(self) -> None:
         while not self._stopping:
             self._poke.clear()
+            self._found_nothing = False
             room = self._room()
             if room <= 0:
                 await self._poke.wait()
@@ -99,12 +106,13 @@ class Claimer:
                 self._telemetry.count("store_errors", label="claimer")
                 log.warning("claiming failed, trying again: %s", error)
                 self._wait_seconds = max(self._wait_seconds, self._poll_seconds)
-                break
+                return claimed
             self._telemetry.count("claims")
             if attempts:
                 self._telemetry.count("claimed", len(attempts))
                 self._take(attempts, sent + self._lease_seconds)
                 claimed += len(attempts)
+        self._found_nothing = claimed == 0
         return claimed
 
     async def _back_off(self) -> None:

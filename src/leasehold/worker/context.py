@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Protocol
 
+from leasehold.errors import BadInput
 from leasehold.model.job import Attempt
+from leasehold.worker.fence import Fence
 from leasehold.worker.hand import Held, StopReason
+from leasehold.worker.notepad import Voice
+
+
+class Fences(Protocol):
+    def open(self, held: Held, result: Any) -> Fence: ...
+
+
+class NoFences:
+    """Of handlers in a process of their own."""
+
+    def open(self, held: Held, result: Any) -> Fence:
+        raise BadInput(
+            f"task {held.attempt.task} runs in a process of its own, which has no connection to "
+            'the store: leave out isolation="process" to use ctx.transaction()'
+        )
 
 
 class LeaseView:
@@ -30,8 +48,10 @@ class LeaseView:
 class Context:
     """Given to handlers that have a parameter ``ctx``."""
 
-    def __init__(self, held: Held, now: Callable[[], float]) -> None:
+    def __init__(self, held: Held, now: Callable[[], float], voice: Voice, fences: Fences) -> None:
         self._held = held
+        self._voice = voice
+        self._fences = fences
         self.lease = LeaseView(held, now)
 
     @property
@@ -52,3 +72,23 @@ class Context:
     def canceled(self) -> bool:
         """Whether the handler should stop, whatever the reason. Coroutines are told anyway."""
         return self._held.stop_reason is not None
+
+    def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell how far the attempt is. Never waits, never fails; only the latest is kept."""
+        self._voice.progress(done, total, message)
+
+    def log(self, message: str) -> None:
+        """Keep a line with the job. Never waits, never fails; see `model.note` for the limits."""
+        self._voice.log(message)
+
+    def transaction(self, result: Any = None) -> Fence:
+        """The handler's own writes and the job's success, committed together or not at all.
+
+        ``async with`` in coroutines, ``with`` in plain functions. Gives the driver's connection
+        (psycopg, sqlite3) inside a transaction; pass it as ``connection=`` to enqueue more jobs
+        in it. At the end of the block the job succeeds with ``result``, or LeaseLost is raised
+        and everything is rolled back. An exception rolls back and is the attempt's own. Keep the
+        block short: on PostgreSQL it holds back vacuum, in SQLite nobody else writes meanwhile,
+        not even the lease's renewals.
+        """
+        return self._fences.open(self._held, result)

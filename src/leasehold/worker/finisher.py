@@ -34,12 +34,13 @@ class Finisher:
 
     def __init__(
         self, store: FinishStore, owner: str, hand: Hand, telemetry: Telemetry,
-        on_written: Callable[[], None],
+        on_written: Callable[[bool], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner
         self._hand = hand
         self._telemetry = telemetry
+        #: Told whether something has to be made ready at a later time.
         self._on_written = on_written
         self._waiting: deque[tuple[Held, Ended]] = deque()
         self._something = asyncio.Event()
@@ -73,7 +74,7 @@ class Finisher:
     async def _write(self, group: list[tuple[Held, Ended]]) -> None:
         """Again and again while any of these leases can still hold: the keeper renews them."""
         loop = asyncio.get_running_loop()
-        wait = _RETRY_SECONDS
+        wait, waits = _RETRY_SECONDS, False
         while group:
             try:
                 answer = await self._store.finish(self._owner, [ended for _, ended in group])
@@ -87,8 +88,9 @@ class Finisher:
             for held, ended in group:
                 self._hand.let_go(held)
                 self._tell(ended, answer.decisions.get(ended.attempt.job_id))
+            waits = any(decision.delay_seconds for decision in answer.decisions.values())
             break
-        self._on_written()
+        self._on_written(waits)
 
     def _still_held(self, group: list[tuple[Held, Ended]], now: float) -> list[tuple[Held, Ended]]:
         """Whose lease can have run out is somebody else's by now: nothing more is written."""

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from leasehold.model.job import Attempt, Request
 from leasehold.store.contract import LeaseKey
+
+if TYPE_CHECKING:
+    from leasehold.worker.notepad import Notepad
 
 
 class StopReason(StrEnum):
@@ -28,8 +32,8 @@ class Held:
     """One lease in hand."""
 
     __slots__ = (
-        "attempt", "deadline", "ended", "on_stop", "request", "shown", "started", "stop_reason",
-        "valid_until",
+        "attempt", "deadline", "ended", "fenced", "finished", "notes", "on_stop", "request",
+        "shown", "started", "stop_reason", "valid_until",
     )  # fmt: skip
 
     def __init__(self, attempt: Attempt, valid_until: float) -> None:
@@ -42,6 +46,12 @@ class Held:
         self.shown = False
         #: Its outcome is on the way to the store, which will say whether the lease held.
         self.ended = False
+        #: Its handler has a fenced transaction open.
+        self.fenced = False
+        #: Its handler has finished the job itself: nobody else writes its end.
+        self.finished = False
+        #: What its handler says; None where it has no context to say it by.
+        self.notes: Notepad | None = None
         self.request: Request | None = None
         self.stop_reason: StopReason | None = None
         self.on_stop: Callable[[StopReason], None] | None = None
@@ -76,7 +86,7 @@ class Hand:
 
     def let_go(self, held: Held) -> None:
         if self._held.get(held.attempt.job_id) is held:
-            del self._held[held.attempt.job_id]
+            self._held.pop(held.attempt.job_id, None)  # two threads may let go at once
 
     def get(self, key: LeaseKey) -> Held | None:
         held = self._held.get(key.job_id)

@@ -56,9 +56,6 @@ class Keeper:
 
     async def run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        now = self._loop.time()
-        self._renew_at = now + self._lease_seconds / 3
-        self._look_at = now + self._request_poll_seconds
         while True:
             await self._wait()
             await self.run_once()
@@ -75,8 +72,6 @@ class Keeper:
         self._give_up_expired(now)
         await self._show_running(now)
         if not len(self._hand):
-            self._renew_at = now + self._lease_seconds / 3
-            self._look_at = now + self._request_poll_seconds
             return
         if self._asked or now >= self._look_at:
             await self._look_for_requests(now)
@@ -91,6 +86,9 @@ class Keeper:
             return
         if not held:
             await self._poke.wait()
+            now = asyncio.get_running_loop().time()
+            self._renew_at = now + self._lease_seconds / 3
+            self._look_at = now + self._request_poll_seconds
             return
         now = asyncio.get_running_loop().time()
         due = min(self._renew_at, self._look_at)

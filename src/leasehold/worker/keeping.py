@@ -6,19 +6,34 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 from leasehold.store.database import Database
 from leasehold.worker.keeper import Keeper
 from leasehold.worker.watch import LoopWatch
 
+Heard: TypeAlias = Callable[[str | None], None]
+
+
+class Keeping(Protocol):
+    """Where a keeper lives."""
+
+    def start(self) -> None: ...
+
+    async def crashed(self) -> None:
+        """Raises what ended the keeper, should anything do so."""
+
+    async def stop(self) -> None: ...
+
+
+#: On virtual time the keeper lives on the worker's own loop: see `leasehold.testing`.
+Keep: TypeAlias = Callable[[Keeper, Database, LoopWatch, Heard], Keeping]
+
 
 class KeeperThread:
     """Runs a keeper and the listener beside the worker's own loop."""
 
-    def __init__(
-        self, keeper: Keeper, database: Database, watch: LoopWatch,
-        heard: Callable[[str | None], None],
-    ) -> None:  # fmt: skip
+    def __init__(self, keeper: Keeper, database: Database, watch: LoopWatch, heard: Heard) -> None:
         self._keeper = keeper
         self._database = database
         self._watch = watch
@@ -37,15 +52,14 @@ class KeeperThread:
         self._ready.wait()
 
     async def crashed(self) -> None:
-        """Raises what ended the keeper, should anything do so."""
         assert self._error is not None
         await asyncio.shield(self._error)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         if self._loop is not None and self._task is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join()
+        await asyncio.to_thread(self._thread.join)
 
     def _main(self) -> None:
         asyncio.run(self._run())

@@ -14,9 +14,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from leasehold.errors import BadArguments
+from leasehold.model.ending import Ending
 from leasehold.model.outcome import Outcome
 from leasehold.signature import CONTEXT_PARAMETER
 from leasehold.tasks import Registry, TaskDefinition
+from leasehold.telemetry import fields, log
 from leasehold.worker import ending
 from leasehold.worker.children import Children
 from leasehold.worker.context import Context
@@ -32,15 +34,16 @@ class Runner:
 
     def __init__(
         self, tasks: Registry, threads: Threads, children: Children,
-        on_stuck: Callable[[Held], None],
+        on_stuck: Callable[[Held], None], context: Callable[[Held], Context],
     ) -> None:  # fmt: skip
         self._tasks = tasks
         self._threads = threads
         self._children = children
         self._on_stuck = on_stuck
+        self._context = context
 
     async def run(self, held: Held) -> Outcome | None:
-        """None: the lease was lost, and nothing may be written."""
+        """None: the lease was lost, or the job is finished already; nothing may be written."""
         loop = asyncio.get_running_loop()
         if held.stop_reason is not None:  # asked while it waited in hand
             return ending.of_stop(held, 0.0)
@@ -53,6 +56,8 @@ class Runner:
         timer = self._limit(loop, held)
         try:
             ended = await self._execute(definition, held, args, kwargs)
+        except Exception as error:  # no handler's: say, that no process could be started
+            ended = error
         finally:
             held.on_stop = None
             if timer is not None:
@@ -71,7 +76,7 @@ class Runner:
     ) -> Any:
         """The handler's result, its exception, or _Stopped: as values."""
         if definition.signature.wants_context:
-            kwargs[CONTEXT_PARAMETER] = Context(held, asyncio.get_running_loop().time)
+            kwargs[CONTEXT_PARAMETER] = self._context(held)
         function = definition.function
         if definition.isolation == "process":
             return await self._children.run(definition, held) or _Stopped()
@@ -130,6 +135,9 @@ class Runner:
 
 def _judged(held: Held, definition: TaskDefinition, ended: Any, ran: float) -> Outcome | None:
     """What the handler's end means, given what it was told."""
+    if held.finished:
+        _tell_if_unheard(held, ended)
+        return None
     # Too late is too late, even if the handler made something of it.
     if held.was_stopped_by(StopReason.LEASE_LOST, StopReason.TIMEOUT):
         return ending.of_stop(held, ran)
@@ -140,8 +148,27 @@ def _judged(held: Held, definition: TaskDefinition, ended: Any, ran: float) -> O
             return ending.of_stop(held, ran)
         ended = asyncio.CancelledError("the handler was cancelled by its own code")
     if isinstance(ended, BaseException):
+        if held.stop_reason is not None and not isinstance(ended, Ending):
+            return ending.of_stop(held, ran)  # its way out, which in a thread is to raise
         return ending.of_exception(ended, definition.policy.retry, ran)
     return ending.of_result(ended, ran)
+
+
+def _tell_if_unheard(held: Held, ended: Any) -> None:
+    """After its fenced transaction a handler's end changes nothing, but should not be silent."""
+    if ended is None:
+        return
+    attempt, how = held.attempt, "returned a value"
+    if isinstance(ended, _Stopped):
+        how = "was stopped"
+    elif isinstance(ended, BaseException):
+        how = f"raised {type(ended).__name__}"
+    log.warning(
+        "job %d of %s had ended with its transaction when its handler %s: nothing more is written",
+        attempt.job_id, attempt.task, how,
+        extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+        exc_info=ended if isinstance(ended, Exception) else None,
+    )  # fmt: skip
 
 
 class _Stopped:

@@ -51,6 +51,8 @@ class Sweeper:
         self._on_ready = on_ready
         self._poke = asyncio.Event()
         self._unpark_at = self._retain_at = 0.0
+        #: Whether all that was due or lost when the worker started is ready by now.
+        self.has_swept = False
 
     def poke(self) -> None:
         """Something was scheduled: look when it is due."""
@@ -64,6 +66,7 @@ class Sweeper:
             began = loop.time()
             try:
                 wait = await self.run_once()
+                self.has_swept = True
             except StoreError as error:
                 self._telemetry.count("store_errors", label="sweeper")
                 log.warning("sweeping failed, trying again: %s", error)

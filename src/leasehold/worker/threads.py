@@ -47,7 +47,7 @@ class Threads:
                 result, error = None, raised
             with self._lock:
                 self._idle += 1
-            _deliver(loop, future, result, error)
+            deliver(loop, future, result, error)
 
     def close(self) -> None:
         """Idle threads end; busy ones end with the process."""
@@ -55,7 +55,7 @@ class Threads:
             self._waiting.put(None)
 
 
-def _deliver(
+def deliver(
     loop: asyncio.AbstractEventLoop,
     future: asyncio.Future[Any],
     result: Any,

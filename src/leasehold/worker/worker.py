@@ -2,6 +2,7 @@
 
     claimer --attempts--> slots --held--> runner --outcome--> finisher
                              keeper (a thread): renews, shows, reads requests
+                             scribe: writes down what handlers say
                              sweeper: recovers, makes ready
 
 A part that crashes stops the whole worker, loudly. SIGTERM drains: nothing new is claimed,
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import random
 import secrets
@@ -30,11 +32,14 @@ from leasehold.worker import ending
 from leasehold.worker.children import Children
 from leasehold.worker.claimer import Claimer
 from leasehold.worker.config import WorkerSettings
+from leasehold.worker.context import Context
+from leasehold.worker.fence import Fencing
 from leasehold.worker.finisher import Finisher
 from leasehold.worker.hand import Hand, Held, StopReason
 from leasehold.worker.keeper import Keeper
-from leasehold.worker.keeping import KeeperThread
+from leasehold.worker.keeping import Keep, KeeperThread, Keeping
 from leasehold.worker.runner import STUCK_SECONDS, Runner
+from leasehold.worker.scribe import Scribe
 from leasehold.worker.slots import Slots
 from leasehold.worker.sweeper import Sweeper
 from leasehold.worker.threads import Threads
@@ -43,6 +48,7 @@ from leasehold.worker.watch import LoopWatch
 EXIT_DONE = 0
 EXIT_CRASHED = 70
 EXIT_RECYCLE = 75  # a handler could not be stopped: start a fresh process
+_IDLE_LOOK_SECONDS = 0.02
 
 
 def new_owner() -> str:
@@ -56,7 +62,8 @@ class Worker:
     def __init__(
         self, database: Database, tasks: Registry, settings: WorkerSettings, *,
         telemetry: Telemetry | None = None, owner: str | None = None,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = random.random, threads: Threads | None = None,
+        keep: Keep = KeeperThread,
     ) -> None:  # fmt: skip
         self._database = database
         self._tasks = tasks
@@ -65,9 +72,10 @@ class Worker:
         self.telemetry = telemetry or Telemetry()
         self.owner = owner or new_owner()
         self.hand = Hand()
-        self._threads = Threads()
+        self._threads = threads or Threads()
+        self._keep = keep
         self._children = Children(self._threads)
-        self._runner = Runner(tasks, self._threads, self._children, self._on_stuck)
+        self._runner = Runner(tasks, self._threads, self._children, self._on_stuck, self._context)
         self._stuck: set[int] = set()
         self._attempts: dict[asyncio.Task[None], Held] = {}
         self._listening = False
@@ -85,13 +93,13 @@ class Worker:
                  ", ".join(self._settings.queues), self._settings.concurrency,
                  extra=fields(worker=self.owner))  # fmt: skip
         self._watch = LoopWatch(self._attempts, self.telemetry, self._loop.time)
-        keeping = KeeperThread(self._keeper, self._database, self._watch, self._heard)
+        keeping = self._keep(self._keeper, self._database, self._watch, self._heard)
         with self._signal_handlers():
             keeping.start()
             try:
                 return await self._live(keeping)
             finally:
-                await asyncio.to_thread(keeping.stop)
+                await keeping.stop()
                 self._children.close()
                 self._threads.close()
                 log.info("worker %s has ended", self.owner, extra=fields(worker=self.owner))
@@ -104,7 +112,9 @@ class Worker:
             lease_seconds=settings.lease_seconds,
             request_poll_seconds=settings.request_poll_seconds,
         )  # fmt: skip
-        self._finisher = Finisher(store, self.owner, self.hand, self.telemetry, self._poke_claimer)
+        self._finisher = Finisher(store, self.owner, self.hand, self.telemetry, self._written)
+        self._scribe = Scribe(store, self.owner, self.telemetry)
+        self._fencing = Fencing(self._database, self.owner, self.hand, self.telemetry, self._loop)
         known = frozenset(self._tasks.names)
         self._claimer = Claimer(
             store, self.owner, self.telemetry,
@@ -121,12 +131,13 @@ class Worker:
             on_ready=self._claimer.wake,
         )
 
-    async def _live(self, keeping: KeeperThread) -> int:
+    async def _live(self, keeping: Keeping) -> int:
         """Start the parts; when one crashes, the worker ends, loudly."""
         claiming = asyncio.create_task(self._claimer.run(), name="claimer")
         parts = [
             asyncio.create_task(self._finisher.run(), name="finisher"),
             asyncio.create_task(self._sweeper.run(), name="sweeper"),
+            asyncio.create_task(self._scribe.run(), name="scribe"),
             asyncio.create_task(keeping.crashed(), name="keeper"),
             asyncio.create_task(self._watch.beat(), name="watch"),
         ]
@@ -151,13 +162,18 @@ class Worker:
         if not self._settings.until_idle:
             await self._draining.wait()
             return
+        draining = asyncio.create_task(self._draining.wait())
         while not self._draining.is_set() and not self._is_idle():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(0.02):
-                    await self._draining.wait()
+            running = itertools.islice(self._attempts, 1)  # while one runs, there is no hurry
+            seconds = None if self._attempts else _IDLE_LOOK_SECONDS
+            await asyncio.wait(
+                {draining, *running}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        draining.cancel()
 
     def _is_idle(self) -> bool:
-        return self._claimer.is_idle and not self._attempts and not len(self.hand)
+        nothing_in_hand = not self._attempts and not len(self.hand)
+        return nothing_in_hand and self._sweeper.has_swept and self._claimer.is_settled
 
     # -- the way of a job --------------------------------------------------------------------
 
@@ -184,6 +200,7 @@ class Worker:
     async def _attempt(self, held: Held) -> None:
         try:
             outcome = await self._runner.run(held)
+            await self._scribe.last_words(held)
             self._hand_over(held, outcome)
         finally:
             self._slots.end(held)
@@ -191,8 +208,12 @@ class Worker:
                 self._start_waiting()
             self._claimer.poke()
 
+    def _context(self, held: Held) -> Context:
+        held.notes = self._scribe.notepad(held)
+        return Context(held, self._loop.time, held.notes, self._fencing)
+
     def _hand_over(self, held: Held, outcome: Outcome | None) -> None:
-        if outcome is None:  # the lease was lost: nothing more is written
+        if outcome is None:  # the lease was lost, or the handler has finished the job itself
             self.hand.let_go(held)
             return
         request = ending.request_known(held)
@@ -205,8 +226,10 @@ class Worker:
 
     # -- hints -------------------------------------------------------------------------------
 
-    def _poke_claimer(self) -> None:
+    def _written(self, waits: bool) -> None:
         self._claimer.poke()
+        if waits:
+            self._sweeper.poke()
 
     def _heard(self, hint: str | None) -> None:
         """In the keeper's thread."""

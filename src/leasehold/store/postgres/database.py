@@ -6,16 +6,16 @@ import asyncio
 import weakref
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import AsyncConnection, Connection
 
 from leasehold.errors import BadInput, SchemaMissing
 from leasehold.model.names import check_name, check_schema
+from leasehold.store.address import redacted
 from leasehold.store.database import Diagnosis, Migration
 from leasehold.store.migrating import check_not_newer
-from leasehold.store.opening import redacted
 from leasehold.store.postgres.doctor import diagnose
 from leasehold.store.postgres.pool import AsyncPool, Pool, conninfo
 from leasehold.store.postgres.session import (
@@ -25,12 +25,14 @@ from leasehold.store.postgres.session import (
     PostgresSession,
     Statements,
 )
+from leasehold.store.postgres.transaction import AsyncPostgresTransaction, PostgresTransaction
 from leasehold.store.postgres.wake import listen
 from leasehold.store.sqlfiles import load_migrations, load_statements
 from leasehold.store.steps import AsyncSession, Session
 
 _PACKAGE = "leasehold.store.postgres"
 POOL_SIZE = 16
+_LoopPools: TypeAlias = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool]
 
 
 class PostgresDatabase:
@@ -46,9 +48,11 @@ class PostgresDatabase:
         self._conninfo = conninfo(url)
         self._pool_size = pool_size
         self._pool = Pool(url, pool_size)
-        self._async_pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._async_pools: _LoopPools = weakref.WeakKeyDictionary()
+        # Handlers hold transactions open for as long as they like. With connections of their
+        # own they never keep the worker's parts, or each other's enqueues, waiting.
+        self._handler_pool = Pool(url, pool_size)
+        self._async_handler_pools: _LoopPools = weakref.WeakKeyDictionary()
 
     @property
     def shown(self) -> str:
@@ -64,10 +68,13 @@ class PostgresDatabase:
 
     def pool_of_loop(self) -> AsyncPool:
         """Asyncio's connections belong to the loop that made them."""
+        return self._pool_of_loop(self._async_pools)
+
+    def _pool_of_loop(self, pools: _LoopPools) -> AsyncPool:
         loop = asyncio.get_running_loop()
-        if loop not in self._async_pools:
-            self._async_pools[loop] = AsyncPool(self.url, self._pool_size)
-        return self._async_pools[loop]
+        if loop not in pools:
+            pools[loop] = AsyncPool(self.url, self._pool_size)
+        return pools[loop]
 
     def caller_session(self, connection: Any) -> Session:
         if isinstance(connection, Connection):
@@ -78,6 +85,13 @@ class PostgresDatabase:
         if isinstance(connection, AsyncConnection):
             return AsyncCallerSession(connection, self._statements)
         raise _not_a_connection(connection, "psycopg.AsyncConnection", "enqueue")
+
+    def transaction(self) -> PostgresTransaction:
+        return PostgresTransaction(self._handler_pool, self._statements)
+
+    def async_transaction(self) -> AsyncPostgresTransaction:
+        pool = self._pool_of_loop(self._async_handler_pools)
+        return AsyncPostgresTransaction(pool, self._statements)
 
     async def listen(self, heard: Callable[[str | None], None]) -> None:
         await listen(self._conninfo, f"leasehold_{self.schema}", heard)
@@ -152,11 +166,13 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._pool.close()
+        self._handler_pool.close()
 
     async def aclose(self) -> None:
         loop = asyncio.get_running_loop()
-        if loop in self._async_pools:
-            await self._async_pools.pop(loop).close()
+        for pools in (self._async_pools, self._async_handler_pools):
+            if loop in pools:
+                await pools.pop(loop).close()
 
 
 class _LoopSession:

@@ -21,7 +21,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from leasehold.errors import BadSettings, StoreReadOnly, StoreUnavailable
-from leasehold.store.opening import redacted
+from leasehold.store.address import redacted
 from leasehold.store.postgres.errors import translated
 
 #: Found by timeouts, not by waiting for ever: half-open connections.
@@ -47,6 +47,12 @@ def conninfo(url: str) -> str:
         # libpq quotes the part that it did not understand, which can be the password.
         why = re.sub(r'".*"', "…", " ".join(str(error).split()))
         raise BadSettings(f"{redacted(url)!r} is not a PostgreSQL URL: {why}") from None
+    # What follows the first ":" of an unescaped password looks like a port.
+    if not re.fullmatch(r"[0-9,]*", str(given.get("port") or "")):
+        raise BadSettings(
+            f"{redacted(url)!r} is not a PostgreSQL URL: its port is no number; write a '/' of a "
+            "password as %2F"
+        )
     return make_conninfo(**{**_DEFAULTS, **{k: str(v) for k, v in given.items()}})
 
 

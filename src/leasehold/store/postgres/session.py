@@ -128,6 +128,36 @@ class AsyncCallerSession:
         return answers
 
 
+class SavepointSession:
+    """Inside a transaction that is ours to finish: each batch is a savepoint of it.
+
+    Until the commit a broken connection means that nothing was written, and is told as such.
+    """
+
+    def __init__(self, connection: Connection[Any], statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    def execute(self, batch: Batch) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in batch.statements]
+        with translated(writes=False), self._connection.transaction():
+            return [_rows(self._connection, *each) for each in prepared]
+
+
+class AsyncSavepointSession:
+    """The same for asyncio."""
+
+    def __init__(self, connection: AsyncConnection[Any], statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    async def execute(self, batch: Batch) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in batch.statements]
+        with translated(writes=False):
+            async with self._connection.transaction():
+                return [await _arows(self._connection, *each) for each in prepared]
+
+
 def _in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     """A savepoint needs a transaction: an open one, or the one psycopg is about to begin."""
     status = connection.info.transaction_status

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from leasehold.clock import Micros, system_micros
 from leasehold.errors import BadInput, StoreError
-from leasehold.store.database import Diagnosis, Migration
+from leasehold.store.database import AsyncTransaction, Diagnosis, Migration, Transaction
 from leasehold.store.migrating import check_not_newer
 from leasehold.store.sqlfiles import load_migrations, load_statements, script
 from leasehold.store.sqlite.engine import Engine
 from leasehold.store.sqlite.session import AsyncSqliteSession, SqliteSession, Writer
-from leasehold.store.sqlite.wake import listen
+from leasehold.store.sqlite.transaction import (
+    AsyncFileTransaction,
+    AsyncMemoryTransaction,
+    AsyncSavepointSession,
+    SavepointSession,
+    SqliteTransaction,
+    session_inside,
+)
+from leasehold.store.sqlite.wake import Bell, Heard, listen
 from leasehold.store.steps import AsyncSession, Session
 
 _PACKAGE = "leasehold.store.sqlite"
@@ -31,7 +38,8 @@ class SqliteDatabase:
             )
         scripts = {n: script(text) for n, text in load_statements(_PACKAGE, {}).items()}
         self.path = path
-        self._engine = Engine(path, scripts, clock)
+        self._bell = Bell()
+        self._engine = Engine(path, scripts, clock, self._bell.ring)
         self._writer = Writer(self._engine) if path is not None else None
         if not self._is_current():  # nothing to set up: the schema comes with the first use
             self.migrate()
@@ -47,17 +55,32 @@ class SqliteDatabase:
         return AsyncSqliteSession(self._engine, self._writer)
 
     def caller_session(self, connection: Any) -> Session:
-        raise BadInput(
-            f"connection={type(connection).__name__}: the embedded store takes no transaction of "
-            "yours; use a PostgreSQL store, or enqueue after your commit"
-        )
+        return self._session_of(connection)
 
     def async_caller_session(self, connection: Any) -> AsyncSession:
-        self.caller_session(connection)
-        raise AssertionError("unreachable")
+        return AsyncSavepointSession(self._session_of(connection))
 
-    async def listen(self, heard: Callable[[str | None], None]) -> None:
-        await listen(self.path, heard)
+    def _session_of(self, connection: Any) -> SavepointSession:
+        """Only what ctx.transaction() handed out has the pen."""
+        session = session_inside(self._engine)
+        if session is not None and session.connection is connection:
+            return session
+        raise BadInput(
+            f"connection={type(connection).__name__}: the embedded store takes no transaction of "
+            "yours but that of ctx.transaction(); use a PostgreSQL store, or enqueue after your "
+            "commit"
+        )
+
+    def transaction(self) -> Transaction:
+        return SqliteTransaction(self._engine)
+
+    def async_transaction(self) -> AsyncTransaction:
+        if self.path is None:
+            return AsyncMemoryTransaction(self._engine)
+        return AsyncFileTransaction(self._engine)
+
+    async def listen(self, heard: Heard) -> None:
+        await (self._bell.listen(heard) if self.path is None else listen(self.path, heard))
 
     # -- migrations --------------------------------------------------------------------------
 

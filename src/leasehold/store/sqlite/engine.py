@@ -1,9 +1,7 @@
 """Transactions on one SQLite file, by any number of threads and processes.
 
-Writers take turns by two file locks, because SQLite's own waiting is polling and lets
-processes starve: whoever wants to write first takes the *gate*, then the *pen*, then opens
-the gate again. The one before the pen holds the gate, so whoever lays the pen down cannot
-overtake it.
+Writers take turns (see `turns`), because SQLite's own waiting is polling and lets processes
+starve.
 
 Time stands still within a transaction: all its statements judge by the same instant.
 """
@@ -12,12 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,9 +31,12 @@ from leasehold.errors import (
     StoreUnavailable,
 )
 from leasehold.store.rows import micros_of
+from leasehold.store.sqlite.turns import FileTurns, LoopTurn
 from leasehold.store.steps import Batch, Conflict, Rows, Statement
 
 _BUSY_SECONDS = 30.0
+#: What makes nothing ready, and asks nothing of anybody.
+_QUIET = frozenset({"renew", "start"})
 
 
 class _Handle:
@@ -85,21 +85,30 @@ class _Handle:
 class Engine:
     """One process's way to the file. Thread-safe."""
 
-    def __init__(self, path: Path | None, scripts: dict[str, list[str]], clock: Micros) -> None:
+    def __init__(
+        self, path: Path | None, scripts: dict[str, list[str]], clock: Micros,
+        changed: Callable[[], None],
+    ) -> None:  # fmt: skip
         self.path = path
         self._scripts = scripts
         self._clock = clock
+        self._changed = changed
         self._writer = _Handle(path)
         # Readers of a file have a connection of their own and wait for no fsync.
         self._reader = _Handle(path) if path is not None else self._writer
-        self._turns = _Turns(path) if path is not None else None
+        self._turns = FileTurns(path) if path is not None else None
+        self.loop_turn = LoopTurn()
 
     # -- executing ---------------------------------------------------------------------------
 
     def write(self, batches: Sequence[Batch]) -> list[list[Rows] | Exception]:
         """Several batches in one durable transaction, each succeeding or failing alone."""
         with self.transaction() as connection:
-            return [self._in_savepoint(connection, batch) for batch in batches]
+            before = connection.total_changes
+            answers = [self._in_savepoint(connection, batch) for batch in batches]
+        if connection.total_changes != before and any(map(_concerns_others, batches)):
+            self._changed()
+        return answers
 
     def read(self, batch: Batch) -> list[Rows]:
         """Reads see the last commit, and wait for no writer."""
@@ -124,6 +133,17 @@ class Engine:
                     if connection.in_transaction:
                         connection.execute("rollback")
                     raise
+
+    def write_within(self, connection: sqlite3.Connection, batch: Batch) -> list[Rows]:
+        """In a transaction that is open already, by the time it is now."""
+        self._writer.now = self._clock()
+        answer = self._in_savepoint(connection, batch)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def tell_changed(self) -> None:
+        self._changed()
 
     def _in_savepoint(self, connection: sqlite3.Connection, batch: Batch) -> list[Rows] | Exception:
         connection.execute("savepoint batch")
@@ -166,32 +186,8 @@ class Engine:
             self._turns.close()
 
 
-class _Turns:
-    """The gate and the pen. Used by one thread of the process at a time."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._pid = 0
-        self._gate = self._pen = -1
-
-    def __enter__(self) -> None:
-        if self._pid != os.getpid():  # locks of a forked parent are shared with it: take our own
-            self._gate, self._pen = _open_lock(self._path, "gate"), _open_lock(self._path, "pen")
-            self._pid = os.getpid()
-        fcntl.flock(self._gate, fcntl.LOCK_EX)
-        try:
-            fcntl.flock(self._pen, fcntl.LOCK_EX)
-        finally:
-            fcntl.flock(self._gate, fcntl.LOCK_UN)
-
-    def __exit__(self, *_: object) -> None:
-        fcntl.flock(self._pen, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        if self._pid == os.getpid():
-            os.close(self._gate)
-            os.close(self._pen)
-        self._pid = 0
+def _concerns_others(batch: Batch) -> bool:
+    return any(statement.name not in _QUIET for statement in batch.statements)
 
 
 def _create_private(path: Path) -> None:
@@ -204,16 +200,12 @@ def _use_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
     """SQLite does not wait for others who change the mode of a new file: take turns for it."""
     if connection.execute("pragma journal_mode").fetchone()[0] == "wal":
         return
-    turns = _Turns(path)
+    turns = FileTurns(path)
     try:
         with turns:
             connection.execute("pragma journal_mode = wal")
     finally:
         turns.close()
-
-
-def _open_lock(path: Path, name: str) -> int:
-    return os.open(f"{path}-{name}", os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
 
 
 def _bound(value: Any) -> Any:

@@ -14,6 +14,7 @@ import threading
 from concurrent.futures import Future
 
 from leasehold.store.sqlite.engine import Engine
+from leasehold.store.sqlite.transaction import refuse_inside
 from leasehold.store.steps import Batch, Rows
 
 _GROUP_LIMIT = 64
@@ -90,6 +91,7 @@ class SqliteSession:
     def execute(self, batch: Batch) -> list[Rows]:
         if not batch.writes:
             return self._engine.read(batch)
+        refuse_inside(self._engine)
         if self._writer is not None:
             return self._writer.submit(batch).result()
         return _only(self._engine.write([batch]))
@@ -103,7 +105,10 @@ class AsyncSqliteSession:
         self._writer = writer
 
     async def execute(self, batch: Batch) -> list[Rows]:
+        if batch.writes or self._writer is None:
+            refuse_inside(self._engine)
         if self._writer is None:
+            await self._engine.loop_turn.wait()
             return _only(self._engine.write([batch])) if batch.writes else self._engine.read(batch)
         if batch.writes:
             return await asyncio.wrap_future(self._writer.submit(batch))

@@ -5,16 +5,37 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 #: Looking costs a few microseconds, so it can be done often.
 LOOK_SECONDS = 0.02
 
+Heard: TypeAlias = Callable[[str | None], None]
 
-async def listen(path: Path | None, heard: Callable[[str | None], None]) -> None:
-    """Until cancelled. In memory nobody else can write: the worker's own parts tell each other."""
+
+class Bell:
+    """The same in memory, where whoever writes can tell whoever listens."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Heard] = []
+
+    def ring(self) -> None:
+        for heard in tuple(self._listeners):
+            heard("")
+
+    async def listen(self, heard: Heard) -> None:
+        """Until cancelled."""
+        heard("")
+        self._listeners.append(heard)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._listeners.remove(heard)
+
+
+async def listen(path: Path, heard: Heard) -> None:
+    """Until cancelled."""
     heard("")
-    if path is None:
-        await asyncio.Event().wait()
     last = _mark(path)
     while True:
         await asyncio.sleep(LOOK_SECONDS)
@@ -24,7 +45,7 @@ async def listen(path: Path | None, heard: Callable[[str | None], None]) -> None
             heard("")
 
 
-def _mark(path: Path | None) -> tuple[int, int] | None:
+def _mark(path: Path) -> tuple[int, int] | None:
     try:
         found = Path(f"{path}-wal").stat()
     except OSError:

@@ -43,6 +43,7 @@ create table {schema}.job (
     request_by       text,
     request_reason   text,
     reason           text,
+    progress         json,                      -- the latest that a handler told
     args             json not null,
 
     constraint job_stage check (stage in ('n','w','r','R','f','u','h','b','p','q','x')),
@@ -157,6 +158,7 @@ create table {schema}.history (
     reason           text,
     error            json,
     result           json,
+    progress         json,
     args             json not null
 ) partition by range (finished_at);
 create index history_id on {schema}.history (id);
@@ -181,9 +183,21 @@ create table {schema}.event (
 ) partition by range (at);
 create index event_job on {schema}.event (job_id, id);
 
+-- What handlers said while they ran, numbered within their attempt. A line whose write had to be
+-- repeated can stand here twice: `read_notes` takes one of a number.
+create table {schema}.note (
+    job_id bigint not null,
+    token  bigint not null,
+    at     timestamptz not null,
+    number smallint not null,
+    line   text not null
+) partition by range (at);
+create index note_job on {schema}.note (job_id, token, number);
+
 -- The nets: where no day was prepared, rows land here and are forgotten one by one.
 create table {schema}.history_rest partition of {schema}.history default;
 create table {schema}.event_rest partition of {schema}.event default;
+create table {schema}.note_rest partition of {schema}.note default;
 
 -- Keys that callers made, remembered beyond their job's end.
 create table {schema}.idempotency (
@@ -205,11 +219,12 @@ create table {schema}.queue (
 );
 
 -- Prepares the days up to `ahead` days from now, and drops those that ended before `keep` days.
--- Answers how many days were dropped. Waits for nobody longer than two seconds: a day that
--- could not be prepared or dropped now is tried again at the next call.
+-- Answers how many days were dropped. Hardly waits: whoever finishes jobs meanwhile stands behind
+-- this, which may stand behind somebody's report of an hour. It gives up at the first lock it
+-- does not get, sooner than a deadlock is looked for, and tries again at the next call.
 create function {schema}.turn_days(keep double precision, ahead integer) returns integer
     language plpgsql
-    set lock_timeout = '2s'
+    set lock_timeout = '100ms'
     set search_path = pg_catalog
     as $$
 declare
@@ -223,7 +238,7 @@ begin
     if not pg_try_advisory_xact_lock(hashtextextended('{schema}.turn_days', 0)) then
         return 0;
     end if;
-    foreach parent in array array['history', 'event'] loop
+    foreach parent in array array['history', 'event', 'note'] loop
         for offset_days in 0 .. ahead loop
             day := today + offset_days;
             part := parent || '_' || to_char(day, 'YYYYMMDD');
@@ -232,8 +247,9 @@ begin
                 execute format('create table {schema}.%I (like {schema}.%I including defaults including constraints)', part, parent);
                 execute format('alter table {schema}.%I attach partition {schema}.%I for values from (%L) to (%L)',
                     parent, part, day::timestamp at time zone 'UTC', (day + 1)::timestamp at time zone 'UTC');
-            exception when check_violation or lock_not_available then
-                null;  -- the net has rows of that day, or somebody holds it: they stay in the net
+            exception
+                when check_violation then null;  -- the net has rows of that day: they stay there
+                when lock_not_available then exit;
             end;
         end loop;
         for part in
@@ -247,7 +263,7 @@ begin
                 execute format('drop table {schema}.%I', part);
                 dropped := dropped + 1;
             exception when lock_not_available then
-                null;
+                exit;
             end;
         end loop;
     end loop;
@@ -296,14 +312,33 @@ begin
         raise invalid_parameter_value using message = 'priority must be from -30000 to 30000';
     elsif enqueue.max_attempts is null or enqueue.max_attempts not between 1 and 32000 then
         raise invalid_parameter_value using message = 'max_attempts must be from 1 to 32000';
-    elsif not coalesce(enqueue.timeout_seconds > 0, true) then
-        raise invalid_parameter_value using message = 'timeout_seconds must be more than 0';
+    elsif not coalesce(enqueue.timeout_seconds > 0 and enqueue.timeout_seconds < 'infinity', true) then
+        raise invalid_parameter_value using message = 'timeout_seconds must be more than 0 and finite';
     elsif 200 < greatest(length(enqueue.target), length(enqueue.unique_key),
                          length(enqueue.idempotency_key), length(enqueue.limit_key)) then
         raise invalid_parameter_value using message = 'targets and keys have at most 200 characters';
     elsif '' in (coalesce(enqueue.target, '-'), coalesce(enqueue.unique_key, '-'),
                  coalesce(enqueue.idempotency_key, '-'), coalesce(enqueue.limit_key, '-')) then
         raise invalid_parameter_value using message = 'targets and keys cannot be empty: leave them out';
+    elsif concat(enqueue.target, enqueue.unique_key, enqueue.idempotency_key, enqueue.limit_key)
+          ~ '[[:cntrl:]]' then
+        raise invalid_parameter_value using message = 'targets and keys have printable characters only';
+    elsif not coalesce(enqueue.run_at between '0001-01-02 UTC' and '9999-12-30 UTC', true) then
+        raise invalid_parameter_value using message = 'run_at must be a time of the years 1 to 9999';
+    elsif json_typeof(enqueue.tags) not in ('array', 'null') then
+        raise invalid_parameter_value using message = 'tags must be a JSON array of names';
+    elsif json_typeof(enqueue.tags) = 'array' and exists (
+        select from json_array_elements(enqueue.tags) tag
+        where json_typeof(tag) <> 'string' or tag #>> '{}' !~ name_rule) then
+        raise invalid_parameter_value using message = 'tags must be usable names';
+    end if;
+    begin
+        perform enqueue.args::jsonb;  -- which also reads what is inside of strings
+    exception when others then
+        raise invalid_parameter_value using message = format('args cannot be decoded: %s', sqlerrm);
+    end;
+    if json_typeof(enqueue.tags) = 'null' or json_array_length(enqueue.tags) = 0 then
+        enqueue.tags := null;
     end if;
     for look in 1 .. 20 loop
         if enqueue.idempotency_key is not null then

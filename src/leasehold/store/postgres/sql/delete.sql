@@ -15,5 +15,9 @@ finished as (
 told as (
     delete from {schema}.event
     where job_id = any (array(select id from live union all select id from finished))
+),
+noted as (
+    delete from {schema}.note
+    where job_id = any (array(select id from live union all select id from finished))
 )
 select id from live union all select id from finished

@@ -15,6 +15,6 @@ cross join lateral (
     from {schema}.job j
     where j.stage = 'h' and j.queue = q.queue
       and j.lease_expires_at <= (select {schema}.clock())
-    order by j.queue, j.lease_expires_at
+    order by j.queue, j.lease_expires_at, j.id
     limit :limit::integer) e
 limit :limit::integer

@@ -13,6 +13,13 @@ stray_events as (
         limit :limit::integer))
     returning 1
 ),
+stray_notes as (
+    delete from {schema}.note_rest where ctid = any (array(
+        select ctid from {schema}.note_rest
+        where at < {schema}.clock() - make_interval(secs => :history_days::double precision * 86400)
+        limit :limit::integer))
+    returning 1
+),
 old_keys as (
     delete from {schema}.idempotency where key = any (array(
         select i.key from {schema}.idempotency i
@@ -23,4 +30,5 @@ old_keys as (
     returning 1
 )
 select (select count(*) from stray_history)::integer
-     + (select count(*) from stray_events)::integer + (select count(*) from old_keys)::integer
+     + (select count(*) from stray_events)::integer + (select count(*) from stray_notes)::integer
+     + (select count(*) from old_keys)::integer

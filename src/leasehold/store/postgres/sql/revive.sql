@@ -4,11 +4,12 @@ with gone as (
 ),
 back as (
     insert into {schema}.job (id, created_at, priority, attempt, max_attempts, lost, stage,
-        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, reason, args)
+        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, reason, progress,
+        args)
     select id, created_at, priority, case when :fresh_attempts::boolean then 0 else attempt end,
         max_attempts, case when :fresh_attempts::boolean then 0 else lost end,
         :stage::"char", timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy,
-        :reason::text, args
+        :reason::text, progress, args
     from gone
     returning id, attempt
 ),

@@ -33,12 +33,12 @@ gone as (
 kept as (
     insert into {schema}.history (id, created_at, run_at, leased_at, started_at, finished_at,
         token, timeout_seconds, priority, attempt, max_attempts, lost, state, queue, task, by,
-        target, limit_key, unique_key, tags, policy, reason, error, result, args)
+        target, limit_key, unique_key, tags, policy, reason, error, result, progress, args)
     select id, created_at, run_at, leased_at,
         coalesce(started_at, now - make_interval(secs => ran_seconds)), now,
         lease_token, timeout_seconds, priority, attempt - refund, max_attempts, lost + more_lost,
         state, queue, task, coalesce(:by::text, lease_owner), target, limit_key, unique_key, tags,
-        policy, new_reason, error::json, result::json, args
+        policy, new_reason, error::json, result::json, progress, args
     from fit where leaves
 ),
 back as (

@@ -29,6 +29,7 @@ create table job (
     request_by       text,
     request_reason   text,
     reason           text,
+    progress         text,                      -- the latest that a handler told
     args             text not null,
 
     constraint job_stage check (stage in ('n','w','r','R','f','u','h','b','p','q','x')),
@@ -79,6 +80,7 @@ create table history (
     reason           text,
     error            text,
     result           text,
+    progress         text,
     args             text not null
 );
 create index history_finished on history (finished_at);
@@ -101,6 +103,16 @@ create table event (
 );
 create index event_job on event (job_id, id);
 create index event_at on event (at);
+
+create table note (
+    job_id integer not null,
+    token  integer not null,
+    at     integer not null,
+    number integer not null,
+    line   text not null,
+    primary key (job_id, token, number)
+) without rowid;
+create index note_at on note (at);
 
 create table idempotency (
     key        text primary key,

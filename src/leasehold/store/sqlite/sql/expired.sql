@@ -3,5 +3,5 @@ select id, lease_token, task, queue, args, attempt, max_attempts, lost, priority
 from job
 where stage = 'h' and queue in (select distinct queue from job where stage = 'h')
   and lease_expires_at <= clock()
-order by lease_expires_at
+order by queue, lease_expires_at, id
 limit :limit

@@ -8,6 +8,12 @@ delete from event where id in (
     order by at limit :limit)
 returning 1;
 
+delete from note where (job_id, token, number) in (
+    select job_id, token, number from note
+    where at < clock() - cast(:history_days * 86400000000 as integer)
+    order by at limit :limit)
+returning 1;
+
 delete from idempotency where key in (
     select i.key from idempotency i where i.expires_at <= clock()
     and not exists (select 1 from job j where j.id = i.job_id)

@@ -1,9 +1,9 @@
 -- A finished job comes back with its id and arguments, ready, at its place in its lane.
 insert into job (id, created_at, priority, attempt, max_attempts, lost, stage, timeout_seconds,
-    queue, task, target, limit_key, unique_key, tags, policy, reason, args)
+    queue, task, target, limit_key, unique_key, tags, policy, reason, progress, args)
 select id, created_at, priority, case when :fresh_attempts then 0 else attempt end, max_attempts,
     case when :fresh_attempts then 0 else lost end, :stage, timeout_seconds, queue, task, target,
-    limit_key, unique_key, tags, policy, :reason, args
+    limit_key, unique_key, tags, policy, :reason, progress, args
 from history where id = :id and state = :seen_state;
 
 insert into event (job_id, at, attempt, kind, state, by, reason)

@@ -12,12 +12,12 @@ from job where id = :id and {as_seen} and request is :request;
 
 insert into history (id, created_at, run_at, leased_at, started_at, finished_at, token,
     timeout_seconds, priority, attempt, max_attempts, lost, state, queue, task, by, target,
-    limit_key, unique_key, tags, policy, reason, error, result, args)
+    limit_key, unique_key, tags, policy, reason, error, result, progress, args)
 select id, created_at, run_at, leased_at,
     coalesce(started_at, clock() - cast(round(:ran_seconds * 1000000) as integer)), clock(), lease_token,
     timeout_seconds, priority, attempt - :refund, max_attempts, lost + :lost, :state, queue, task,
     coalesce(:by, lease_owner), target, limit_key, unique_key, tags, policy, :reason, :error,
-    :result, args
+    :result, progress, args
 from job where :leaves and id = :id and {as_seen} and request is :request;
 
 update job

@@ -1,0 +1,30 @@
+"""What a handler says while it runs: how far it is, and lines for its job's log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+#: Lines of one attempt that are kept, and the longest of them, in characters.
+LINES_LIMIT = 200
+LINE_LIMIT = 1_000
+
+
+class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How far an attempt said it was; ``attempt`` is its number."""
+
+    done: float
+    total: float | None = None
+    message: str | None = None
+    attempt: int = 1
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line of a job's log: of which attempt, by its token; which of its lines; and when."""
+
+    job_id: int
+    token: int
+    number: int
+    at: datetime
+    line: str

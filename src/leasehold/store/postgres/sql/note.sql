@@ -1,0 +1,26 @@
+-- What handlers said: the latest progress and new lines, taken from whoever still holds the lease.
+with given as (
+    select * from json_to_recordset(:rows::json)
+        as g(id bigint, token bigint, progress text, lines json)
+),
+held as materialized (
+    select j.id from {schema}.job j join given g on g.id = j.id
+    where j.id = any (array(select id from given))
+      and j.lease_token = g.token and j.lease_owner = :owner::text and {is_held}
+      and j.lease_expires_at > {schema}.clock()
+    order by j.id for no key update of j
+),
+shown as (
+    update {schema}.job j set progress = g.progress::json
+    from given g
+    where j.id = any (array(select id from held)) and j.id = g.id and g.progress is not null
+),
+noted as (
+    insert into {schema}.note (job_id, token, at, number, line)
+    select g.id, g.token, t.now - make_interval(secs => l.ago_seconds), l.number, l.text
+    from given g join held using (id)
+    cross join lateral json_to_recordset(g.lines)
+        as l(number smallint, text text, ago_seconds double precision),
+    (select {schema}.clock() as now) t
+)
+select id from held

@@ -1,0 +1,44 @@
+"""A client that remembers what was enqueued, as it was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from leasehold.client import Client
+from leasehold.model.job import Enqueued, NewJob
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One job that was enqueued."""
+
+    id: int
+    job: NewJob
+
+
+class RecordingClient(Client):
+    """Jobs that were there already (by a key) are no new calls.
+
+    ``connection`` is accepted and left aside: in a test the job exists at once, whatever
+    becomes of the caller's transaction.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.calls: list[Call] = []
+
+    def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
+        return self._noted(jobs, super().enqueue(jobs))
+
+    async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
+        return self._noted(jobs, await super().aenqueue(jobs))
+
+    def _noted(self, jobs: Sequence[NewJob], answers: list[Enqueued]) -> list[Enqueued]:
+        self.calls += [
+            Call(answer.id, job)
+            for job, answer in zip(jobs, answers, strict=True)
+            if answer.created
+        ]
+        return answers

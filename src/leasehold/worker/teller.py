@@ -1,0 +1,82 @@
+"""What a handler in a child process says, on its way to the parent, who writes it down.
+
+A thread of its own sends it: the pipe may be full, and the handler must not wait for it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from leasehold.model.outcome import Outcome
+from leasehold.worker.notepad import Notepad, Said
+
+#: Only the latest progress of each such span is sent.
+TELL_SECONDS = 0.1
+
+
+class Told(msgspec.Struct, frozen=True, tag="told"):
+    """Words of the running attempt, and how many more were left out."""
+
+    said: Said | None
+    left_out: int = 0
+
+
+class Over(msgspec.Struct, frozen=True, tag="over"):
+    """The attempt has ended."""
+
+    outcome: Outcome
+
+
+class Teller:
+    """One per attempt. The thread starts with the first word."""
+
+    def __init__(self, attempt: int, send: Callable[[Told], None]) -> None:
+        self.notepad = Notepad(attempt, time.monotonic, self._on_news)
+        self._send = send
+        self._news = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def _on_news(self) -> None:
+        self._news.set()
+        if self._thread is None and not self._closing.is_set():
+            self._thread = threading.Thread(target=self._run, name="leasehold-teller", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._news.wait()
+            self._news.clear()
+            self._tell()
+            self._closing.wait(TELL_SECONDS)
+
+    def _tell(self) -> None:
+        said = self.notepad.peek()
+        if said is not None:
+            self._send(Told(said))
+            self.notepad.strike(said)
+
+    def close(self) -> None:
+        """The last words. Nothing is sent by the thread afterwards."""
+        self._closing.set()
+        self._news.set()
+        if self._thread is not None:
+            self._thread.join()
+        left_out = self.notepad.left_out()
+        self._tell()
+        if left_out:
+            self._send(Told(None, left_out))
+
+
+def write_down(told: Told, notepad: Notepad) -> None:
+    """In the parent: as if it had been said here."""
+    if told.said is not None:
+        for _number, _at, text in told.said.lines:
+            notepad.log(text)
+        if (progress := told.said.progress) is not None:
+            notepad.progress(progress.done, progress.total, progress.message)
+    notepad.leave_out(told.left_out)

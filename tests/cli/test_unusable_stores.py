@@ -1,0 +1,151 @@
+"""Stores that cannot be used: one clear line, no secret in it, nothing changed."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Said, Shell, environment, refusal, run, spawn
+
+COMMANDS = [
+    ("jobs",),
+    ("jobs", "--json"),
+    ("queues",),
+    ("enqueue", "t"),
+    ("job", "show", "1"),
+    ("job", "explain", "1"),
+    ("job", "cancel", "1"),
+    ("queues", "pause", "q"),
+    ("migrate",),
+    ("migrate", "--plan"),
+    ("doctor",),
+    ("doctor", "--json"),
+]
+# Leaves root its own files and takes away its right to ignore their modes.
+WITHOUT_OVERRIDE = """
+import ctypes, os, sys
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+if os.geteuid() == 0 and ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0) != 0:
+    sys.exit("cannot drop CAP_DAC_OVERRIDE")
+os.execv(sys.executable, [sys.executable, "-m", "leasehold", *sys.argv[1:]])
+"""
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Bound, so that nobody else listens there either."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_database_that_is_down(closed_port: int, command: tuple[str, ...]) -> None:
+    url = f"postgresql://ann:swordfish@127.0.0.1:{closed_port}/shop"
+    said = run(*command, "--url", url)
+    line = refusal(said, 3)
+    assert f"cannot connect to postgresql://ann@127.0.0.1:{closed_port}/shop" in line
+    assert "is the server running?" in line
+    assert "swordfish" not in said.err
+
+
+def test_a_password_is_not_even_in_a_traceback(closed_port: int, tmp_path: Path) -> None:
+    url = f"postgresql://ann:swordfish@127.0.0.1:{closed_port}/shop"
+    said = spawn("jobs", cwd=tmp_path, env={"LEASEHOLD_URL": url, "LEASEHOLD_DEBUG": "1"})
+    assert said.code == 3
+    assert "Traceback" in said.err
+    assert "swordfish" not in said.err + said.out
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql://ann:xyzzy@host/db", "'mysql://ann@host/db' is not a store"),
+        ("http://example.org", "'http://example.org' is not a store: give postgresql://"),
+        ("postgresql://[bad", "'postgresql://…' is not a PostgreSQL URL"),
+        ("postgresql://ann:xyzzy plugh@h/db", "is not a PostgreSQL URL"),
+        ("postgresql://ann:xyzzy%zzplugh@h/db", "is not a PostgreSQL URL"),
+        ("postgresql://ann:xyzzy@plugh@h/db", "more than one '@'"),
+        ("postgresql://ann:xyzzy/plugh@[h/db", "its port is no number"),
+        ("postgresql://h/db?xyzzy=1", "is not a PostgreSQL URL"),
+        ("sqlite:///", "names no file"),
+        ("sqlite:jobs.db", "is not a store"),
+        ("", "'' is not a store"),
+    ],
+)
+def test_a_url_that_is_none(url: str, words: str) -> None:
+    line = refusal(run("jobs", "--url", url), 2)
+    assert words in line
+    for secret in ("xyzzy", "plugh"):
+        assert secret not in line
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear Ann, " * 1000, encoding="utf-8")
+    for command in COMMANDS:
+        line = refusal(run(*command, "--url", str(letter)), 3)
+        assert f"{letter} is not an SQLite database: choose another file" in line
+    assert letter.read_text(encoding="utf-8") == "Dear Ann, " * 1000
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    assert "cannot be opened" in refusal(run("jobs", "--url", str(tmp_path)), 3)
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    line = refusal(run("jobs", "--url", str(tmp_path / "nowhere" / "jobs.db")), 3)
+    assert str(tmp_path / "nowhere" / "jobs.db") in line
+
+
+def test_a_damaged_database(sqlite_shell: Shell) -> None:
+    sqlite_shell.store.add()
+    sqlite_shell.store.database.close()
+    path = Path(sqlite_shell.url)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    assert "jobs.db" in refusal(run("jobs", "--url", sqlite_shell.url), 3)
+    said = run("doctor", "--url", sqlite_shell.url)
+    assert said.code in (1, 3)
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("command", [("enqueue", "t"), ("job", "cancel", "1")])
+def test_a_file_that_must_not_be_written(sqlite_shell: Shell, command: tuple[str, ...]) -> None:
+    sqlite_shell.store.add()
+    before = sqlite_shell.store.everything()
+    sqlite_shell.store.database.close()
+    path = Path(sqlite_shell.url)
+    for file in path.parent.iterdir():
+        file.chmod(stat.S_IRUSR)
+    path.parent.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        line = refusal(_without_override(*command, "--url", sqlite_shell.url), 3)
+    finally:
+        path.parent.chmod(stat.S_IRWXU)
+        for file in path.parent.iterdir():
+            file.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    assert f"{path} cannot be written" in line
+    assert "check the owner and mode of the file and its folder" in line
+    assert sqlite_shell.store.everything() == before
+
+
+def _without_override(*args: str) -> Said:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_OVERRIDE, *args],
+        env=environment({"HOME": os.devnull}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)

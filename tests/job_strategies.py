@@ -1,0 +1,55 @@
+"""Few names and many combinations: lives of jobs in which everything meets everything."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from leasehold.model.job import Error, NewJob, Request
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.policy import Policy
+from leasehold.model.retry import Retry
+
+OWNERS = ("w1", "w2", "w3")
+QUEUES = ("a", "b")
+
+owners = st.sampled_from(OWNERS)
+queues = st.sampled_from(QUEUES)
+chances = st.sampled_from([0.0, 0.5, 0.9])
+reasons = st.sampled_from([None, "because"])
+policies = st.sampled_from(
+    [
+        Policy(),
+        Policy(),
+        Policy(on_lease_expired="fail", on_drain="pause"),
+        Policy(on_cancel="pause", lane_on_failure="skip"),
+        Policy(retry=Retry(base_seconds=7.7, jitter=0.5), on_cancel="cancel", on_drain="requeue"),
+    ]
+)
+new_jobs = st.builds(
+    NewJob,
+    task=st.sampled_from(["t", "u"]),
+    queue=queues,
+    priority=st.sampled_from([0, 0, 1, -1]),
+    target=st.sampled_from([None, "x", "x", "y"]),
+    delay_seconds=st.sampled_from([None, None, None, None, 0.0, 5.0]),
+    unique_key=st.sampled_from([None] * 6 + ["k1", "k2"]),
+    idempotency_key=st.sampled_from([None] * 6 + ["i1", "i2"]),
+    idempotency_seconds=st.just(20.0),
+    max_attempts=st.integers(1, 3),
+    policy=policies,
+    pending=st.sampled_from([False] * 8 + [True]),
+)
+successes = st.builds(
+    Outcome, kind=st.just(OutcomeKind.SUCCESS), result=st.sampled_from([None, b'{"sum":3}'])
+)
+outcomes = successes | st.builds(
+    Outcome,
+    kind=st.sampled_from([kind for kind in OutcomeKind if kind is not OutcomeKind.SUCCESS]),
+    error=st.sampled_from([None, Error("ValueError", "no", "trace")]),
+    reason=reasons,
+    delay_seconds=st.sampled_from([None, None, 3.0]),
+    retryable=st.sampled_from([True, True, False]),
+)
+leases = st.sampled_from([10.0, 30.0])
+known_tasks = st.sampled_from([None, frozenset({"t"}), frozenset({"u"})])
+requests_seen = st.sampled_from([None, *Request])

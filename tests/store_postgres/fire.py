@@ -1,0 +1,186 @@
+"""Lanes under fire: everything that can happen to a lane, at once, for some seconds.
+
+Writers hold transactions open and take some of them back; claimers end their attempts in every
+way, or never; others recover, make ready, cancel, pause and resume. What each claimer saw is
+kept, to be judged afterwards.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from leasehold.errors import IllegalTransition, JobNotFound
+from leasehold.model.job import Attempt, NewJob
+from leasehold.model.operation import Verb
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.policy import Policy
+from leasehold.model.retry import Retry
+from leasehold.store.contract import ClaimAsk, Ended, Want
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+
+#: Whatever happens, the lane goes on in the end, and soon.
+POLICY = Policy(
+    retry=Retry(base_seconds=0.01, cap_seconds=0.05), on_cancel="cancel", lane_on_failure="skip"
+)
+ENDINGS = (
+    [OutcomeKind.SUCCESS] * 12
+    + [OutcomeKind.ERROR] * 3
+    + [OutcomeKind.SNOOZE, OutcomeKind.GIVE_BACK, OutcomeKind.FAIL, OutcomeKind.PAUSE]
+)
+VERBS = [Verb.CANCEL, Verb.PAUSE, Verb.RESUME, Verb.RETRY]
+SHORT_LEASE_SECONDS = 0.03
+LONG_LEASE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Held:
+    """An attempt that its owner held from the claim's return until its end was sent."""
+
+    target: str
+    job_id: int
+    token: int
+    since: float
+    until: float
+
+
+@dataclass
+class Fire:
+    database: PostgresDatabase
+    url: str
+    lanes: int
+    #: Whoever moves a job promotes the next one of its lane: operators would hide a stuck lane.
+    operators: int
+    held: list[Held] = field(default_factory=list)
+    committed: set[int] = field(default_factory=set)
+    rolled_back: set[int] = field(default_factory=set)
+    writing: threading.Event = field(default_factory=threading.Event)
+    working: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.store = BlockingStore(self.database.session())
+        self.writing.set()
+        self.working.set()
+
+    # -- writers -------------------------------------------------------------------------------
+
+    def write(self, number: int) -> None:
+        chance = random.Random(number)
+        with psycopg.connect(self.url) as connection:
+            inside = BlockingStore(self.database.caller_session(connection))
+            while self.writing.is_set():
+                if self.store.counts().following > 10 * self.lanes:
+                    pause(chance, 0.05)
+                    continue
+                ids = [self._enqueue(inside, chance) for _ in range(chance.randrange(1, 4))]
+                pause(chance, 0.02)
+                if chance.random() < 0.15:
+                    connection.rollback()
+                    self.rolled_back.update(*ids)
+                else:
+                    connection.commit()
+                    self.committed.update(*ids)
+
+    def _enqueue(self, inside: BlockingStore, chance: random.Random) -> set[int]:
+        jobs = [self._job(chance) for _ in range(chance.randrange(1, 5))]
+        return {each.id for each in inside.enqueue(jobs)}
+
+    def _job(self, chance: random.Random) -> NewJob:
+        return NewJob(
+            task="t",
+            target=f"lane {chance.randrange(self.lanes)}",
+            queue=chance.choice(["default", "other"]),
+            priority=chance.choice([-5, 0, 5]),
+            delay_seconds=chance.choice([None, None, 0.02]),
+            max_attempts=3,
+            policy=POLICY,
+        )
+
+    # -- claimers ------------------------------------------------------------------------------
+
+    def work(self, number: int) -> None:
+        chance = random.Random(100 + number)
+        owner = f"w{number}"
+        while self.working.is_set():
+            abandons = chance.random() < 0.1
+            attempts = self._claim(owner, chance, abandons)
+            since = time.monotonic()
+            if not attempts:
+                pause(chance, 0.002)
+            elif not abandons:
+                self._finish(owner, attempts, chance, since)
+
+    def _claim(self, owner: str, chance: random.Random, abandons: bool) -> list[Attempt]:
+        wants = [Want(queue, chance.randrange(1, 6)) for queue in ("default", "other")]
+        chance.shuffle(wants)
+        lease = SHORT_LEASE_SECONDS if abandons else LONG_LEASE_SECONDS
+        return self.store.claim(ClaimAsk(owner=owner, lease_seconds=lease, wants=tuple(wants)))
+
+    def _finish(
+        self, owner: str, attempts: list[Attempt], chance: random.Random, since: float
+    ) -> None:
+        pause(chance, 0.004)
+        ended = [
+            Ended(each, Outcome(kind=chance.choice(ENDINGS), delay_seconds=0.01))
+            for each in attempts
+        ]
+        until = time.monotonic()
+        answer = self.store.finish(owner, ended)
+        for each in attempts:
+            if each.job_id in answer.decisions:
+                assert each.target is not None
+                self.held.append(Held(each.target, each.job_id, each.token, since, until))
+
+    # -- the others ----------------------------------------------------------------------------
+
+    def sweep(self, number: int) -> None:
+        chance = random.Random(200 + number)
+        while self.working.is_set():
+            self.store.recover(chance.randrange(1, 20), chance.random())
+            self.store.make_ready(chance.randrange(1, 50))
+            pause(chance, 0.01)
+
+    def operate(self, number: int) -> None:
+        chance = random.Random(300 + number)
+        while self.writing.is_set():
+            known = list(self.committed)[-200:]
+            if known:
+                self._try(chance.choice(VERBS), chance.sample(known, min(3, len(known))))
+            pause(chance, 0.02)
+
+    def _try(self, verb: Verb, ids: list[int]) -> None:
+        for job_id in ids:
+            try:
+                self.store.operate(verb, [job_id], "operator", "because")
+            except (IllegalTransition, JobNotFound):
+                continue
+
+    def rescue(self) -> int:
+        """Resume whatever waits for a person; answers how many jobs are still live."""
+        rows = self.rows("select id, stage from leasehold.job")
+        self._try(Verb.RESUME, [job_id for job_id, stage in rows if stage in ("p", "q", "x")])
+        return len(rows)
+
+    def rows(self, text: str) -> list[Any]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            return connection.execute(text.encode()).fetchall()
+
+    def crew(self) -> list[Callable[[], None]]:
+        workers = [partial(self.work, number) for number in range(4)]
+        writers = [partial(self.write, number) for number in range(2)]
+        sweepers = [partial(self.sweep, number) for number in range(2)]
+        operators = [partial(self.operate, number) for number in range(self.operators)]
+        return [*workers, *writers, *sweepers, *operators]
+
+
+def pause(chance: random.Random, most_seconds: float) -> None:
+    """Think time: what others do meanwhile is the test."""
+    time.sleep(chance.random() * most_seconds)

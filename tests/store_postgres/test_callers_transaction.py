@@ -1,0 +1,158 @@
+"""A job inside the caller's transaction: with it, or not at all, and never in its way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection, Connection
+
+from leasehold.errors import BadInput
+from leasehold.model.job import Enqueued, NewJob
+from leasehold.store.faces import AwaitedStore, BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+from tests.crowd import wait_until
+from tests.store_postgres.conftest import Connect
+
+KEYED = [
+    NewJob(task="t", unique_key="k"),
+    NewJob(task="t", idempotency_key="k"),
+    NewJob(task="t", unique_key="k", idempotency_key="k"),
+]
+keyed = pytest.mark.parametrize("job", KEYED, ids=["unique", "idempotent", "both"])
+
+
+def inside(database: PostgresDatabase, connection: Connection[Any]) -> BlockingStore:
+    return BlockingStore(database.caller_session(connection))
+
+
+def count(queue: BlockingStore) -> int:
+    return queue.counts().ready
+
+
+@pytest.mark.requirement("S0.18")
+def test_rolled_back_there_is_no_job_committed_there_is_exactly_one(
+    database: PostgresDatabase, queue: BlockingStore, connect: Connect
+) -> None:
+    connection = connect()
+    inside(database, connection).enqueue([NewJob(task="t")])
+    assert count(queue) == 0, "nobody sees it before the commit"
+    connection.rollback()
+    assert count(queue) == 0
+    inside(database, connection).enqueue([NewJob(task="t")])
+    connection.commit()
+    assert count(queue) == 1
+
+
+@pytest.mark.requirement("S0.18")
+@keyed
+def test_a_rolled_back_key_was_never_used(
+    database: PostgresDatabase, queue: BlockingStore, connect: Connect, job: NewJob
+) -> None:
+    connection = connect()
+    assert inside(database, connection).enqueue([job])[0].created
+    connection.rollback()
+    assert queue.enqueue([job])[0].created
+    assert count(queue) == 1
+
+
+@pytest.mark.requirement("S0.18", "P9")
+@keyed
+def test_a_key_that_is_taken_does_not_abort_the_callers_transaction(
+    database: PostgresDatabase, queue: BlockingStore, connect: Connect, job: NewJob
+) -> None:
+    first = queue.enqueue([job])[0]
+    connection = connect()
+    connection.execute("create temporary table orders (id integer) on commit drop")
+    connection.execute("insert into orders values (1)")
+    assert inside(database, connection).enqueue([job]) == [Enqueued(first.id, False)]
+    connection.execute("insert into orders values (2)")
+    assert connection.execute("select count(*) from orders").fetchone() == (2,)
+    connection.commit()
+    assert count(queue) == 1
+
+
+@pytest.mark.requirement("S0.18", "P9")
+@pytest.mark.parametrize("first_commits", [True, False], ids=["commits", "rolls back"])
+@keyed
+def test_of_two_callers_with_one_key_the_second_waits_and_gets_the_right_answer(
+    database: PostgresDatabase,
+    queue: BlockingStore,
+    connect: Connect,
+    job: NewJob,
+    first_commits: bool,
+) -> None:
+    first, second = connect(), connect()
+    mine = inside(database, first).enqueue([job])[0]
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(inside(database, second).enqueue, [job])
+        wait_until(lambda: waits_for_a_lock(queue, database, answer), "the second one waits")
+        first.commit() if first_commits else first.rollback()
+        theirs = answer.result()[0]
+    second.commit()
+    assert mine.created
+    assert theirs.created is not first_commits
+    assert (theirs.id == mine.id) is first_commits
+    assert count(queue) == 1
+    assert queue.enqueue([job]) == [Enqueued(theirs.id, False)]
+
+
+def waits_for_a_lock(
+    queue: BlockingStore, database: PostgresDatabase, answer: Future[list[Enqueued]]
+) -> bool:
+    assert not answer.done(), answer.result()
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        row = connection.execute(
+            "select count(*) from pg_stat_activity where datname = current_database() "
+            "and wait_event_type = 'Lock'"
+        ).fetchone()
+    return row is not None and row[0] > 0
+
+
+@pytest.mark.requirement("S0.18")
+def test_a_connection_in_autocommit_commits_at_once(
+    database: PostgresDatabase, queue: BlockingStore, connect: Connect
+) -> None:
+    connection = connect()
+    connection.autocommit = True
+    job = NewJob(task="t", idempotency_key="k")
+    assert inside(database, connection).enqueue([job])[0].created
+    assert not inside(database, connection).enqueue([job])[0].created
+    assert count(queue) == 1
+    with connection.transaction(force_rollback=True):
+        assert inside(database, connection).enqueue([NewJob(task="t")])[0].created
+    assert count(queue) == 1
+
+
+@pytest.mark.requirement("S0.18")
+@pytest.mark.parametrize("commits", [True, False])
+def test_the_same_for_asyncio(
+    database: PostgresDatabase, queue: BlockingStore, commits: bool
+) -> None:
+    async def enqueue() -> list[bool]:
+        job = NewJob(task="t", unique_key="k", idempotency_key="k")
+        async with await AsyncConnection.connect(database.url) as connection:
+            store = AwaitedStore(database.async_caller_session(connection))
+            answers = [(await store.enqueue([job]))[0].created for _ in range(2)]
+            await (connection.commit() if commits else connection.rollback())
+        return answers
+
+    assert asyncio.run(enqueue()) == [True, False]
+    assert count(queue) == int(commits)
+
+
+@pytest.mark.requirement("S0.18")
+def test_a_connection_of_the_wrong_kind_is_refused_with_a_hint(
+    database: PostgresDatabase, connect: Connect
+) -> None:
+    refuse: list[tuple[Callable[[Any], Any], Any, str]] = [
+        (database.caller_session, "not one", "not builtins.str"),
+        (database.async_caller_session, connect(), "for that one call enqueue"),
+    ]
+    for call, connection, hint in refuse:
+        with pytest.raises(BadInput, match=hint):
+            call(connection)

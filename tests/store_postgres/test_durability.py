@@ -1,0 +1,76 @@
+"""What was acknowledged is there after a crash of the server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from leasehold.devpostgres import DevPostgres
+from leasehold.errors import StoreError
+from leasehold.model.job import NewJob
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.state import State
+from leasehold.store.contract import ClaimAsk, Ended, Want
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+from tests.crowd import wait_until
+
+WRITERS = 4
+
+
+@pytest.fixture
+def server() -> Iterator[DevPostgres]:
+    """With PostgreSQL's own settings: nothing is done faster at the price of safety."""
+    with DevPostgres() as server:
+        yield server
+
+
+@pytest.mark.requirement("S2.1", "S2.11")
+def test_a_crashed_server_has_lost_nothing_that_was_acknowledged(server: DevPostgres) -> None:
+    database = PostgresDatabase(server.url)
+    database.migrate()
+    queue = BlockingStore(database.session())
+    queue.enqueue([NewJob(task="t")] * 20)
+    ask = ClaimAsk(owner="w", lease_seconds=600.0, wants=(Want("default", 10),))
+    leased = queue.claim(ask)
+    done, held = leased[0], leased[1:]
+    success = Outcome(kind=OutcomeKind.SUCCESS, result=b'{"x":1}')
+    queue.finish("w", [Ended(done, success)])
+
+    ids = enqueue_until_it_crashes(queue, server)
+    server.start()
+
+    jobs = queue.read([*ids, *(attempt.job_id for attempt in leased)])
+    assert {job_id for job_id in ids if job_id not in jobs} == set()
+    assert jobs[done.job_id].state is State.SUCCEEDED
+    for attempt in held:
+        lease = jobs[attempt.job_id].lease
+        assert lease is not None
+        assert (lease.owner, lease.token) == ("w", attempt.token)
+    later = queue.claim(ask)
+    assert min(each.token for each in later) > max(each.token for each in leased)
+    assert not {each.job_id for each in later} & {each.job_id for each in held}
+    database.close()
+
+
+def enqueue_until_it_crashes(queue: BlockingStore, server: DevPostgres) -> list[int]:
+    """The ids of all jobs whose enqueueing was acknowledged."""
+    acknowledged: list[int] = []
+
+    def enqueue() -> None:
+        try:
+            while True:
+                acknowledged.extend(each.id for each in queue.enqueue([NewJob(task="t")] * 3))
+        except StoreError:
+            return
+
+    writers = [threading.Thread(target=enqueue) for _ in range(WRITERS)]
+    for writer in writers:
+        writer.start()
+    wait_until(lambda: len(acknowledged) > 300, "some are acknowledged")
+    server.stop("immediate")
+    for writer in writers:
+        writer.join()
+    return acknowledged

@@ -1,0 +1,179 @@
+"""`select * from leasehold.enqueue(…)`: the same queue for those who only speak SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+from psycopg.errors import InvalidParameterValue
+
+from leasehold.model.job import Enqueued, NewJob
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.state import Stage
+from leasehold.store.contract import ClaimAsk, Ended, Want
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+
+
+@pytest.fixture
+def sql(database: PostgresDatabase) -> Iterator[Connection[Any]]:
+    """Somebody with nothing but a connection."""
+    with psycopg.connect(database.url) as connection:
+        yield connection
+
+
+def enqueue(sql: Connection[Any], arguments: str) -> Enqueued:
+    row = sql.execute(f"select * from leasehold.enqueue({arguments})".encode()).fetchone()
+    assert row is not None
+    return Enqueued(*row)
+
+
+def ask() -> ClaimAsk:
+    return ClaimAsk(owner="w", lease_seconds=60.0, wants=(Want("default", 10),))
+
+
+@pytest.mark.requirement("S0.18")
+def test_the_job_is_there_if_and_only_if_the_transaction_commits(
+    sql: Connection[Any], queue: BlockingStore
+) -> None:
+    lost = enqueue(sql, "'send'")
+    sql.rollback()
+    kept = enqueue(sql, """'send', '{"to": "a@example.org"}'""")
+    sql.commit()
+    assert set(queue.read([lost.id, kept.id])) == {kept.id}
+    attempt = queue.claim(ask())[0]
+    assert (attempt.job_id, attempt.task, attempt.args) == (
+        kept.id,
+        "send",
+        '{"to": "a@example.org"}',
+    )
+
+
+@pytest.mark.requirement("S0.18", "S0.14")
+def test_its_jobs_are_like_those_of_the_client(sql: Connection[Any], queue: BlockingStore) -> None:
+    mine = queue.enqueue([NewJob(task="t", priority=3, target="lane", tags=("a",))])[0]
+    theirs = enqueue(
+        sql, """'t', priority => 3, target => 'lane', tags => '["a"]', max_attempts => 5"""
+    )
+    sql.commit()
+    jobs = queue.read([mine.id, theirs.id])
+    one, two = jobs[mine.id], jobs[theirs.id]
+    differ = {
+        name
+        for name in one.__struct_fields__
+        if getattr(one, name) != getattr(two, name) and name not in ("created_at", "run_at")
+    }
+    assert differ == {"id"}
+    assert [attempt.job_id for attempt in queue.claim(ask())] == [mine.id], "one lane, one order"
+
+
+@pytest.mark.requirement("S1.1")
+def test_a_time_to_come_is_waited_for(sql: Connection[Any], queue: BlockingStore) -> None:
+    later = enqueue(sql, "'t', run_at => now() + interval '1 hour'")
+    past = enqueue(sql, "'t', run_at => now() - interval '1 hour'")
+    sql.commit()
+    jobs = queue.read([later.id, past.id])
+    assert (jobs[later.id].stage, jobs[past.id].stage) == (Stage.WAITING, Stage.READY)
+    assert [attempt.job_id for attempt in queue.claim(ask())] == [past.id]
+
+
+@pytest.mark.requirement("P9")
+def test_keys_mean_the_same_from_both_sides(sql: Connection[Any], queue: BlockingStore) -> None:
+    first = enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'i'")
+    sql.commit()
+    assert first.created
+    again = Enqueued(first.id, False)
+    assert enqueue(sql, "'t', unique_key => 'u'") == again
+    assert enqueue(sql, "'t', idempotency_key => 'i'") == again
+    assert queue.enqueue([NewJob(task="t", unique_key="u")]) == [again]
+    assert queue.enqueue([NewJob(task="t", idempotency_key="i")]) == [again]
+    finish_all(queue)
+    assert enqueue(sql, "'t', idempotency_key => 'i'") == again, "remembered beyond its end"
+    assert enqueue(sql, "'t', unique_key => 'u'").created, "free with its end"
+    sql.commit()
+
+
+@pytest.mark.requirement("P9")
+def test_an_answer_of_a_unique_key_is_remembered_under_the_idempotency_key(
+    sql: Connection[Any], queue: BlockingStore
+) -> None:
+    holder = queue.enqueue([NewJob(task="t", unique_key="u")])[0]
+    again = Enqueued(holder.id, False)
+    assert enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'mine'") == again
+    sql.commit()
+    finish_all(queue)
+    assert enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'mine'") == again
+
+
+@pytest.mark.requirement("P9")
+def test_an_expired_key_makes_a_new_job(sql: Connection[Any], queue: BlockingStore) -> None:
+    first = enqueue(sql, "'t', idempotency_key => 'i'")
+    sql.commit()
+    sql.execute("update leasehold.idempotency set expires_at = now() - interval '1 s'")
+    assert not enqueue(sql, "'t', idempotency_key => 'i'").created, "while the job is live"
+    sql.commit()
+    finish_all(queue)
+    second = enqueue(sql, "'t', idempotency_key => 'i'")
+    sql.commit()
+    assert second.created
+    assert second.id != first.id
+
+
+def finish_all(queue: BlockingStore) -> None:
+    attempts = queue.claim(ask())
+    success = Outcome(kind=OutcomeKind.SUCCESS)
+    assert not queue.finish("w", [Ended(attempt, success) for attempt in attempts]).lost
+
+
+BAD = {
+    "no name": ("null", "task NULL is not a usable name"),
+    "a name with a blank": ("'a b'", "is not a usable name"),
+    "a name with a line's end": (r"E'a\n'", "is not a usable name"),
+    "a long name": ("repeat('a', 101)", "is not a usable name"),
+    "a bad queue": ("'t', queue => 'ä'", "queue .* is not a usable name"),
+    "arguments that are a list": ("'t', '[1]'", "must be a JSON object"),
+    "arguments that are null": ("'t', null", "must be a JSON object"),
+    "a NUL": (r"""'t', '{"a": "\u0000"}'""", "NUL character"),
+    "a NUL in a name": (r"""'t', '{"\u0000": 1}'""", "NUL character"),
+    "too much": (
+        "'t', json_build_object('a', repeat('x', 1048576))",
+        "larger than 1,048,576 bytes",
+    ),
+    "a priority too high": ("'t', priority => 30001", "priority must be"),
+    "no priority": ("'t', priority => null", "priority must be"),
+    "no attempts": ("'t', max_attempts => 0", "max_attempts must be"),
+    "no time": ("'t', timeout_seconds => 0", "timeout_seconds must be"),
+    "a long key": ("'t', unique_key => repeat('x', 201)", "at most 200"),
+    "a long target": ("'t', target => repeat('x', 201)", "at most 200"),
+    "an empty key": ("'t', idempotency_key => ''", "cannot be empty"),
+    "no end of time": ("'t', timeout_seconds => 'infinity'", "timeout_seconds must be"),
+    "no number of seconds": ("'t', timeout_seconds => 'NaN'", "timeout_seconds must be"),
+    "a time that never comes": ("'t', run_at => 'infinity'", "run_at must be"),
+    "a time beyond the calendar": ("'t', run_at => '10000-01-01'", "run_at must be"),
+    "half a character": (r"""'t', '{"a": "\ud800"}'""", "cannot be decoded"),
+    "tags that are no list": ("'t', tags => '{}'", "tags"),
+    "tags that are no text": ("'t', tags => '[1]'", "tags must be usable names"),
+    "tags that are no names": ("""'t', tags => '["a b"]'""", "tags must be usable names"),
+    "a target of control characters": (r"'t', target => E'a\x01'", "printable"),
+}
+
+
+@pytest.mark.requirement("S0.18")
+@pytest.mark.parametrize(("arguments", "why"), BAD.values(), ids=BAD.keys())
+def test_bad_input_is_refused_with_the_reason(
+    sql: Connection[Any], queue: BlockingStore, arguments: str, why: str
+) -> None:
+    with pytest.raises(InvalidParameterValue, match=why):
+        enqueue(sql, arguments)
+    sql.rollback()
+    assert queue.counts().ready == 0
+
+
+@pytest.mark.requirement("S0.18")
+def test_what_only_looks_like_a_nul_is_kept(sql: Connection[Any], queue: BlockingStore) -> None:
+    kept = enqueue(sql, r"""'t', '{"a": "\\u0000"}'""")
+    sql.commit()
+    assert queue.read([kept.id])[kept.id].args == r'{"a": "\\u0000"}'

@@ -1,0 +1,153 @@
+"""Migrations: once, whole or not at all, whoever runs them and whatever kills them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from leasehold.errors import BadName, SchemaTooNew, StoreError
+from leasehold.model.job import NewJob
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+from tests.crowd import at_once, wait_until
+from tests.store_postgres.catalog import catalog
+
+ROOT = Path(__file__).parents[2]
+KILLS = 16
+AT_ONCE = 8
+#: In the middle of the migration, wait for a lock that the test holds.
+STOP_IN_THE_MIDDLE = """
+create function stop() returns event_trigger language plpgsql as $$
+begin
+    if exists (select from pg_event_trigger_ddl_commands() where object_identity like '%job_due')
+    then perform pg_advisory_lock(42); end if;
+end $$;
+create event trigger stop on ddl_command_end execute function stop();
+select pg_advisory_lock(42);
+"""
+
+
+@pytest.fixture
+def admin(postgres_url: str) -> Iterator[Connection[Any]]:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        yield connection
+
+
+def migrated(url: str, schema: str) -> int:
+    """How many migrations it took."""
+    database = PostgresDatabase(url, schema)
+    try:
+        applied = len(database.migrate())
+        assert database.pending() == []
+        return applied
+    finally:
+        database.close()
+
+
+@pytest.mark.requirement("S2.1")
+def test_eight_migrate_at_once_and_each_step_is_applied_once(
+    postgres_url: str, admin: Connection[Any]
+) -> None:
+    counts = at_once([lambda: migrated(postgres_url, "leasehold")] * AT_ONCE)
+    known = len(PostgresDatabase(postgres_url).migration_sql())
+    assert sum(counts) == known
+    row = admin.execute("select count(*) from leasehold.migration").fetchone()
+    assert row == (known,)
+
+
+@pytest.mark.requirement("S2.1")
+def test_killed_at_any_moment_it_is_finished_by_the_next(
+    postgres_url: str, admin: Connection[Any]
+) -> None:
+    begun = time.monotonic()
+    migrated(postgres_url, "whole")
+    took = time.monotonic() - begun
+    schemas = [f"killed_{number}" for number in range(KILLS)]
+    # From before the first statement until after the last.
+    orders = [f"{schema} {1.5 * took * n / KILLS}\n" for n, schema in enumerate(schemas)]
+    said = subprocess.run(
+        [sys.executable, "-m", "tests.store_postgres.migrator", postgres_url],
+        cwd=ROOT,
+        input="".join(orders),
+        text=True,
+        check=True,
+        stdout=subprocess.PIPE,
+    ).stdout.split()
+    assert len(said) == KILLS
+    assert said.count("killed") >= KILLS // 4
+    whole = catalog(admin, "whole")
+    for schema in schemas:
+        migrated(postgres_url, schema)
+        assert catalog(admin, schema) == whole
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_backend_terminated_in_the_middle_leaves_nothing(
+    postgres_url: str, admin: Connection[Any]
+) -> None:
+    migrated(postgres_url, "whole")
+    admin.execute(STOP_IN_THE_MIDDLE)
+    with ThreadPoolExecutor(1) as pool:
+        migration = pool.submit(migrated, postgres_url, "broken")
+        waiting = "select pid from pg_locks where locktype = 'advisory' and not granted"
+        wait_until(lambda: admin.execute(waiting).fetchone() is not None, "it is in the middle")
+        admin.execute(f"select pg_terminate_backend(pid) from ({waiting}) w".encode())
+        with pytest.raises(StoreError):
+            migration.result()
+    admin.execute("drop event trigger stop")
+    assert admin.execute("select to_regnamespace('broken')").fetchone() == (None,)
+    migrated(postgres_url, "broken")
+    assert catalog(admin, "broken") == catalog(admin, "whole")
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_schema_of_a_newer_program_is_left_alone(
+    postgres_url: str, admin: Connection[Any]
+) -> None:
+    migrated(postgres_url, "leasehold")
+    admin.execute("insert into leasehold.migration (version, name) values (999, 'future')")
+    database = PostgresDatabase(postgres_url)
+    for call in (database.migrate, database.pending, database.check_schema):
+        with pytest.raises(SchemaTooNew, match=r"version 999.*knows up to \d+: upgrade leasehold"):
+            call()
+    database.close()
+
+
+@pytest.mark.requirement("S4.2")
+def test_two_schemas_in_one_database_know_nothing_of_each_other(
+    postgres_url: str, admin: Connection[Any]
+) -> None:
+    databases = [PostgresDatabase(postgres_url, name) for name in ("one", "two")]
+    for database in databases:
+        database.migrate()
+    one, two = (BlockingStore(database.session()) for database in databases)
+    key = NewJob(task="t", unique_key="k", idempotency_key="i")
+    assert one.enqueue([key])[0].created
+    assert two.counts().ready == 0
+    assert two.enqueue([key])[0].created, "keys are the schema's own"
+    one.pause_queue("default", "me", None, None)
+    assert not two.queues()[0].paused
+    admin.execute("drop schema one cascade")
+    assert two.counts().ready == 1
+    for database in databases:
+        database.close()
+
+
+@pytest.mark.requirement("S4.2")
+@pytest.mark.parametrize(
+    "name",
+    ["", "Upper", "1st", "a-b", 'a"b', "a.b", "a b", "pg_toast", "a;drop table x", "ä", "a" * 49,
+     "a\n", None, 7],
+)  # fmt: skip
+def test_a_schema_name_outside_the_whitelist_is_refused(name: Any) -> None:
+    with pytest.raises(BadName, match="is not a usable name"):
+        PostgresDatabase("postgresql:///nowhere", name)

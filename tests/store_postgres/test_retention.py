@@ -1,0 +1,139 @@
+"""History is forgotten by whole days, new days are prepared, and nobody waits for either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from leasehold.model.outcome import OutcomeKind
+from tests.stores import PostgresUnderTest
+
+DAY_SECONDS = 86400.0
+AHEAD = 8  # today and seven more
+
+
+@pytest.fixture
+def days(postgres_url: str) -> Iterator[PostgresUnderTest]:
+    """On a clock of its own, which has nothing to do with the days that migrate prepared."""
+    under_test = PostgresUnderTest(postgres_url)
+    yield under_test
+    under_test.close()
+
+
+def finish_one(days: PostgresUnderTest) -> int:
+    job_id = days.add()
+    assert days.end(days.claim_one(), OutcomeKind.FAIL)
+    return job_id
+
+
+def home(days: PostgresUnderTest, job_id: int, table: str = "history") -> str:
+    """The day, or the net, in which its row lies."""
+    name = "id" if table == "history" else "job_id"
+    rows = days.sql(f"select tableoid::regclass::text from {{s}}{table} where {name} = {job_id}")
+    return str(rows[0][0]).removeprefix("leasehold.")
+
+
+def tables(days: PostgresUnderTest, parent: str) -> set[str]:
+    rows = days.sql(
+        "select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid "
+        f"where i.inhparent = '{{s}}{parent}'::regclass"
+    )
+    return {row[0] for row in rows}
+
+
+def today(days: PostgresUnderTest, parent: str = "history") -> str:
+    return f"{parent}_{days.now():%Y%m%d}"
+
+
+def retain_all(days: PostgresUnderTest, keep_days: float, limit: int = 1000) -> int:
+    total = 0
+    while gone := days.store.retain(keep_days, limit):
+        total += gone
+    return total
+
+
+@pytest.mark.requirement("S2.5")
+def test_migrate_prepares_today_and_a_week(days: PostgresUnderTest) -> None:
+    for parent in ("history", "event"):
+        assert len(tables(days, parent)) == AHEAD + 1
+
+
+@pytest.mark.requirement("S2.5")
+def test_days_are_prepared_ahead_and_rows_go_where_they_belong(days: PostgresUnderTest) -> None:
+    days.store.retain(30, 1000)
+    for _ in range(AHEAD):
+        job_id = finish_one(days)
+        assert home(days, job_id) == today(days)
+        assert home(days, job_id, "event") == today(days, "event")
+        days.advance(DAY_SECONDS)
+    assert home(days, finish_one(days)) == "history_rest", "nobody has prepared this day"
+
+
+@pytest.mark.requirement("S2.5")
+def test_whole_days_are_dropped_and_nothing_younger_or_live(days: PostgresUnderTest) -> None:
+    days.store.retain(30, 1000)
+    old, live = finish_one(days), days.add(delay_seconds=100 * DAY_SECONDS)
+    old_day = today(days)
+    days.advance(3 * DAY_SECONDS)
+    young = finish_one(days)
+    days.advance(2 * DAY_SECONDS + 1)
+    assert retain_all(days, keep_days=4) > 0
+    assert set(days.store.read([old, young, live])) == {young, live}
+    assert days.store.events(old) == []
+    assert old_day not in tables(days, "history")
+    assert today(days) in tables(days, "history")
+    assert retain_all(days, keep_days=4) == 0, "said zero when there is nothing to do"
+
+
+@pytest.mark.requirement("S2.5")
+def test_what_fell_into_the_net_is_forgotten_row_by_row_within_the_limit(
+    days: PostgresUnderTest,
+) -> None:
+    old = [finish_one(days) for _ in range(5)]
+    assert {home(days, job_id) for job_id in old} == {"history_rest"}
+    days.advance(10 * DAY_SECONDS)
+    young = finish_one(days)
+    # Two rows of history and two events at most, besides the days that migrate had prepared.
+    retain_all_days = days.store.retain(4, 2)
+    assert retain_all_days >= 4
+    assert len(days.store.read(old)) == 3
+    retain_all(days, 4, limit=2)
+    assert set(days.store.read([*old, young])) == {young}
+    assert days.sql("select count(*) from {s}event_rest") == [(1,)]
+
+
+@pytest.mark.requirement("S2.5")
+def test_a_day_whose_rows_are_in_the_net_already_is_left_to_the_net(
+    days: PostgresUnderTest,
+) -> None:
+    early = finish_one(days)
+    days.store.retain(30, 1000)
+    late = finish_one(days)
+    assert [home(days, job_id) for job_id in (early, late)] == ["history_rest"] * 2
+    assert today(days) not in tables(days, "history")
+    days.advance(DAY_SECONDS)
+    assert home(days, finish_one(days)) == today(days), "the other days were prepared"
+    assert set(days.store.read([early, late])) == {early, late}
+
+
+@pytest.mark.requirement("S2.5", "P10")
+def test_a_long_report_holds_up_neither_retention_nor_finishing(
+    days: PostgresUnderTest, postgres_url: str
+) -> None:
+    days.store.retain(30, 1000)
+    old = finish_one(days)
+    days.advance(10 * DAY_SECONDS)
+    attempts = [days.add() and days.claim_one() for _ in range(5)]
+    with psycopg.connect(postgres_url) as report, ThreadPoolExecutor(1) as pool:
+        report.execute("select count(*) from leasehold.history, leasehold.event")
+        report.execute("set lock_timeout = '5s'")
+        retention = pool.submit(days.store.retain, 4, 1000)
+        for attempt in attempts:
+            assert days.end(attempt, OutcomeKind.SUCCESS)
+        retention.result()
+        assert set(days.store.read([old])) == {old}, "still there: somebody reads it"
+    assert retain_all(days, 4) > 0
+    assert days.store.read([old]) == {}

@@ -1,0 +1,122 @@
+"""Real workers on one virtual loop and a store in memory that sees, and can refuse, statements."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from leasehold import Leasehold
+from leasehold.client import Client
+from leasehold.errors import StoreUnavailable
+from leasehold.model.history import Event
+from leasehold.store.opening import open_memory
+from leasehold.store.steps import AsyncSession, Batch, Rows
+from leasehold.telemetry import Telemetry
+from leasehold.testing import VirtualClock, VirtualLoop, virtual_worker
+from leasehold.worker.config import WorkerSettings
+from leasehold.worker.worker import Worker
+
+T = TypeVar("T")
+
+
+class Watched:
+    """A database whose workers' statements are seen; those named in `refused` fail."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._inner = open_memory(clock)
+        self._clock = clock
+        self._start = clock.micros
+        self.seen: list[tuple[str, float]] = []
+        self.refused: set[str] = set()
+        self.is_deaf = False
+
+    def async_session(self) -> AsyncSession:
+        return _WatchedSession(self, self._inner.async_session())
+
+    def note(self, batch: Batch) -> None:
+        seconds = (self._clock.micros - self._start) / 1e6
+        for statement in batch.statements:
+            self.seen.append((statement.name, seconds))
+            if statement.name in self.refused:
+                raise StoreUnavailable(f"{statement.name} was refused by the test")
+
+    def times(self, name: str) -> list[float]:
+        """When a statement was sent, in seconds since the start."""
+        return [seconds for seen, seconds in self.seen if seen == name]
+
+    async def listen(self, heard: Callable[[str | None], None]) -> None:
+        await (asyncio.Event().wait() if self.is_deaf else self._inner.listen(heard))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class _WatchedSession:
+    def __init__(self, watched: Watched, inner: AsyncSession) -> None:
+        self._watched = watched
+        self._inner = inner
+
+    async def execute(self, batch: Batch) -> list[Rows]:
+        self._watched.note(batch)
+        return await self._inner.execute(batch)
+
+
+class Rig:
+    """An app, its store, a clock; `play` runs a scenario in no time."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.clock = VirtualClock()
+        self.database: Any = Watched(self.clock)
+        self.app = Leasehold("sqlite://:memory:")
+        self.app.swap_client(Client(self.database, self._seconds))
+        self.telemetry = Telemetry()
+        self._chance = random.Random(seed).random
+
+    def _seconds(self) -> float:
+        return self.clock.micros / 1e6
+
+    def play(self, scenario: Coroutine[Any, Any, T]) -> T:
+        with asyncio.Runner(loop_factory=lambda: VirtualLoop(self.clock)) as runner:
+            return runner.run(scenario)
+
+    def worker(self, owner: str = "w1", **settings: Any) -> Worker:
+        return virtual_worker(
+            self.database, self.app.tasks, WorkerSettings(**settings),
+            chance=self._chance, owner=owner, telemetry=self.telemetry,
+        )  # fmt: skip
+
+    @asynccontextmanager
+    async def working(self, owner: str = "w1", **settings: Any) -> AsyncIterator[Worker]:
+        """A worker that drains at the end."""
+        worker = self.worker(owner, **settings)
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(0.001)
+        yield worker
+        worker.drain()
+        await running
+
+    def state(self, job_id: int) -> str:
+        return str(self.app.client.store.read([job_id])[job_id].state)
+
+    def events(self, job_id: int) -> list[Event]:
+        return self.app.client.store.events(job_id)
+
+    async def until(self, condition: Callable[[], bool], within: float) -> float:
+        """Seconds of virtual time until the condition holds, seen to a thousandth of `within`."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while not condition():
+            assert loop.time() - began <= within, f"not within {within:g} s of virtual time"
+            await asyncio.sleep(max(0.001, within / 1000))
+        return loop.time() - began
+
+
+async def crash() -> None:
+    """All but the caller is gone in an instant, as after kill -9: nothing more is written."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.wait(others)

@@ -1,0 +1,215 @@
+"""The harness as the author of a program uses it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from leasehold import Fail, Leasehold, Retry, Snooze, State
+from leasehold.testing import Harness, StillBusy
+from leasehold.worker.context import Context
+
+app = Leasehold("sqlite:///never-opened.db")
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+class Broken(Exception):
+    pass
+
+
+@app.task(name="send", queue="mail")
+async def send(to: str, subject: str = "none") -> str:
+    return f"sent to {to}"
+
+
+@app.task(name="flaky", retry=Retry(max_attempts=4, base_seconds=3600))
+async def flaky(good_at: int, *, ctx: Context | None = None) -> int:
+    assert ctx is not None
+    if ctx.attempt < good_at:
+        raise Broken(f"attempt {ctx.attempt}")
+    return ctx.attempt
+
+
+@app.task(name="doomed", retry=Retry(max_attempts=1))
+def doomed() -> None:
+    raise Broken("for good")
+
+
+@app.task(name="asleep")
+async def asleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+
+
+@app.task(name="endless")
+async def endless() -> None:
+    await endless.aenqueue()
+
+
+@app.task(name="polls")
+async def polls() -> None:
+    raise Snooze(300)
+
+
+@pytest.fixture
+def queue() -> Iterator[Harness]:
+    with Harness(app, start=START) as harness:
+        yield harness
+
+
+def test_runs_what_is_due_and_reports_it(queue: Harness) -> None:
+    job = send.enqueue("a@example.org", subject="hi")
+    assert queue.job(job.id).state is State.QUEUED
+    report = queue.run()
+    assert (report.succeeded, report.attempts, report.errors) == (1, 1, ())
+    finished = queue.job(job.id).report
+    assert finished is not None
+    assert finished.result == "sent to a@example.org"
+    assert queue.run().attempts == 0
+
+
+def test_the_apps_own_store_is_not_touched_and_comes_back(queue: Harness) -> None:
+    elsewhere = Leasehold("sqlite://:memory:")
+    elsewhere.task(send.function, name="send")  # type: ignore[call-overload]
+    before = elsewhere.client
+    with Harness(elsewhere) as inner:
+        elsewhere.tasks.get("send").enqueue("x")
+        assert inner.run().succeeded == 1
+    assert elsewhere.client is before
+    assert elsewhere.operate.counts().ready == 0
+    elsewhere.close()
+
+
+def test_a_job_of_the_day_after_tomorrow_runs_at_once_after_advance(queue: Harness) -> None:
+    job = send.using(delay=timedelta(days=3)).enqueue("a")
+    assert queue.run().attempts == 0
+    queue.advance(timedelta(days=3) - timedelta(seconds=1))
+    assert queue.run().attempts == 0
+    queue.advance(1)
+    assert queue.run().succeeded == 1
+    report = queue.job(job.id).report
+    assert report is not None
+    assert timedelta(0) <= report.finished_at - START - timedelta(days=3) < timedelta(seconds=1)
+
+
+def test_run_scheduled_lets_time_pass_as_it_must(queue: Harness) -> None:
+    send.using(run_at=START + timedelta(days=30)).enqueue("a")
+    assert queue.run(scheduled=True).succeeded == 1
+    assert timedelta(0) <= queue.now - START - timedelta(days=30) < timedelta(seconds=1)
+
+
+def test_run_seconds_is_a_span_of_a_workers_life(queue: Harness) -> None:
+    polls.enqueue()
+    send.using(delay=4000).enqueue("later")
+    report = queue.run(seconds=3600)
+    assert report.attempts in (12, 13)  # every 5 minutes, and what a look takes
+    assert timedelta(0) <= queue.now - START - timedelta(hours=1) < timedelta(seconds=1)
+    assert [str(job.state) for job in queue.jobs(send)] == ["queued"]
+
+
+def test_retries_with_backoff_of_hours_run_through(queue: Harness) -> None:
+    job = flaky.enqueue(4)
+    report = queue.run()
+    assert (report.succeeded, report.attempts, report.retried) == (1, 4, 3)
+    assert [str(each.error) for each in report.errors] == ["attempt 1", "attempt 2", "attempt 3"]
+    assert queue.job(job.id).attempt == 4
+    assert timedelta(hours=2) < queue.now - START < timedelta(hours=4)
+
+
+def test_a_snooze_is_not_followed(queue: Harness) -> None:
+    polls.enqueue()
+    report = queue.run()
+    assert (report.attempts, report.queued) == (1, 1)
+
+
+def test_errors_are_collected_and_shown(queue: Harness) -> None:
+    job = doomed.enqueue()
+    report = queue.run()
+    assert report.failed == 1
+    assert (report.errors[0].job_id, report.errors[0].attempt) == (job.id, 1)
+    assert "1 failed" in str(report)
+    assert "Broken('for good')" in str(report)
+
+
+def test_raise_errors_raises_the_first_and_tries_no_more(queue: Harness) -> None:
+    job = flaky.enqueue(4)
+    with pytest.raises(Broken, match="attempt 1"):
+        queue.run(raise_errors=True)
+    assert queue.job(job.id).attempt == 1
+
+
+def test_verbs_of_a_handler_are_no_errors(queue: Harness) -> None:
+    @app.task(name="gives_up")
+    def gives_up() -> None:
+        raise Fail("no budget left")
+
+    gives_up.enqueue()
+    report = queue.run(raise_errors=True)
+    assert (report.failed, report.errors) == (1, ())
+
+
+def test_what_is_meant_for_the_test_comes_out_of_the_handler(queue: Harness) -> None:
+    @app.task(name="interrupted")
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    interrupted.enqueue()
+    with pytest.raises(KeyboardInterrupt):
+        queue.run()
+
+
+def test_an_isolated_task_runs_in_the_process_of_the_test(queue: Harness) -> None:
+    ran = []
+
+    @app.task(name="isolated", isolation="process")
+    def isolated() -> None:
+        ran.append(1)
+
+    isolated.enqueue()
+    assert queue.run().succeeded == 1
+    assert ran == [1]
+
+
+def test_a_connection_of_the_callers_is_accepted(queue: Harness) -> None:
+    send.using(connection=object()).enqueue("a")
+    assert queue.run().succeeded == 1
+
+
+def test_works_inside_a_running_loop(queue: Harness) -> None:
+    async def scenario() -> None:
+        job = await asleep.aenqueue(600)
+        report = await queue.arun()
+        assert report.succeeded == 1
+        assert (await job.aread()).state is State.SUCCEEDED
+        assert asyncio.current_task() is not None
+
+    asyncio.run(scenario())
+
+
+def test_a_handler_that_never_ends_is_named(queue: Harness) -> None:
+    asleep.enqueue(10**6)
+    with pytest.raises(StillBusy, match=r"job 1 of asleep.*timeout"):
+        queue.run(limit_seconds=60)
+
+
+def test_a_job_that_enqueues_itself_for_ever_is_named(
+    queue: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leasehold.testing.attempts.ATTEMPTS_LIMIT", 20)
+    endless.enqueue()
+    with pytest.raises(StillBusy, match=r"called 20 times.*of endless"):
+        queue.run()
+
+
+def test_the_same_seed_gives_the_same_history() -> None:
+    def history(seed: int) -> list[object]:
+        with Harness(app, seed=seed, start=START) as queue:
+            jobs = [flaky.enqueue(n) for n in (1, 2, 3, 9)]
+            jobs += [send.using(delay=n * 600).enqueue("x") for n in range(3)]
+            queue.run(scheduled=True)
+            return [app.operate.show(job.id) for job in jobs]
+
+    assert history(1) == history(1)
+    assert history(1) != history(2)

@@ -1,0 +1,122 @@
+"""SQL stands in .sql files, one a statement, with the same names in both stores."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold.store.sqlfiles import load_migrations, load_statements
+from tests.tidy.sources import PACKAGE, STORES, modules, strings
+
+#: What is about sessions, transactions, migrations and the server itself, and so no statement of
+#: a verb. Nothing may be listed that has no SQL.
+SQL_IN_PYTHON = {
+    "store/postgres/session.py": "savepoints in a caller's transaction",
+    "store/postgres/database.py": "the bookkeeping of migrations",
+    "store/postgres/doctor.py": "questions about the server",
+    "store/postgres/wake.py": "LISTEN, and the hint that proves it",
+    "store/sqlite/engine.py": "transactions, savepoints and pragmas",
+    "store/sqlite/database.py": "the bookkeeping of migrations",
+    "cli/migrate.py": "begin and commit around each migration that is printed for a DBA",
+}
+_SQL = re.compile(
+    r"""\bselect\s+(\*|\w+\s*[(,]|.+\bfrom\b) | \binsert\s+into\s | \bdelete\s+from\s
+    | \bupdate\s+\S+\s+set\s | \b(create|alter|drop|truncate)\s+(table|schema|index|function)\b
+    | ^\s*(pragma|savepoint|listen|release\ savepoint|rollback\ to)\s
+    | ^(begin(\ immediate)?|commit|rollback);?$""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_VALUES = {"schema": "leasehold", "schema_key": "1"}
+
+
+def _files(store: str) -> dict[str, Path]:
+    return {path.stem: path for path in (PACKAGE / "store" / store / "sql").glob("*.sql")}
+
+
+def _statements(store: str) -> set[str]:
+    return {name for name in _files(store) if not name.startswith("_")}
+
+
+def test_python_holds_no_sql_outside_its_homes() -> None:
+    found = {
+        module.place for module in modules() if any(_SQL.search(s) for s in strings(module.tree))
+    }
+    assert found == set(SQL_IN_PYTHON)
+
+
+def test_both_stores_have_the_same_statements() -> None:
+    assert _statements("postgres") == _statements("sqlite")
+
+
+def test_both_stores_have_the_same_migrations() -> None:
+    named = [
+        [(version, name) for version, name, _ in load_migrations(f"leasehold.store.{store}")]
+        for store in STORES
+    ]
+    assert named[0] == named[1]
+    assert [version for version, _ in named[0]] == list(range(1, len(named[0]) + 1))
+
+
+def test_every_statement_that_a_verb_names_exists() -> None:
+    assert set(_named()) <= _statements("postgres")
+
+
+def test_every_statement_is_named_by_a_verb() -> None:
+    """Also those that a verb picks from a list, such as the sources of a page."""
+    texts = {
+        text for module in modules() if _is_verbs(module.name) for text in strings(module.tree)
+    }
+    assert _statements("postgres") <= texts
+
+
+def test_only_verbs_name_statements() -> None:
+    builders = {"Batch", "Statement", "read", "together", "write"}
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "leasehold.store.steps":
+                taken = builders & {alias.name for alias in node.names}
+                assert not taken or module.name.startswith("leasehold.store."), module.place
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_part_of_a_statement_is_used(store: str) -> None:
+    texts = {name: path.read_text(encoding="utf-8") for name, path in _files(store).items()}
+    for name in texts:
+        if name.startswith("_"):
+            used = any(f"{{{name[1:]}}}" in text for text in texts.values())
+            assert used, f"{store}/sql/{name}.sql is used by no statement"
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_statement_can_be_filled_in(store: str) -> None:
+    filled = load_statements(f"leasehold.store.{store}", _VALUES)
+    assert set(filled) == _statements(store)
+    assert not any("{" in text for text in filled.values())
+
+
+def test_postgres_names_are_qualified() -> None:
+    """No search path is relied on: behind a pooler a session may be anybody's."""
+    tables = "job|history|event|idempotency|queue"
+    bare = re.compile(rf"\b(from|join|into|update)\s+({tables})\b(?!\.)")
+    for name, text in load_statements("leasehold.store.postgres", _VALUES).items():
+        assert not bare.search(text), f"{name}.sql names a table without its schema"
+
+
+def _is_verbs(name: str) -> bool:
+    return name.startswith("leasehold.store.") and name.count(".") == 2
+
+
+def _named() -> Iterator[str]:
+    for module in modules():
+        if not _is_verbs(module.name):
+            continue
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                first = node.args[0] if node.args else None
+                is_builder = node.func.id in ("Statement", "read", "write")
+                if is_builder and isinstance(first, ast.Constant):
+                    yield str(first.value)

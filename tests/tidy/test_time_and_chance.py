@@ -1,0 +1,78 @@
+"""Time and chance come in from outside; these are the doors, and there are no others."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.tidy.sources import modules
+
+#: file -> {what it reads: why it may}. Nothing may be listed that is not there.
+DOORS: dict[str, dict[str, str]] = {
+    "clock.py": {
+        "time.time_ns": "the machine's clock, which is SQLite's",
+        "time.monotonic": "the machine's stop watch, for whoever measures outside a loop",
+    },
+    "worker/worker.py": {
+        "random.random": "the default chance; tests and simulations hand in their own",
+        "secrets.token_hex": "an owner's name must never come again",
+    },
+    "worker/child.py": {
+        "time.monotonic": "a child process has no event loop to ask how long a handler ran",
+    },
+    "worker/teller.py": {
+        "time.monotonic": "the same",
+    },
+    "testing/harness.py": {
+        "random.Random": "the chance of a test, from a seed",
+    },
+    "devpostgres.py": {
+        "time.monotonic": "how long a server may take to start",
+        "time.sleep": "a starting server tells nobody when it is ready",
+    },
+    "cli/demo.py": {
+        "time.monotonic": "the demo's deadline",
+        "time.sleep": "the pace of the picture, for the person who watches",
+        "time.strftime": "the time beside each line of the story",
+    },
+}
+
+_MODULES = {"time", "random", "secrets", "uuid"}
+_NOW = {
+    ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today"),
+    ("os", "urandom"), ("os", "getrandom"),
+}  # fmt: skip
+
+
+def test_clocks_and_chance_are_read_behind_these_doors_only() -> None:
+    found = {
+        module.place: names for module in modules() if (names := _reads(module.tree, module.name))
+    }
+    assert found == {place: set(names) for place, names in DOORS.items()}
+
+
+def test_only_workers_ask_the_event_loop_for_the_time() -> None:
+    """It is monotonic and a test can replace it; but who is not on a loop should not need one."""
+    asking = {
+        module.place
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Attribute) and node.attr == "time" and _is_loop(node.value)
+    }
+    assert all(place.startswith("worker/") for place in asking), asking
+
+
+def _reads(tree: ast.AST, name: str) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.module not in _MODULES, f"{name}: import {node.module} as a whole"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            holder = ast.unparse(node.value).rpartition(".")[2]
+            if holder in _MODULES or (holder, node.attr) in _NOW:
+                found.add(f"{holder}.{node.attr}")
+    return found
+
+
+def _is_loop(node: ast.expr) -> bool:
+    text = ast.unparse(node)
+    return text.endswith(("loop", "get_running_loop()"))

@@ -1,0 +1,73 @@
+"""An app on each store, and worker processes that end with their test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leasehold import Leasehold
+from tests.worker.fleet import Fleet
+from tests.worker.fleet_app import app
+from tests.worker.record import RECORD_VARIABLE
+from tests.worker.workshop import Workshop
+
+
+@pytest.fixture
+def sqlite_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    yield from _fleet(str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def postgres_fleet(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Fleet]:
+    yield from _fleet(postgres_url, tmp_path, monkeypatch)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def fleet(request: pytest.FixtureRequest) -> Fleet:
+    found: Fleet = request.getfixturevalue(f"{request.param}_fleet")
+    return found
+
+
+def _fleet(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    """The record's place is in the environment, for workers inside this process too."""
+    app.url = url
+    app.migrate()
+    fleet = Fleet(app, url, folder)
+    monkeypatch.setenv(RECORD_VARIABLE, str(fleet.record.path))
+    try:
+        yield fleet
+    finally:
+        fleet.close()
+        app.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def workshop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workshop]:
+    """A worker inside this process, on each store."""
+    if request.param == "sqlite":
+        yield from _workshop(str(tmp_path / "jobs.db"))
+    else:
+        yield from _workshop(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def postgres_workshop(postgres_url: str) -> Iterator[Workshop]:
+    yield from _workshop(postgres_url)
+
+
+@pytest.fixture
+def sqlite_workshop(tmp_path: Path) -> Iterator[Workshop]:
+    yield from _workshop(str(tmp_path / "jobs.db"))
+
+
+def _workshop(url: str) -> Iterator[Workshop]:
+    app = Leasehold(url)
+    app.migrate()
+    try:
+        yield Workshop(app)
+    finally:
+        app.close()

@@ -1,0 +1,28 @@
+"""Tasks that run in child processes: they must be found by their module."""
+
+from __future__ import annotations
+
+from leasehold import Leasehold, Retry
+from leasehold.worker.context import Context
+
+app = Leasehold("sqlite://:memory:")
+
+
+@app.task(isolation="process")
+def says(ctx: Context) -> None:
+    ctx.progress(1, 4)
+    ctx.log("one")
+    ctx.progress(3, 4, "nearly")
+    ctx.log("two")
+
+
+@app.task(isolation="process")
+def talks_too_much(ctx: Context) -> None:
+    for number in range(250):
+        ctx.log(f"line {number}")
+
+
+@app.task(isolation="process", retry=Retry(max_attempts=1))
+def wants_a_transaction(ctx: Context) -> None:
+    with ctx.transaction():
+        raise AssertionError("there is none")

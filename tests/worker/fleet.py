@@ -1,0 +1,190 @@
+"""Worker processes as a machine would run them, and ways to wait for what they do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from leasehold.app import Leasehold
+from leasehold.model.history import EventKind
+from leasehold.model.job import Job
+from leasehold.model.state import State
+from leasehold.store.contract import Filter
+from tests.worker.record import RECORD_VARIABLE, Record
+
+ROOT = Path(__file__).parents[2]
+T = TypeVar("T")
+#: Wide, because two cores run many processes; nothing here is meant to take as long.
+PATIENCE_SECONDS = 30.0
+#: Events after which a job may start once more.
+_CAUSES = frozenset(
+    {
+        EventKind.RETRIED,
+        EventKind.LEASE_LOST,
+        EventKind.SNOOZED,
+        EventKind.DRAINED,
+        EventKind.PAUSED,
+        EventKind.RESUMED,
+        EventKind.RETRIED_BY_HAND,
+    }
+)
+
+
+def eventually(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
+    """Asks until the answer is true, and gives it back."""
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"not true within {seconds:g} s"
+        time.sleep(0.01)
+    return answer
+
+
+class WorkerProcess:
+    """One `leasehold worker`, in a process group of its own."""
+
+    def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "leasehold", "worker", *arguments],
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def until_ready(self) -> WorkerProcess:
+        eventually(lambda: " starts: queues " in self.log or not self.is_alive)
+        assert self.is_alive, self.log
+        return self
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def send_group(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """Waits for its end; answers the exit code."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still runs after {seconds:g} s:\n{self.log}") from None
+
+    def drain(self, seconds: float = PATIENCE_SECONDS) -> int:
+        self.send(signal.SIGTERM)
+        return self.ended(seconds)
+
+    def group(self) -> list[str]:
+        """The processes of its group that live, itself included."""
+        listing = subprocess.run(
+            ["ps", "-A", "-o", "pgid=,stat=,pid=,args="], capture_output=True, text=True, check=True
+        ).stdout
+        fields = [line.split(None, 3) for line in listing.splitlines()]
+        return [f[3] for f in fields if f[0] == str(self.pid) and not f[1].startswith("Z")]
+
+    def destroy(self) -> None:
+        self.send_group(signal.SIGKILL)
+        self._process.wait()
+        eventually(lambda: not self.group())
+
+
+class Fleet:
+    """The workers of one test, their app, and the record that their handlers write."""
+
+    def __init__(self, app: Leasehold, url: str, folder: Path) -> None:
+        self.app = app
+        self.url = url
+        self.is_postgres = url.startswith("postgres")
+        self.folder = folder
+        self.record = Record(folder / "record")
+        self.workers: list[WorkerProcess] = []
+
+    def start(
+        self,
+        *arguments: str,
+        lease: float = 1.0,
+        app: str = "app",
+        environment: Mapping[str, str] | None = None,
+    ) -> WorkerProcess:
+        log = self.folder / f"worker-{len(self.workers) + 1}.log"
+        command = ["--app", f"tests.worker.fleet_app:{app}", "--lease-seconds", str(lease)]
+        env = {
+            **os.environ,
+            "LEASEHOLD_URL": self.url,
+            RECORD_VARIABLE: str(self.record.path),
+            **(environment or {}),
+        }
+        worker = WorkerProcess([*command, *arguments], env, log)
+        self.workers.append(worker)
+        return worker
+
+    @property
+    def log(self) -> str:
+        return "".join(worker.log for worker in self.workers)
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def job(self, job_id: int) -> Job:
+        return self.app.client.store.read([job_id])[job_id]
+
+    def state(self, job_id: int) -> State:
+        return self.job(job_id).state
+
+    def until(self, job_id: int, *states: State, seconds: float = PATIENCE_SECONDS) -> Job:
+        eventually(lambda: self.state(job_id) in states, seconds)
+        return self.job(job_id)
+
+    def succeeded(self, job_id: int, seconds: float = PATIENCE_SECONDS) -> Job:
+        return self.until(job_id, State.SUCCEEDED, seconds=seconds)
+
+    def started(self, job_id: int, times: int = 1, seconds: float = PATIENCE_SECONDS) -> int:
+        """Waits for a start; answers the pid in which the last one happened."""
+        eventually(lambda: len(self.record.starts(job_id)) >= times, seconds)
+        return self.record.starts(job_id)[-1].pid
+
+    def said(self, job_id: int, what: str, seconds: float = PATIENCE_SECONDS) -> None:
+        eventually(lambda: self.record.lines(job_id, what), seconds)
+
+    def events(self, job_id: int) -> list[EventKind]:
+        return [event.kind for event in self.app.client.store.events(job_id)]
+
+    def worker_of(self, pid: int) -> WorkerProcess:
+        return next(worker for worker in self.workers if worker.pid == pid)
+
+    # -- judging -----------------------------------------------------------------------------
+
+    def nothing_leased(self) -> bool:
+        return self.app.client.store.counts().leased == 0
+
+    def every_second_start_has_a_cause(self) -> None:
+        """I4, over everything that was ever enqueued."""
+        for job in self.app.client.store.page(Filter(limit=1000)).jobs:
+            starts = self.record.starts(job.id)
+            causes = [kind for kind in self.events(job.id) if kind in _CAUSES]
+            assert len(starts) <= 1 + len(causes), (job.id, starts, causes)
+            tokens = [start.token for start in starts]
+            assert tokens == sorted(set(tokens)), (job.id, tokens)
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.destroy()

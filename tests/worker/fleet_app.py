@@ -1,0 +1,239 @@
+"""The tasks of these tests. Their handlers tell the record what they do."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import resource
+import signal
+import time
+from typing import Any, TypeAlias
+
+from leasehold import (
+    Cancel,
+    Fail,
+    JobHandle,
+    Leasehold,
+    Pause,
+    Retry,
+    RetryLater,
+    Snooze,
+    Task,
+)
+from leasehold.worker.context import Context
+from tests.worker.record import note, record
+
+app = Leasehold()
+#: As after a deploy: knows one task more, and another shape of one.
+newer = Leasehold()
+
+#: The worker gives every handler its context; callers, and their type checker, need none.
+GIVEN: Any = None
+SOON = Retry(max_attempts=3, base_seconds=0.2, jitter=0.0)
+Sleeps: TypeAlias = Task[[float], Any, JobHandle] | Task[..., Any, JobHandle]
+
+
+@app.task(retry=SOON)
+async def quick(value: Any = None, *, ctx: Context = GIVEN) -> Any:
+    note(ctx, "start")
+    note(ctx, "end")
+    return value
+
+
+@app.task(retry=SOON)
+async def sleeper(seconds: float, *, ctx: Context = GIVEN) -> int:
+    """Answers its fencing token."""
+    note(ctx, "start")
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        note(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
+        raise
+    note(ctx, "end")
+    return ctx.lease.token
+
+
+@app.task(retry=SOON)
+async def late(seconds: float, *, ctx: Context = GIVEN) -> str:
+    """Makes something of its stop: a result that comes too late."""
+    note(ctx, "start")
+    try:
+        await asyncio.sleep(seconds if ctx.attempt == 1 else 0.0)
+    except asyncio.CancelledError:
+        note(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
+    note(ctx, "end")
+    return f"attempt {ctx.attempt}"
+
+
+@app.task(retry=SOON)
+async def blocker(seconds: float, *, ctx: Context = GIVEN) -> None:
+    note(ctx, "start")
+    time.sleep(seconds)  # noqa: ASYNC251
+    note(ctx, "end")
+
+
+@app.task(retry=SOON)
+def threaded(seconds: float, *, ctx: Context = GIVEN) -> None:
+    """Sleeps through everything."""
+    note(ctx, "start")
+    time.sleep(seconds)
+    note(ctx, "end")
+
+
+@app.task(retry=SOON)
+def polite(seconds: float, *, ctx: Context = GIVEN) -> None:
+    """A thread that looks whether it should stop."""
+    note(ctx, "start")
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if ctx.canceled:
+            note(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
+            raise InterruptedError("told to stop")
+        time.sleep(0.01)
+    note(ctx, "end")
+
+
+@app.task(retry=SOON, isolation="process")
+def apart(seconds: float, *, ctx: Context = GIVEN) -> int:
+    """In a process of its own; answers which."""
+    note(ctx, "start")
+    time.sleep(seconds)
+    note(ctx, "end")
+    return os.getpid()
+
+
+@app.task(retry=SOON, isolation="process")
+def deaf_apart(seconds: float, *, ctx: Context = GIVEN) -> None:
+    """A child that survives everything but a kill."""
+    note(ctx, "start")
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            time.sleep(0.01)
+        except BaseException as error:
+            note(ctx, f"ignores {type(error).__name__}")
+    note(ctx, "end")
+
+
+@app.task(retry=SOON)
+async def deaf(*, ctx: Context = GIVEN) -> None:
+    """A coroutine that cannot be cancelled."""
+    note(ctx, "start")
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            note(ctx, "ignores")
+
+
+@app.task(retry=SOON)
+async def kills_its_worker(*, ctx: Context = GIVEN) -> None:
+    note(ctx, "start")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(retry=Retry(max_attempts=3), on_lease_expired="fail")
+async def careful(*, ctx: Context = GIVEN) -> None:
+    """Nobody may try again what a lost worker had begun."""
+    note(ctx, "start")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.task(retry=SOON, isolation="process")
+def dies(how: str, *, ctx: Context = GIVEN) -> None:
+    note(ctx, "start")
+    match how:
+        case "segfault":
+            ctypes.string_at(0)
+        case "exit":
+            os._exit(3)
+        case "memory":
+            resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
+            bytearray(2**32)
+        case number:
+            os.kill(os.getpid(), int(number))
+            time.sleep(30)
+
+
+@app.task(retry=SOON)
+async def ends(how: str, *, ctx: Context = GIVEN) -> str:
+    """Ends as asked at first; the next time it succeeds."""
+    note(ctx, "start")
+    if record().starts(ctx.job.job_id)[1:]:
+        return "second"
+    match how:
+        case "retry_later":
+            raise RetryLater(0.1, reason="the other side is busy")
+        case "snooze":
+            raise Snooze(0.1, reason="too early")
+        case "pause":
+            raise Pause("a person should look")
+        case "cancel":
+            raise Cancel("not needed any more")
+        case "fail":
+            raise Fail("the budget is spent")
+        case "error":
+            raise ValueError("a plain one")
+        case _:
+            return "first"
+
+
+@app.task(retry=SOON)
+async def always_fails(*, ctx: Context = GIVEN) -> None:
+    note(ctx, "start")
+    raise RuntimeError(f"attempt {ctx.attempt} went wrong")
+
+
+@app.task(retry=Retry(max_attempts=5, base_seconds=0.05, give_up_on=(LookupError,)))
+async def gives_up(*, ctx: Context = GIVEN) -> None:
+    note(ctx, "start")
+    raise KeyError("nobody has it")
+
+
+_RESULTS: dict[str, Any] = {
+    "object": object(),
+    "nul": "a\0b",
+    "surrogate": "a\ud800b",
+    "nan": [1.0, float("nan")],
+    "huge": "x" * 2_000_000,
+    "deep": json.loads("[" * 100 + "]" * 100),
+}
+_TEXTS = {"nul": "a\0b", "surrogate": "a\ud800b", "huge": "x" * 2_000_000, "json": '"}{\\u0000'}
+
+
+@app.task(retry=Retry(max_attempts=1))
+async def returns_odd(what: str) -> Any:
+    return _RESULTS[what]
+
+
+@app.task(retry=Retry(max_attempts=1), isolation="process")
+def returns_odd_apart(what: str) -> Any:
+    return _RESULTS[what]
+
+
+@app.task(retry=Retry(max_attempts=1))
+async def raises_odd(what: str) -> None:
+    raise RuntimeError(_TEXTS[what])
+
+
+@app.task(retry=Retry(max_attempts=1), isolation="process")
+def raises_odd_apart(what: str) -> None:
+    raise RuntimeError(_TEXTS[what])
+
+
+@app.task(retry=Retry(max_attempts=1), name="weigh")
+async def weigh_whole(grams: int) -> int:
+    return grams
+
+
+@newer.task(retry=Retry(max_attempts=1), name="weigh")
+async def weigh_text(grams: str) -> str:
+    return grams
+
+
+@newer.task(retry=SOON, name="newcomer")
+async def newcomer(value: int, *, ctx: Context = GIVEN) -> int:
+    note(ctx, "start")
+    return value

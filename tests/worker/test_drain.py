@@ -1,0 +1,146 @@
+"""SIGTERM: nothing new, nothing charged that had not started, nothing left leased."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import time
+
+import pytest
+
+from leasehold.model.history import EventKind
+from leasehold.model.job import Job
+from leasehold.model.state import State
+from leasehold.worker.config import WorkerSettings
+from leasehold.worker.worker import EXIT_CRASHED, Worker
+from tests.worker import fleet_app
+from tests.worker.fleet import Fleet, eventually
+
+
+@pytest.mark.requirement("S4.11", "S2.3", "P7")
+def test_what_runs_may_end_and_what_waits_is_given_back_uncharged(fleet: Fleet) -> None:
+    worker = fleet.start("--concurrency", "1", "--grace-seconds", "30")
+    # Many short jobs make the worker claim ahead; a longer one then holds its only slot.
+    for _ in range(200):
+        fleet_app.quick.enqueue()
+    running = fleet_app.sleeper.enqueue(2.0).id
+    waiting = [fleet_app.quick.enqueue().id for _ in range(100)]
+    fleet.started(running)
+    assigned = [i for i in waiting if fleet.state(i) is State.ASSIGNED]
+    assert worker.drain() == 0
+    assert fleet.nothing_leased()
+    assert fleet.state(running) is State.SUCCEEDED
+    for job_id in waiting:
+        job = fleet.job(job_id)
+        assert (job.state, job.attempt, job.lease) == (State.QUEUED, 0, None)
+        assert not fleet.record.starts(job_id)
+    for job_id in assigned:
+        assert fleet.events(job_id) == [EventKind.GIVEN_BACK]
+    fleet.start("--concurrency", "1")
+    for job_id in waiting:
+        assert fleet.succeeded(job_id).attempt == 1
+
+
+@pytest.mark.requirement("S4.11", "P7", "P13")
+def test_after_the_grace_lane_jobs_pause_and_others_return_to_the_queue(fleet: Fleet) -> None:
+    """Coroutines, threads and processes alike."""
+    worker = fleet.start("--grace-seconds", "0.5")
+    tasks: list[fleet_app.Sleeps] = [fleet_app.sleeper, fleet_app.polite, fleet_app.apart]
+    plain = [task.enqueue(60.0).id for task in tasks]
+    lanes = [task.using(target=task.name).enqueue(60.0).id for task in tasks]
+    for job_id in plain + lanes:
+        fleet.started(job_id)
+    began = time.monotonic()
+    assert worker.drain() == 0
+    assert 0.5 <= time.monotonic() - began < 0.5 + 2.5
+    assert fleet.nothing_leased()
+    for job_id in plain:
+        assert _facts(fleet.job(job_id)) == (State.QUEUED, 0, "its worker was shut down")
+        assert fleet.job(job_id).run_at <= fleet.app.operate.now()
+    for job_id in lanes:
+        assert _facts(fleet.job(job_id)) == (State.PAUSED, 0, "its worker was shut down")
+    for job_id in plain + lanes:
+        assert fleet.events(job_id) == [EventKind.DRAINED]
+        assert "end" not in fleet.record.words(job_id)
+    for job_id in plain[:2]:
+        assert fleet.record.words(job_id) == ["start", "stopped: drain, held: True"]
+
+
+def _facts(job: Job) -> tuple[State, int, str | None]:
+    return job.state, job.attempt, job.reason
+
+
+@pytest.mark.requirement("S4.11")
+def test_a_second_signal_hurries(fleet: Fleet) -> None:
+    worker = fleet.start("--grace-seconds", "300")
+    job_id = fleet_app.sleeper.enqueue(60.0).id
+    fleet.started(job_id)
+    worker.send(signal.SIGTERM)
+    eventually(lambda: " drains" in worker.log)
+    assert fleet.state(job_id) is State.RUNNING or fleet.state(job_id) is State.ASSIGNED
+    worker.send(signal.SIGINT)
+    assert worker.ended(5.0) == 0
+    assert _facts(fleet.job(job_id)) == (State.QUEUED, 0, "its worker was shut down")
+
+
+@pytest.mark.requirement("S4.11", "P7")
+def test_a_signal_to_the_whole_group_drains_child_processes_too(fleet: Fleet) -> None:
+    """As init systems and terminals send it: the child may go on within the grace period."""
+    worker = fleet.start("--grace-seconds", "30")
+    job_id = fleet_app.apart.enqueue(1.5).id
+    fleet.started(job_id)
+    worker.send_group(signal.SIGTERM)
+    assert worker.ended() == 0
+    assert fleet.state(job_id) is State.SUCCEEDED
+    assert fleet.record.words(job_id) == ["start", "end"]
+
+
+@pytest.mark.requirement("S4.11", "P7")
+def test_a_signal_at_any_moment_of_the_start_leaves_nothing_leased(fleet: Fleet) -> None:
+    ids = [fleet_app.sleeper.enqueue(0.2).id for _ in range(5)]
+    for step in range(8):
+        worker = fleet.start("--concurrency", "2", "--grace-seconds", "0")
+        _wait(0.08 * step)
+        code = worker.drain()
+        # Before Leasehold has begun, Python itself still answers the signal.
+        assert code == 0 or (code == -signal.SIGTERM and "starts" not in worker.log), worker.log
+        assert fleet.nothing_leased()
+    for job_id in ids:
+        job = fleet.job(job_id)
+        started = bool(fleet.record.starts(job_id))
+        assert job.attempt == (job.state is State.SUCCEEDED)
+        assert started or job.attempt == 0
+
+
+def _wait(seconds: float) -> None:
+    """No synchronisation: a moment that shall fall anywhere."""
+    deadline = time.monotonic() + seconds
+    eventually(lambda: time.monotonic() >= deadline)
+
+
+@pytest.mark.requirement("S4.11", "P13")
+def test_a_part_that_crashes_ends_the_worker_with_70_and_gives_back_what_it_had(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    job_id = fleet_app.sleeper.enqueue(60.0).id
+
+    def chance() -> float:
+        """Breaks the sweeper, once a job has started."""
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == "sweeper" and fleet.record.starts(job_id):
+            raise ZeroDivisionError("a bug in a part")
+        return 0.5
+
+    async def run() -> int:
+        settings = WorkerSettings(lease_seconds=2.0, grace_seconds=300.0)
+        worker = Worker(fleet.app.database, fleet.app.tasks, settings, chance=chance)
+        try:
+            return await worker.run()
+        finally:
+            await fleet.app.database.aclose()
+
+    assert asyncio.run(run()) == EXIT_CRASHED
+    assert re.search(r"the sweeper crashed: ZeroDivisionError\('a bug in a part'\)", caplog.text)
+    assert fleet.nothing_leased()
+    assert _facts(fleet.job(job_id)) == (State.QUEUED, 0, "its worker was shut down")

@@ -1,0 +1,86 @@
+"""Jobs that kill: their worker, or the child process that they run in."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from leasehold.model.history import EventKind
+from leasehold.model.state import State
+from tests.worker import fleet_app
+from tests.worker.fleet import Fleet, eventually
+
+LEASE = 1.0
+
+
+@pytest.mark.requirement("S3.3", "P3", "P7", "S2.5")
+def test_a_job_that_kills_its_worker_every_time_fails_and_the_others_flow(fleet: Fleet) -> None:
+    """Whoever runs workers replaces the dead ones, as the test does."""
+    poison = fleet_app.kills_its_worker.enqueue().id
+    others = [fleet_app.sleeper.using(max_attempts=10).enqueue(0.05).id for _ in range(60)]
+    fleet.start("--concurrency", "4", lease=LEASE)
+
+    def all_done() -> bool:
+        if not fleet.workers[-1].is_alive:
+            fleet.start("--concurrency", "4", lease=LEASE)
+        counts = fleet.app.client.store.counts()
+        return counts.ready + counts.waiting + counts.leased == 0
+
+    eventually(all_done)
+    job = fleet.job(poison)
+    assert (job.state, job.attempt, job.lost) == (State.FAILED, 3, 3)
+    assert job.reason == "its worker was lost 3 times"
+    assert fleet.events(poison) == [EventKind.LEASE_LOST, EventKind.LEASE_LOST, EventKind.FAILED]
+    assert len(fleet.record.starts(poison)) == 3
+    killed = [worker for worker in fleet.workers if not worker.is_alive]
+    assert [worker.ended() for worker in killed] == [-signal.SIGKILL] * 3
+    for job_id in others:
+        fleet.succeeded(job_id)
+    fleet.every_second_start_has_a_cause()
+
+
+@pytest.mark.requirement("S2.5", "P7", "S3.3")
+def test_a_child_that_dies_fails_its_own_attempt_only_and_says_how(fleet: Fleet) -> None:
+    worker = fleet.start("--concurrency", "4", lease=2.0)
+    neighbour = fleet_app.sleeper.enqueue(3.0).id
+    how = {
+        "segfault": "its process died: signal SIGSEGV",
+        "9": "its process died: signal SIGKILL (out of memory?)",
+        "6": "its process died: signal SIGABRT",
+        "35": "its process died: signal 35",  # a real-time signal, which has no name
+        "exit": "its process died: exit code 3",
+        "memory": "MemoryError: ",
+    }
+    task = fleet_app.dies.using(max_attempts=1)
+    ids = {task.enqueue(word).id: reason for word, reason in how.items()}
+    for job_id, reason in ids.items():
+        job = fleet.until(job_id, State.FAILED)
+        assert job.reason == f"attempt 1 of 1 failed: {reason}"
+        assert job.report is not None
+        assert job.report.error is not None
+        assert job.lost == 0
+    assert fleet.succeeded(fleet_app.apart.enqueue(0.0).id).attempt == 1
+    assert fleet.succeeded(neighbour).attempt == 1
+    assert worker.drain() == 0
+    eventually(lambda: not worker.group())
+
+
+@pytest.mark.requirement("S2.7", "P7")
+def test_a_child_that_dies_is_retried_in_a_fresh_one(fleet: Fleet) -> None:
+    fleet.start(lease=2.0)
+    job = fleet.until(fleet_app.dies.using(max_attempts=2).enqueue("9").id, State.FAILED)
+    assert job.attempt == 2
+    first, second = fleet.record.starts(job.id)
+    assert first.pid != second.pid
+
+
+@pytest.mark.requirement("S3.4")
+def test_a_child_does_not_outlive_a_killed_worker(fleet: Fleet) -> None:
+    """Nobody works on without a lease."""
+    worker = fleet.start(lease=LEASE)
+    job_id = fleet_app.apart.enqueue(60.0).id
+    fleet.started(job_id)
+    worker.send(signal.SIGKILL)
+    worker.ended()
+    eventually(lambda: not worker.group(), LEASE)

@@ -1,0 +1,55 @@
+"""Handlers that ignore their stop: named, and their process replaced."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from leasehold.model.state import State
+from leasehold.worker.worker import EXIT_RECYCLE
+from tests.worker import fleet_app
+from tests.worker.fleet import Fleet
+
+
+@pytest.mark.requirement("S3.5", "S4.6", "S4.11", "P13")
+def test_threads_that_ignore_timeout_and_cancel_are_stuck_and_their_process_recycled(
+    fleet: Fleet,
+) -> None:
+    """Their slots are given up; whoever else runs there ends in peace."""
+    worker = fleet.start("--grace-seconds", "30", lease=2.0)
+    late = fleet_app.threaded.using(timeout=0.5, max_attempts=1).enqueue(60.0)
+    canceled = fleet_app.threaded.enqueue(60.0)
+    peaceful = fleet_app.sleeper.enqueue(7.0)
+    for each in (late, canceled, peaceful):
+        fleet.started(each.id)
+    assert canceled.cancel().what == "requested"
+    job = fleet.until(late.id, State.FAILED, seconds=0.5 + 5.0 + 2.0)
+    assert job.reason == "attempt 1 of 1 failed: it ran longer than its timeout of 0.5 s"
+    fleet.until(canceled.id, State.CANCELED, seconds=2.0)
+    name = fleet_app.threaded.name
+    assert f"error   job {late.id} of {name} ignores its stop (timeout)" in worker.log
+    assert f"error   job {canceled.id} of {name} ignores its stop (canceled)" in worker.log
+    assert worker.ended() == EXIT_RECYCLE
+    assert fleet.record.words(peaceful.id) == ["start", "end"]
+    assert fleet.state(peaceful.id) is State.SUCCEEDED
+    assert fleet.nothing_leased()
+    assert not worker.group()
+
+
+@pytest.mark.requirement("S4.11", "P13")
+def test_what_ignores_a_drain_is_released_at_last_and_the_process_ends(fleet: Fleet) -> None:
+    worker = fleet.start("--grace-seconds", "0", lease=2.0)
+    ids = {
+        fleet_app.threaded.enqueue(60.0).id: fleet_app.threaded.name,
+        fleet_app.deaf.enqueue().id: fleet_app.deaf.name,
+    }
+    for job_id in ids:
+        fleet.started(job_id)
+    worker.send(signal.SIGTERM)
+    assert worker.ended(6.0 + 4.0) == EXIT_RECYCLE
+    for job_id, name in ids.items():
+        assert f"job {job_id} of {name} ignores its stop (drain)" in worker.log
+        job = fleet.job(job_id)
+        assert (job.state, job.attempt) == (State.QUEUED, 0)
+    assert fleet.nothing_leased()

@@ -1,0 +1,87 @@
+"""The timeout ends what takes too long; the lease only says who is alive."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from leasehold.model.history import EventKind
+from leasehold.model.state import State
+from tests.worker import fleet_app
+from tests.worker.fleet import Fleet, eventually
+
+
+@pytest.mark.requirement("S0.5", "S1.5", "S3.5", "S2.4")
+def test_a_job_of_twelve_leases_lives(fleet: Fleet) -> None:
+    lease = 0.5
+    fleet.start(lease=lease)
+    fleet.start(lease=lease)
+    job_id = fleet_app.sleeper.enqueue(12 * lease).id
+    fleet.started(job_id)
+    seen = set()
+    while (job := fleet.job(job_id)).state is not State.SUCCEEDED:
+        if job.lease is not None:
+            seen.add(job.lease.heartbeat_at)
+        assert job.state in (State.QUEUED, State.ASSIGNED, State.RUNNING)
+    # Renewed at a third of the lease: 36 times, if nobody is late.
+    assert 18 <= len(seen) <= 45
+    assert (job.attempt, job.lost) == (1, 0)
+    assert fleet.record.words(job_id) == ["start", "end"]
+
+
+@pytest.mark.requirement("S3.5", "S3.3", "P7", "S3.8")
+def test_over_its_timeout_a_job_ends_within_a_second_and_has_failed_an_attempt(
+    fleet: Fleet,
+) -> None:
+    fleet.start().until_ready()
+    tasks: list[fleet_app.Sleeps] = [fleet_app.sleeper, fleet_app.polite, fleet_app.apart]
+    timeout = 2.0
+    for job_id in [t.using(timeout=timeout, max_attempts=1).enqueue(30.0).id for t in tasks]:
+        job = fleet.until(job_id, State.FAILED)
+        assert job.reason == "attempt 1 of 1 failed: it ran longer than its timeout of 2 s"
+        assert job.report is not None
+        assert job.report.error is not None
+        assert job.report.error.type == "Timeout"
+        assert job.report.leased_at is not None
+        took = (job.report.finished_at - job.report.leased_at).total_seconds()
+        assert timeout <= took < timeout + 1.0
+        assert (job.attempt, job.lost) == (1, 0)
+        words = fleet.record.words(job_id)
+        assert words[0] == "start"
+        assert "end" not in words
+
+
+@pytest.mark.requirement("S3.5", "S3.3", "S2.7")
+def test_a_timeout_is_retried_like_any_failure(fleet: Fleet) -> None:
+    fleet.start()
+    job_id = fleet_app.late.using(timeout=0.5).enqueue(30.0).id
+    job = fleet.succeeded(job_id)
+    assert job.report is not None
+    assert (job.attempt, job.report.result) == (2, "attempt 2")
+    assert fleet.events(job_id) == [EventKind.RETRIED]
+    # What the handler made of its stop came too late.
+    assert fleet.record.words(job_id)[:3] == ["start", "stopped: timeout, held: True", "end"]
+
+
+@pytest.mark.requirement("S3.5")
+def test_a_hung_process_is_killed_and_its_slot_is_free_again(fleet: Fleet) -> None:
+    worker = fleet.start("--concurrency", "1").until_ready()
+    job_id = fleet_app.deaf_apart.using(timeout=1.5, max_attempts=1).enqueue(60.0).id
+    child = fleet.started(job_id)
+    next_id = fleet_app.quick.enqueue("next").id
+    began = time.monotonic()
+    fleet.until(job_id, State.FAILED, seconds=1.5 + 2.0 + 2.0)
+    assert time.monotonic() - began > 1.0
+    fleet.succeeded(next_id)
+    assert "ignores Stopped" in fleet.record.words(job_id)
+    eventually(lambda: not _is_alive(child))
+    assert worker.drain() == 0
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

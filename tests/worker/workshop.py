@@ -1,0 +1,121 @@
+"""A worker inside the test's own process, and a table that its handlers write into."""
+
+from __future__ import annotations
+
+import inspect
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from leasehold import Job, Leasehold
+from leasehold.model.job import Attempt
+from leasehold.model.note import Note
+from leasehold.store.contract import ClaimAsk, Want
+from leasehold.worker.config import WorkerSettings
+from leasehold.worker.looping import run_loop
+from leasehold.worker.worker import Worker
+
+
+class Workshop:
+    """One app, on one store."""
+
+    def __init__(self, app: Leasehold) -> None:
+        self.app = app
+        self.is_postgres = app.url.startswith("postgres")
+        self.sql("create table if not exists ledger (entry text)")
+
+    def add(self, function: Callable[..., Any], **options: Any) -> int:
+        """Make a handler a task and enqueue a job of it; answers its id."""
+        target = options.pop("target", None)
+        task = self.app.task(name=function.__name__, **options)(function)
+        return task.using(target=target).enqueue().id
+
+    def run(self, **settings: Any) -> Worker:
+        """Until nothing is left to do."""
+        fields = {"until_idle": True, "concurrency": 1, **settings}
+        worker = Worker(self.app.database, self.app.tasks, WorkerSettings(**fields))
+
+        async def life() -> None:
+            assert await worker.run() == 0
+            await self.app.database.aclose()
+
+        run_loop(life())
+        return worker
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """As somebody else, on a connection that is not the worker's. `{s}`: the schema."""
+        if self.is_postgres:
+            with psycopg.connect(self.app.url) as postgres:
+                cursor = postgres.execute(self.named(statement).encode())
+                return cursor.fetchall() if cursor.description else []
+        sqlite = sqlite3.connect(self.app.url, timeout=10, isolation_level=None)
+        try:
+            return sqlite.execute(self.named(statement)).fetchall()
+        finally:
+            sqlite.close()
+
+    def named(self, statement: str) -> str:
+        return statement.replace("{s}", "leasehold." if self.is_postgres else "")
+
+    def ledger(self) -> list[str]:
+        return [entry for (entry,) in self.sql("select entry from ledger order by entry")]
+
+    def job(self, job_id: int) -> Job:
+        return self.app.client.store.read([job_id])[job_id]
+
+    def notes(self, job_id: int) -> list[Note]:
+        return self.app.client.store.notes(job_id)
+
+    def lines(self, job_id: int) -> list[str]:
+        return [note.line for note in self.notes(job_id)]
+
+    # -- somebody else takes the job ---------------------------------------------------------
+
+    def expire(self, job_id: int) -> None:
+        past = "'2000-01-01'" if self.is_postgres else "0"
+        self.sql(f"update {{s}}job set lease_expires_at = {past} where id = {job_id}")
+
+    def steal(self, job_id: int) -> Attempt:
+        """The lease has run out, the job is recovered, and another owner claims it."""
+        self.expire(job_id)
+        store = self.app.client.store
+        store.recover(10, 0.5)  # or the worker's own sweeper did it already
+        ask = ClaimAsk(owner="thief", lease_seconds=60.0, wants=(Want("default", 1),))
+        (attempt,) = store.claim(ask)
+        assert attempt.job_id == job_id
+        return attempt
+
+
+def entry(text: str) -> str:
+    return f"insert into ledger values ('{text}')"
+
+
+async def put(connection: Any, statement: str) -> None:
+    """On whichever connection a coroutine was given."""
+    answer = connection.execute(statement)
+    if inspect.isawaitable(answer):
+        await answer
+
+
+def handler(kind: str, body: Callable[[Any, Any], None], result: Any = None) -> Callable[..., Any]:
+    """A handler with a fenced transaction: a coroutine or a plain function around one body.
+
+    The body gets the context and a function that executes a statement in the transaction.
+    """
+
+    async def coroutine(ctx: Any) -> None:
+        statements: list[str] = []
+        async with ctx.transaction(result=result) as connection:
+            await put(connection, "select 1")
+            body(ctx, statements.append)
+            for statement in statements:
+                await put(connection, statement)
+
+    def function(ctx: Any) -> None:
+        with ctx.transaction(result=result) as connection:
+            connection.execute("select 1")
+            body(ctx, connection.execute)
+
+    return coroutine if kind == "coroutine" else function
