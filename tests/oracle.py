@@ -39,21 +39,14 @@ class Oracle(Table):
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         answers: list[Enqueued] = []
         twins: dict[str, int] = {}
-        keyed = any(new.unique_key or new.idempotency_key for new in jobs)
-        born: set[str] = set()
         for new in jobs:
             key = new.idempotency_key
             holder = twins[key] if key in twins else self._holder(new)
-            at_once = not (new.pending or new.run_at or new.delay_seconds)
-            if holder is None:
-                follows = not keyed and at_once and new.target in born
-                answers.append(Enqueued(self._insert(new, follows), True))
-                born |= {new.target} if at_once and new.target else set()
-            else:
-                answers.append(Enqueued(holder, False))
+            answer = Enqueued(self._insert(new) if holder is None else holder, holder is None)
+            answers.append(answer)
             if key is not None:
-                self._remember(key, answers[-1].id, new.idempotency_seconds)
-                twins[key] = answers[-1].id
+                self._remember(key, answer.id, new.idempotency_seconds)
+                twins[key] = answer.id
         return answers
 
     def _holder(self, new: NewJob) -> int | None:
@@ -78,12 +71,12 @@ class Oracle(Table):
         if not self._is_remembered(key):
             self._keys[key] = (job_id, self.now + seconds(lasting))
 
-    def _insert(self, new: NewJob, follows: bool) -> int:
+    def _insert(self, new: NewJob) -> int:
         self._last_id += 1
         due = new.run_at
         if due is None and new.delay_seconds is not None:
             due = self.now + seconds(new.delay_seconds)
-        stage = Stage.FOLLOWER if follows else Stage.READY
+        stage = Stage.READY
         if due is not None and due > self.now:
             stage = Stage.WAITING
         if new.pending:
@@ -109,14 +102,12 @@ class Oracle(Table):
         return [attempt for want in ask.wants for attempt in self._claim_queue(ask, want)]
 
     def _claim_queue(self, ask: ClaimAsk, want: Want) -> list[Attempt]:
-        """In order, until enough: each ready job is leased, parked, or put behind its lane."""
+        """In order, until enough. Who does not lead its lane is passed over."""
         claimed: list[Attempt] = []
         for job in self._ready(want.queue):
-            if len(claimed) == want.count:
-                break
-            if not self._leads_its_lane(job):
-                self.put(job, Stage.FOLLOWER)
-            elif ask.tasks is not None and job.task not in ask.tasks:
+            if len(claimed) == want.count or not self._leads_its_lane(job):
+                continue
+            if ask.tasks is not None and job.task not in ask.tasks:
                 why = "no worker knows this task"
                 self.put(job, Stage.PARKED, reason=why)
                 self.tell(job, EventKind.PARKED, State.QUEUED, ask.owner, why)

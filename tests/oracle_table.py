@@ -120,6 +120,23 @@ class Table:
         return min((job for job in lane if job.stage in QUEUING), key=lambda j: j.id, default=None)
 
 
+def settled(jobs: dict[int, Job]) -> dict[int, Job]:
+    """Jobs as they stand in truth. In a lane, whoever is not next follows; a store may leave it
+    among the ready until a claim meets it. One that is next must never be left a follower."""
+    lanes: dict[str, list[Job]] = {}
+    for job in jobs.values():
+        if job.target is not None and job.stage is not None:
+            lanes.setdefault(job.target, []).append(job)
+    seen = dict(jobs)
+    for lane in lanes.values():
+        held = any(job.stage in HOLDS_LANE for job in lane)
+        first = min((job.id for job in lane if job.stage in QUEUING), default=None)
+        for job in lane:
+            if job.stage is Stage.READY and (held or job.id != first):
+                seen[job.id] = replace(job, stage=Stage.FOLLOWER)
+    return seen
+
+
 def attempt_of(job: Job) -> Attempt:
     assert job.lease is not None
     assert job.state in LEASED

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from leasehold.model.job import Attempt
+from leasehold.model.note import Progress
 from leasehold.model.operation import Verb
 from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import Ended, LeaseKey
+from leasehold.store.contract import Ended, LeaseKey, Line, Noted
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 OwnerVerb = Callable[[StoreUnderTest, Attempt], tuple[int, ...]]
@@ -46,9 +47,24 @@ def _finish(kind: OutcomeKind) -> OwnerVerb:
     return finish
 
 
+def _note(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    noted = Noted(key_of(attempt), Progress(1.0), (Line(1, "I am still here", 0.0),))
+    return store.store.note(attempt.owner, [noted])
+
+
+def _finish_within(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    """Outside of a transaction: what it does not write needs no rollback to stay unwritten."""
+    noted = Noted(key_of(attempt), Progress(1.0), (Line(1, "I am done", 0.0),))
+    ended = Ended(attempt, Outcome(kind=OutcomeKind.SUCCESS))
+    kept = store.store.finish_within(attempt.owner, ended, noted)
+    return () if kept else (attempt.job_id,)
+
+
 VERBS: dict[str, OwnerVerb] = {
     "start": _start,
     "renew": _renew,
+    "note": _note,
+    "finish_within": _finish_within,
     "release": _release,
     **{kind.value: _finish(kind) for kind in OutcomeKind},
 }

@@ -42,7 +42,8 @@ insert into leasehold.history (id, created_at, leased_at, started_at, finished_a
 select i, at, at, at, at, i, 0, 1, 5, 0,
     case when i % 100 = 0 then 'failed' when i % 100 = 50 then 'canceled' else 'succeeded' end,
     'q' || i % 20, 't' || i % 50, 'w' || i % 8, '{{"n": 1}}'
-from (select i, now() - ({count} - i) * interval '29.5 days' / {count} as at
+from (select i, date_trunc('day', now(), 'UTC')
+             - ({count} - i + 1) * interval '30 days' / {count} as at
       from generate_series(1, {count}) i) x
 """
 

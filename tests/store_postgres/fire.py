@@ -34,7 +34,7 @@ POLICY = Policy(
 ENDINGS = (
     [OutcomeKind.SUCCESS] * 12
     + [OutcomeKind.ERROR] * 3
-    + [OutcomeKind.SNOOZE, OutcomeKind.GIVE_BACK, OutcomeKind.FAIL, OutcomeKind.PAUSE]
+    + [OutcomeKind.SNOOZE, OutcomeKind.GIVE_BACK, OutcomeKind.FAIL]
 )
 VERBS = [Verb.CANCEL, Verb.PAUSE, Verb.RESUME, Verb.RETRY]
 SHORT_LEASE_SECONDS = 0.03
@@ -128,8 +128,10 @@ class Fire:
         self, owner: str, attempts: list[Attempt], chance: random.Random, since: float
     ) -> None:
         pause(chance, 0.004)
+        # Without operators nobody would resume what was paused.
+        endings = [*ENDINGS, OutcomeKind.PAUSE] if self.operators else ENDINGS
         ended = [
-            Ended(each, Outcome(kind=chance.choice(ENDINGS), delay_seconds=0.01))
+            Ended(each, Outcome(kind=chance.choice(endings), delay_seconds=0.01))
             for each in attempts
         ]
         until = time.monotonic()

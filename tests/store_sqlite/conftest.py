@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +31,7 @@ class Helper:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def says(self) -> str:
@@ -38,12 +43,15 @@ class Helper:
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
-    def answer(self) -> list[int]:
+    def answer(self) -> list[Any]:
         """Its last word, once it has ended well."""
-        out, err = self.process.communicate(timeout=DEADLINE_SECONDS)
+        try:
+            out, err = self.process.communicate(timeout=DEADLINE_SECONDS)
+        finally:
+            self.close()
         assert self.process.returncode == 0, err
         assert err == ""
-        answer: list[int] = json.loads(out.splitlines()[-1])
+        answer: list[Any] = json.loads(out.splitlines()[-1])
         return answer
 
     def kill(self) -> list[str]:
@@ -53,9 +61,11 @@ class Helper:
         return out.splitlines()
 
     def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
+        """With its children, if it has any left."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ValueError):  # its pipes are closed already
+            self.process.communicate()
 
 
 Start = Callable[..., Helper]

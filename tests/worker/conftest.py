@@ -16,14 +16,14 @@ from tests.worker.workshop import Workshop
 
 @pytest.fixture
 def sqlite_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    yield from _fleet(str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
+    yield from fleet_on(str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def postgres_fleet(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Fleet]:
-    yield from _fleet(postgres_url, tmp_path, monkeypatch)
+    yield from fleet_on(postgres_url, tmp_path, monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -32,7 +32,7 @@ def fleet(request: pytest.FixtureRequest) -> Fleet:
     return found
 
 
-def _fleet(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+def fleet_on(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     """The record's place is in the environment, for workers inside this process too."""
     app.url = url
     app.migrate()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import psycopg
 
 from leasehold.app import Leasehold
 from leasehold.model.history import EventKind
@@ -170,6 +173,15 @@ class Fleet:
 
     def worker_of(self, pid: int) -> WorkerProcess:
         return next(worker for worker in self.workers if worker.pid == pid)
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """Look (or meddle) behind the store's back; `{s}` stands for the schema's prefix."""
+        if self.is_postgres:
+            with psycopg.connect(self.url, autocommit=True) as postgres:
+                cursor = postgres.execute(statement.replace("{s}", "leasehold.").encode())
+                return cursor.fetchall() if cursor.description else []
+        with closing(sqlite3.connect(self.url)) as sqlite, sqlite:
+            return sqlite.execute(statement.replace("{s}", "")).fetchall()
 
     # -- judging -----------------------------------------------------------------------------
 

@@ -56,6 +56,13 @@ async def sleeper(seconds: float, *, ctx: Context = GIVEN) -> int:
 
 
 @app.task(retry=SOON)
+async def holds(value: str, *, ctx: Context = GIVEN) -> None:
+    """Keeps its value for long."""
+    note(ctx, "start")
+    await asyncio.sleep(60.0 * len(value))
+
+
+@app.task(retry=SOON)
 async def late(seconds: float, *, ctx: Context = GIVEN) -> str:
     """Makes something of its stop: a result that comes too late."""
     note(ctx, "start")
@@ -155,6 +162,17 @@ def dies(how: str, *, ctx: Context = GIVEN) -> None:
         case number:
             os.kill(os.getpid(), int(number))
             time.sleep(30)
+
+
+@app.task(retry=SOON)
+def chokes(seconds: float, *, ctx: Context = GIVEN) -> None:
+    """For a while its worker can open nothing more: no file, no pipe, no connection."""
+    note(ctx, "start")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4, hard))
+    time.sleep(seconds)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    note(ctx, "end")
 
 
 @app.task(retry=SOON)

@@ -59,7 +59,7 @@ def test_what_a_handler_says_is_kept_with_its_finished_job(
 def test_what_a_child_process_says_is_kept_with_its_finished_job(
     process_workshop: Workshop,
 ) -> None:
-    job_id = context_app.says.enqueue().id  # type: ignore[call-arg]
+    job_id = context_app.says.enqueue().id
     process_workshop.run()
     found = process_workshop.job(job_id)
     assert found.state == "succeeded"
@@ -112,7 +112,7 @@ def test_too_many_lines_are_counted_and_said_so(workshop: Workshop) -> None:
 
 
 def test_too_many_lines_of_a_child_process_are_counted_too(process_workshop: Workshop) -> None:
-    job_id = context_app.talks_too_much.enqueue().id  # type: ignore[call-arg]
+    job_id = context_app.talks_too_much.enqueue().id
     process_workshop.run()
     lines = process_workshop.lines(job_id)
     assert lines[:-1] == [f"line {number}" for number in range(LINES_LIMIT)]

@@ -28,6 +28,7 @@ def test_what_runs_may_end_and_what_waits_is_given_back_uncharged(fleet: Fleet) 
     waiting = [fleet_app.quick.enqueue().id for _ in range(100)]
     fleet.started(running)
     assigned = [i for i in waiting if fleet.state(i) is State.ASSIGNED]
+    assert assigned
     assert worker.drain() == 0
     assert fleet.nothing_leased()
     assert fleet.state(running) is State.SUCCEEDED

@@ -84,3 +84,17 @@ def test_a_child_does_not_outlive_a_killed_worker(fleet: Fleet) -> None:
     worker.send(signal.SIGKILL)
     worker.ended()
     eventually(lambda: not worker.group(), LEASE)
+
+
+@pytest.mark.requirement("S2.5", "S3.3")
+def test_a_child_that_cannot_be_started_fails_the_attempt_and_holds_no_slot(fleet: Fleet) -> None:
+    worker = fleet.start("--concurrency", "2", lease=5.0).until_ready()
+    choking = fleet_app.chokes.enqueue(2.0).id
+    fleet.started(choking)
+    job_id = fleet_app.apart.using(max_attempts=1, delay=0.3).enqueue(0.0).id
+    job = fleet.until(job_id, State.FAILED)
+    assert job.reason is not None
+    assert "OSError: [Errno 24]" in job.reason
+    fleet.succeeded(choking)
+    assert fleet.succeeded(fleet_app.apart.enqueue(0.0).id).attempt == 1
+    assert worker.drain() == 0

@@ -92,9 +92,10 @@ def _failed_attempt(attempt: Attempt, outcome: Outcome, policy: Policy, chance: 
     """Errors, timeouts and lost leases take one path."""
     lost = outcome.kind is OutcomeKind.LOST_LEASE
     if lost and policy.on_lease_expired == "fail":
-        return _ended(outcome, State.FAILED, EventKind.FAILED, reason=_lost_reason(1), lost=True)
+        reason = _lost_reason(attempt.lost + 1)
+        return _ended(outcome, State.FAILED, EventKind.FAILED, reason=reason, lost=True)
     if not outcome.retryable:
-        return _ended(outcome, State.FAILED, EventKind.FAILED)
+        return _ended(outcome, State.FAILED, EventKind.FAILED, lost=lost)
     if attempt.number >= attempt.max_attempts:
         reason = _lost_reason(attempt.lost + 1) if lost else _spent_reason(attempt, outcome)
         return _ended(outcome, State.FAILED, EventKind.FAILED, reason=reason, lost=lost)

@@ -37,12 +37,8 @@ def encode(what: str, value: Any, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> byt
 
 
 def check_bytes(what: str, data: bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> None:
-    """Limits on JSON that is encoded already."""
-    if len(data) > limit_bytes:
-        raise BadPayload(
-            f"{what} has {len(data):,} bytes of JSON; the limit is {limit_bytes:,}: "
-            "store large data elsewhere and pass a reference to it"
-        )
+    """Limits on JSON that is encoded already, and is known to be JSON."""
+    _check_size(what, data, limit_bytes)
     if b"\\u0000" in data and _NUL.search(data):
         raise BadPayload(f"{what} holds a NUL character, which no store keeps: remove it")
     # Each level costs two bytes at least, so that short payloads need no walk.
@@ -53,11 +49,24 @@ def check_bytes(what: str, data: bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) 
 def parse(what: str, text: str | bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> Any:
     """A value from JSON text that came from outside, within the same limits."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    check_bytes(what, data, limit_bytes)
+    _check_size(what, data, limit_bytes)
     try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        value = msgspec.json.decode(data)
+    except RecursionError:
+        raise BadPayload(_too_deep(what)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadPayload(f"{what} is not JSON: {error}") from None
+    # Only now: on text that is no JSON the walk over its strings could take hours.
+    check_bytes(what, data, limit_bytes)
+    return value
+
+
+def _check_size(what: str, data: bytes, limit_bytes: int) -> None:
+    if len(data) > limit_bytes:
+        raise BadPayload(
+            f"{what} has {len(data):,} bytes of JSON; the limit is {limit_bytes:,}: "
+            "store large data elsewhere and pass a reference to it"
+        )
 
 
 def _too_deep(what: str) -> str:

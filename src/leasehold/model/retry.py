@@ -43,12 +43,10 @@ class Retry:
 
     def delay_seconds(self, attempt: int, chance: float) -> float:
         """The wait after the given failed attempt; ``chance`` in [0, 1) comes from outside."""
-        # The exponent is bounded because 2.0 ** 1100 is no float any more.
-        exponent = min(max(attempt - 1, 0), 64)
         try:
-            full = self.base_seconds * self.factor**exponent
-        except OverflowError:
-            full = self.cap_seconds
+            full = self.base_seconds * float(self.factor) ** max(attempt - 1, 0)
+        except OverflowError:  # 2.0 ** 1100 is no float any more
+            full = self.cap_seconds if self.base_seconds else 0.0
         return min(full, self.cap_seconds) * (1.0 - self.jitter * chance)
 
     def is_retryable(self, error: BaseException) -> bool:

@@ -13,6 +13,8 @@ from leasehold.store.steps import Conflict, Rows, Steps, read, write
 _ROUNDS = 50
 #: Rounds in a row that moved nothing: the rest is in other claimers' hands just now.
 _IDLE_ROUNDS = 2
+_STRIDE = 10
+_STRIDE_LIMIT = 1000
 
 
 def claim(ask: ClaimAsk) -> Steps[list[Attempt]]:
@@ -29,32 +31,33 @@ def _claim_queue(ask: ClaimAsk, queue: str, count: int) -> Steps[list[Attempt]]:
     Those whose lane is just changing hands stay ready; the next round looks past them.
     """
     attempts: list[Attempt] = []
-    unsettled = idle = 0
+    past = idle = 0
     for _ in range(_ROUNDS):
         wanted = count - len(attempts)
         if wanted <= 0 or idle >= _IDLE_ROUNDS:
             break
         try:
-            rows = yield from _claim_once(ask, queue, wanted, unsettled)
+            rows = yield from _claim_once(ask, queue, wanted, wanted + past)
         except Conflict:
             continue  # another claimer won the same lane: now its holder can be seen
         won = [attempt_of(row, ask.owner) for row in rows if row[0] is not None]
         attempts += won
-        more, stuck = rows[-1][12], rows[-1][13]
-        if not more and not stuck:
+        more, unsettled = rows[-1][12], rows[-1][13]
+        if not more and not unsettled:
             break
-        idle = 0 if won or stuck < wanted + unsettled else idle + 1
-        unsettled = stuck
+        idle = 0 if won or unsettled < wanted + past else idle + 1
+        # Where followers stand in the way, look further each time: they are demoted once.
+        past = unsettled if won else unsettled + min(2 * past + _STRIDE, _STRIDE_LIMIT)
     attempts.sort(key=lambda attempt: (-attempt.priority, attempt.job_id))
     return attempts
 
 
-def _claim_once(ask: ClaimAsk, queue: str, wanted: int, unsettled: int) -> Steps[Rows]:
+def _claim_once(ask: ClaimAsk, queue: str, wanted: int, looked_at: int) -> Steps[Rows]:
     rows = yield from write(
         "claim",
         queue=queue,
         wanted=wanted,
-        looked_at=wanted + unsettled,
+        looked_at=looked_at,
         owner=ask.owner,
         lease_seconds=ask.lease_seconds,
         tasks=None if ask.tasks is None else sorted(ask.tasks),

@@ -14,9 +14,7 @@ from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stag
 from leasehold.model.state import Stage
 from leasehold.store.contract import Ended, Finished, Recovered
 from leasehold.store.rows import attempt_of, json_text
-from leasehold.store.steps import Conflict, Rows, Statement, Steps, read, together
-
-_TRIES = 20
+from leasehold.store.steps import Rows, Statement, Steps, insistently, read
 
 
 def finish(owner: str, ended: Sequence[Ended]) -> Steps[Finished]:
@@ -156,11 +154,5 @@ def _write_and_promote(statement: Statement, targets: set[str | None]) -> Steps[
     statements = [statement]
     if lanes:
         statements.append(Statement("promote", {}, [{"target": target} for target in lanes]))
-    for last in range(_TRIES):
-        try:
-            answers = yield from together(*statements)
-            return answers[0]
-        except Conflict:
-            if last == _TRIES - 1:
-                raise
-    raise AssertionError("unreachable")
+    answers = yield from insistently(*statements)
+    return answers[0]

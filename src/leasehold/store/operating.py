@@ -13,7 +13,7 @@ from leasehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
 from leasehold.model.job import Job
 from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
 from leasehold.store.reading import read_jobs
-from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
+from leasehold.store.steps import Conflict, Statement, Steps, insistently, read, together, write
 
 _TRIES = 50
 UNIQUE_INDEX = "job_unique"
@@ -148,5 +148,5 @@ def delete(ids: Sequence[int]) -> Steps[list[int]]:
     statements = [Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])]
     if targets:
         statements.append(Statement("promote", {}, [{"target": name} for name in targets]))
-    answers = yield from together(*statements)
+    answers = yield from insistently(*statements)
     return sorted({row[0] for row in answers[0]})

@@ -19,6 +19,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
+_TRIES = 20
+
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
 
@@ -82,6 +84,16 @@ def together(*statements: Statement) -> Steps[list[Rows]]:
     """Several statements that write, as one transaction."""
     answers = yield Batch(statements, writes=True)
     return answers
+
+
+def insistently(*statements: Statement) -> Steps[list[Rows]]:
+    """Like together, and again where a lane changed hands meanwhile: the next try sees to whom."""
+    for _ in range(_TRIES - 1):
+        try:
+            return (yield from together(*statements))
+        except Conflict:
+            continue
+    return (yield from together(*statements))
 
 
 def run(steps: Steps[T], session: Session) -> T:

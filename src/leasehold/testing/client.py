@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from leasehold.client import Client
+from leasehold.errors import BadInput
 from leasehold.model.job import Enqueued, NewJob
 
 
@@ -21,8 +22,8 @@ class Call(msgspec.Struct, frozen=True):
 class RecordingClient(Client):
     """Jobs that were there already (by a key) are no new calls.
 
-    ``connection`` is accepted and left aside: in a test the job exists at once, whatever
-    becomes of the caller's transaction.
+    A ``connection`` to another database is accepted and left aside: in a test the job exists
+    at once, whatever becomes of the caller's transaction.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -30,10 +31,20 @@ class RecordingClient(Client):
         self.calls: list[Call] = []
 
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        return self._noted(jobs, super().enqueue(jobs))
+        return self._noted(jobs, super().enqueue(jobs, self._ours(connection)))
 
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        return self._noted(jobs, await super().aenqueue(jobs))
+        return self._noted(jobs, await super().aenqueue(jobs, self._ours(connection)))
+
+    def _ours(self, connection: Any) -> Any:
+        """The connection, if it is that of ctx.transaction()."""
+        if connection is None:
+            return None
+        try:
+            self.database.caller_session(connection)
+        except BadInput:
+            return None
+        return connection
 
     def _noted(self, jobs: Sequence[NewJob], answers: list[Enqueued]) -> list[Enqueued]:
         self.calls += [

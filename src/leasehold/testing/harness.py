@@ -61,11 +61,13 @@ class Harness:
     @property
     def calls(self) -> list[Call]:
         """Everything that was enqueued in this harness, run or not, oldest first."""
-        return list(self._client.calls)
+        calls = self._client.calls
+        there = self._client.store.read([call.id for call in calls])
+        return [call for call in calls if call.id in there]  # without what was rolled back
 
     def enqueued(self, task: AnyTask) -> list[dict[str, Any]]:
         """The arguments of every call of a task, oldest first."""
-        return [arguments_of(task, c.job) for c in self._client.calls if c.job.task == task.name]
+        return [arguments_of(task, c.job) for c in self.calls if c.job.task == task.name]
 
     def assert_enqueued(self, task: AnyTask, /, *args: Any, **kwargs: Any) -> list[Job]:
         """That the task was enqueued like this; answers these jobs.
@@ -93,10 +95,10 @@ class Harness:
         self, task: AnyTask, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Expected, list[Call]]:
         expected = Expected(task, self._app.tasks.get(task.name), args, kwargs)
-        return expected, [call for call in self._client.calls if expected.fits(call)]
+        return expected, [call for call in self.calls if expected.fits(call)]
 
     def _shown(self, task: AnyTask) -> str:
-        return described(task, self._app.tasks.get(task.name), self._client.calls)
+        return described(task, self._app.tasks.get(task.name), self.calls)
 
     # -- what became of it -------------------------------------------------------------------
 

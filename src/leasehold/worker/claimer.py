@@ -31,6 +31,7 @@ class Claimer:
         queues: Sequence[str], tasks: frozenset[str] | None, lease_seconds: float,
         poll_seconds: float, room: Callable[[], int],
         take: Callable[[list[Attempt], float], None], is_listening: Callable[[], bool],
+        on_nothing: Callable[[], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner
@@ -42,6 +43,8 @@ class Claimer:
         self._room = room
         self._take = take
         self._is_listening = is_listening
+        #: Recovery runs inside claiming too: whoever finds nothing looks for expired leases.
+        self._on_nothing = on_nothing
         self._poke = asyncio.Event()
         self._stopping = False
         self._wait_seconds = FIRST_WAIT_SECONDS
@@ -82,6 +85,7 @@ class Claimer:
                 await asyncio.sleep(0)
             else:
                 self.is_idle = True
+                self._on_nothing()
                 await self._back_off()
 
     async def _claim(self, room: int) -> int:

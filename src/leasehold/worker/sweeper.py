@@ -50,7 +50,7 @@ class Sweeper:
         self._chance = chance
         self._on_ready = on_ready
         self._poke = asyncio.Event()
-        self._unpark_at = self._retain_at = 0.0
+        self._unpark_at = self._retain_at = self._began = 0.0
         #: Whether all that was due or lost when the worker started is ready by now.
         self.has_swept = False
 
@@ -58,12 +58,17 @@ class Sweeper:
         """Something was scheduled: look when it is due."""
         self._poke.set()
 
+    def look(self) -> None:
+        """A claimer found nothing: sweep now, unless that was done a moment ago."""
+        if asyncio.get_running_loop().time() - self._began >= SWEEP_SECONDS / 2:
+            self._poke.set()
+
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         self._retain_at = loop.time() + RETENTION_SECONDS * self._chance()
         while True:
             self._poke.clear()
-            began = loop.time()
+            self._began = loop.time()
             try:
                 wait = await self.run_once()
                 self.has_swept = True
@@ -75,7 +80,7 @@ class Sweeper:
                 async with asyncio.timeout(wait):
                     await self._poke.wait()
                     # However much is scheduled, sweeps keep their distance.
-                    await asyncio.sleep(began + _APART_SECONDS - loop.time())
+                    await asyncio.sleep(self._began + _APART_SECONDS - loop.time())
 
     async def run_once(self) -> float:
         """One sweep; answers how long until the next. At start-up it drains all that expired."""

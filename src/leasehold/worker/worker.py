@@ -120,7 +120,7 @@ class Worker:
             store, self.owner, self.telemetry,
             queues=settings.queues, tasks=known, lease_seconds=settings.lease_seconds,
             poll_seconds=settings.poll_seconds, room=self._room, take=self._take,
-            is_listening=lambda: self._listening,
+            is_listening=lambda: self._listening, on_nothing=lambda: self._sweeper.look(),
         )  # fmt: skip
         self._sweeper = Sweeper(
             store,

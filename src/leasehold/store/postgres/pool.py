@@ -13,6 +13,7 @@ import os
 import re
 import select
 import threading
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -75,10 +76,16 @@ class Pool:
     def __init__(self, url: str, size: int) -> None:
         self._url = url
         self._conninfo = conninfo(url)
+        self._size = size
+        self.begin_anew()
+        _every.add(self)
+
+    def begin_anew(self) -> None:
+        """Also in a forked child: the parent's connections are the parent's, and so are the
+        places and locks that its threads hold."""
         self._idle: list[Connection[Any]] = []
         self._lock = threading.Lock()
-        self._room = threading.BoundedSemaphore(size)
-        self._pid = os.getpid()
+        self._room = threading.BoundedSemaphore(self._size)
 
     @contextlib.contextmanager
     def connection(self, *, writes: bool) -> Iterator[Connection[Any]]:
@@ -97,8 +104,6 @@ class Pool:
 
     def _take(self) -> Connection[Any]:
         with self._lock:
-            if self._pid != os.getpid():  # connections of a forked parent are the parent's
-                self._idle, self._pid = [], os.getpid()
             while self._idle:
                 connection = self._idle.pop()
                 if _usable(connection):
@@ -120,10 +125,18 @@ class Pool:
 
     def close(self) -> None:
         with self._lock:
-            if self._pid == os.getpid():
-                for connection in self._idle:
-                    connection.close()
+            for connection in self._idle:
+                connection.close()
             self._idle = []
+
+
+def _begin_anew() -> None:
+    for pool in tuple(_every):
+        pool.begin_anew()
+
+
+_every: weakref.WeakSet[Pool] = weakref.WeakSet()
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 class AsyncPool:

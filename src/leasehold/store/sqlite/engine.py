@@ -31,12 +31,19 @@ from leasehold.errors import (
     StoreUnavailable,
 )
 from leasehold.store.rows import micros_of
+from leasehold.store.sqlite.forks import survives_forks
 from leasehold.store.sqlite.turns import FileTurns, LoopTurn
 from leasehold.store.steps import Batch, Conflict, Rows, Statement
 
 _BUSY_SECONDS = 30.0
+#: How long a fork waits for an open transaction of another thread.
+_FORK_SECONDS = 2.0
 #: What makes nothing ready, and asks nothing of anybody.
 _QUIET = frozenset({"renew", "start"})
+
+
+#: Connections of a parent that was writing when we were forked: never used, never closed.
+_of_parents: list[sqlite3.Connection] = []
 
 
 class _Handle:
@@ -46,14 +53,23 @@ class _Handle:
         self.lock = threading.RLock()
         self.now = 0
         self._path = path
-        self._pid = 0
         self._connection: sqlite3.Connection | None = None
 
     def connection(self) -> sqlite3.Connection:
-        # After a fork the parent's connection is not ours to use, nor to close.
-        if self._connection is None or self._pid != os.getpid():
-            self._connection, self._pid = self._connect(), os.getpid()
+        if self._connection is None:
+            self._connection = self._connect()
         return self._connection
+
+    @property
+    def is_writing(self) -> bool:
+        return self._connection is not None and self._connection.in_transaction
+
+    def begin_anew(self) -> None:
+        """In a forked child. A connection that the parent could not close is not ours to close."""
+        self.lock = threading.RLock()
+        if self._connection is not None:
+            _of_parents.append(self._connection)
+        self._connection = None
 
     def _connect(self) -> sqlite3.Connection:
         if self._path is not None:
@@ -77,7 +93,7 @@ class _Handle:
 
     def close(self) -> None:
         with self.lock:
-            if self._connection is not None and self._pid == os.getpid():
+            if self._connection is not None:
                 self._connection.close()
             self._connection = None
 
@@ -98,6 +114,7 @@ class Engine:
         self._reader = _Handle(path) if path is not None else self._writer
         self._turns = FileTurns(path) if path is not None else None
         self.loop_turn = LoopTurn()
+        survives_forks(self)
 
     # -- executing ---------------------------------------------------------------------------
 
@@ -184,6 +201,26 @@ class Engine:
         self._writer.close()
         if self._turns is not None:
             self._turns.close()
+
+    # -- forks -------------------------------------------------------------------------------
+
+    def rest(self) -> bool:
+        if not self._writer.lock.acquire(timeout=_FORK_SECONDS):
+            return False
+        if not self._reader.lock.acquire(timeout=_FORK_SECONDS):
+            self._writer.lock.release()
+            return False
+        if self.path is not None and not self._writer.is_writing:
+            self.close()
+        return True
+
+    def wake(self) -> None:
+        self._reader.lock.release()
+        self._writer.lock.release()
+
+    def begin_anew(self) -> None:
+        self._reader.begin_anew()
+        self._writer.begin_anew()
 
 
 def _concerns_others(batch: Batch) -> bool:

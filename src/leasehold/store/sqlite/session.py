@@ -8,12 +8,12 @@ transactions. In memory there is nothing to share, and everything happens in the
 from __future__ import annotations
 
 import asyncio
-import os
 import queue
 import threading
 from concurrent.futures import Future
 
 from leasehold.store.sqlite.engine import Engine
+from leasehold.store.sqlite.forks import survives_forks
 from leasehold.store.sqlite.transaction import refuse_inside
 from leasehold.store.steps import Batch, Rows
 
@@ -28,18 +28,27 @@ class Writer:
         self._waiting: queue.SimpleQueue[tuple[Batch, Future[list[Rows]]] | None]
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._pid = 0
+        survives_forks(self)
+
+    def rest(self) -> bool:
+        return False
+
+    def wake(self) -> None:
+        pass
+
+    def begin_anew(self) -> None:
+        self._lock = threading.Lock()
+        self._thread = None
 
     def submit(self, batch: Batch) -> Future[list[Rows]]:
         answer: Future[list[Rows]] = Future()
         with self._lock:
-            if self._thread is None or self._pid != os.getpid():
+            if self._thread is None:
                 self._start()
             self._waiting.put((batch, answer))
         return answer
 
     def _start(self) -> None:
-        self._pid = os.getpid()
         self._waiting = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="leasehold-sqlite", daemon=True)
         self._thread.start()
@@ -75,7 +84,7 @@ class Writer:
 
     def close(self) -> None:
         with self._lock:
-            if self._thread is not None and self._pid == os.getpid():
+            if self._thread is not None:
                 self._waiting.put(None)
                 self._thread.join()
             self._thread = None

@@ -1,0 +1,63 @@
+"""Leasehold as a peer of the side-by-side harness: BENCH_ALSO=bench/adapter.py.
+
+The harness provides `Peer`, `tick` and `PEERS`; its settings for Leasehold are the defaults.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from leasehold import Leasehold
+
+if TYPE_CHECKING:
+
+    class Peer:
+        def __init__(self, dsn: str) -> None:
+            self.dsn = dsn
+
+    PEERS: dict[str, type[Any]]
+
+    def tick(sent: float = 0.0) -> None: ...
+
+
+class LeaseholdPeer(Peer):
+    left = "select count(*) from leasehold.job where stage <> 'w'"
+    table = "leasehold.job"
+    clone_done = """
+        insert into leasehold.history (id, created_at, finished_at, priority, attempt,
+            max_attempts, lost, state, queue, task, args)
+        select -g, now(), now(), 0, 1, 5, 0, 'succeeded', 'default', 'bench.job', '{{"t": 0}}'
+        from generate_series(1, {n}) g"""
+    clone_future = """
+        insert into leasehold.job (id, created_at, run_at, priority, max_attempts, stage, queue,
+            task, args)
+        select nextval('leasehold.job_id'), now(), now() + interval '1 day', 0, 5, 'w', 'default',
+            'bench.job', '{{"t": 0}}'
+        from generate_series(1, {n}) g"""
+
+    async def open(self) -> None:
+        self.app = Leasehold(self.dsn)
+
+        @self.app.task(name="bench.job")
+        async def job(t: float) -> None:
+            tick(t)
+
+        self.job = job
+
+    async def setup(self) -> None:
+        await self.open()
+        self.app.migrate()
+
+    async def one(self, t: float) -> None:
+        await self.job.aenqueue(t)
+
+    async def bulk(self, n: int) -> None:
+        for start in range(0, n, 5000):
+            count = min(5000, n - start)
+            await self.app.aenqueue_many([self.job.prepare(0.0) for _ in range(count)])
+
+    async def work(self) -> None:
+        await self.app.arun_worker()
+
+
+PEERS["leasehold"] = LeaseholdPeer  # noqa: F821  (the harness puts it there)

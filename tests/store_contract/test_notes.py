@@ -1,0 +1,118 @@
+"""What handlers said: kept in order, once, with the job, for as long as the job."""
+
+from __future__ import annotations
+
+from leasehold.model.job import Attempt
+from leasehold.model.note import Note, Progress
+from leasehold.model.operation import Verb
+from leasehold.model.outcome import OutcomeKind
+from leasehold.store.contract import Line, Noted
+from tests.stores import StoreUnderTest, key_of
+
+
+def _say(
+    store: StoreUnderTest, attempt: Attempt, *lines: Line, progress: Progress | None = None
+) -> None:
+    assert store.store.note(attempt.owner, [Noted(key_of(attempt), progress, lines)]) == ()
+
+
+def _notes(store: StoreUnderTest, job_id: int) -> list[tuple[int, str]]:
+    return [(note.number, note.line) for note in store.store.notes(job_id)]
+
+
+def test_lines_are_read_in_the_order_of_their_numbers_with_their_time(
+    store: StoreUnderTest,
+) -> None:
+    job_id = store.add()
+    attempt = store.claim_one()
+    _say(store, attempt, Line(1, "first", 2.5), Line(2, "sécond\n", 0.0))
+    store.advance(1.0)
+    _say(store, attempt, Line(3, "third", 0.25))
+    found = store.store.notes(job_id)
+    assert found == [
+        Note(job_id, attempt.token, 1, found[0].at, "first"),
+        Note(job_id, attempt.token, 2, found[1].at, "sécond\n"),
+        Note(job_id, attempt.token, 3, found[2].at, "third"),
+    ]
+    assert [(store.now() - note.at).total_seconds() for note in found] == [3.5, 1.0, 0.25]
+
+
+def test_a_write_that_had_to_be_repeated_leaves_each_line_once(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    attempt = store.claim_one()
+    for _ in range(2):
+        _say(store, attempt, Line(1, "first", 0.0), Line(2, "second", 0.0))
+    _say(store, attempt, Line(2, "second", 0.5), Line(3, "third", 0.0))
+    assert _notes(store, job_id) == [(1, "first"), (2, "second"), (3, "third")]
+
+
+def test_progress_without_lines_and_lines_without_progress(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    attempt = store.claim_one()
+    assert store.job(job_id).progress is None
+    _say(store, attempt, progress=Progress(1.0, 3.0))
+    _say(store, attempt, Line(1, "line", 0.0))
+    assert store.job(job_id).progress == Progress(1.0, 3.0)
+    _say(store, attempt, progress=Progress(2.0, 3.0, "½", attempt=1))
+    assert store.job(job_id).progress == Progress(2.0, 3.0, "½")
+    assert _notes(store, job_id) == [(1, "line")]
+
+
+def test_many_attempts_are_noted_at_once_and_the_lost_ones_are_named(
+    store: StoreUnderTest,
+) -> None:
+    mine, theirs = store.add(), store.add()
+    attempts = {store_attempt.job_id: store_attempt for store_attempt in store.claim()}
+    assert store.end(attempts[theirs], OutcomeKind.SUCCESS)
+    noted = [
+        Noted(key_of(attempts[job_id]), Progress(1.0), (Line(1, "here", 0.0),))
+        for job_id in (theirs, mine)
+    ]
+    assert store.store.note("w1", noted) == (theirs,)
+    assert store.store.note("w1", []) == ()
+    assert (_notes(store, mine), _notes(store, theirs)) == ([(1, "here")], [])
+    assert store.job(mine).progress == Progress(1.0)
+    assert store.job(theirs).progress is None
+
+
+def test_progress_survives_a_retry_the_end_and_a_revival(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    attempt = store.claim_one()
+    _say(store, attempt, Line(1, "once", 0.0), progress=Progress(1.0))
+    for kind in (OutcomeKind.ERROR, OutcomeKind.FAIL):
+        assert store.end(attempt, kind)
+        assert store.job(job_id).progress == Progress(1.0)
+        if kind is OutcomeKind.ERROR:
+            store.advance(3600.0)
+            store.store.make_ready(10)
+            attempt = store.claim_one()
+    store.store.operate(Verb.RETRY, [job_id], "ann", None)
+    assert store.job(job_id).progress == Progress(1.0)
+    assert store.end(store.claim_one(), OutcomeKind.SUCCESS)
+    assert store.job(job_id).progress == Progress(1.0)
+    assert _notes(store, job_id) == [(1, "once")]
+
+
+def test_deleting_a_job_deletes_what_it_said(store: StoreUnderTest) -> None:
+    job_id, other = store.add(), store.add()
+    for attempt in store.claim():
+        _say(store, attempt, Line(1, "here", 0.0))
+        if attempt.job_id == job_id:
+            assert store.end(attempt, OutcomeKind.SUCCESS)
+    assert store.store.delete([job_id, other]) == [job_id]
+    assert (_notes(store, job_id), _notes(store, other)) == ([], [(1, "here")])
+
+
+def test_old_words_are_forgotten_with_their_day(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    attempt = store.claim_one()
+    _say(store, attempt, Line(1, "long ago", 0.0))
+    assert store.end(attempt, OutcomeKind.SUCCESS)
+    store.advance(20 * 86400.0)
+    while store.store.retain(30.0, 100):
+        pass
+    assert _notes(store, job_id) == [(1, "long ago")]
+    store.advance(20 * 86400.0)
+    while store.store.retain(30.0, 100):
+        pass
+    assert _notes(store, job_id) == []

@@ -1,0 +1,59 @@
+"""A child forked while all connections of its parent are in use.
+
+`python -m tests.store_postgres.forked URL`: says how the child ended, 0 is well.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import warnings
+
+from leasehold.model.job import NewJob
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+
+SIZE = 3
+HANG_SECONDS = 10
+
+
+def main(url: str) -> None:
+    warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of just this
+    database = PostgresDatabase(url, pool_size=SIZE)
+    taken, enough = threading.Barrier(SIZE + 1), threading.Event()
+
+    def take() -> None:
+        with database._pool.connection(writes=False):
+            taken.wait()
+            enough.wait()
+
+    threads = [threading.Thread(target=take) for _ in range(SIZE)]
+    for thread in threads:
+        thread.start()
+    taken.wait()
+    status = forked(database)
+    enough.set()
+    for thread in threads:
+        thread.join()
+    BlockingStore(database.session()).enqueue([NewJob(task="parent")])
+    database.close()
+    print(status, flush=True)
+
+
+def forked(database: PostgresDatabase) -> int:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(HANG_SECONDS)
+        code = 1
+        try:
+            BlockingStore(database.session()).enqueue([NewJob(task="child")])
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,30 @@
+"""A fork while the pool is in use: the child has connections of its own, the parent keeps its."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from leasehold.store.contract import Filter
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.requirement("S2.11")
+def test_a_child_forked_while_all_connections_are_in_use_does_not_hang(
+    database: PostgresDatabase, queue: BlockingStore
+) -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "tests.store_postgres.forked", database.url],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    assert said == "0\n"
+    assert {job.task for job in queue.page(Filter()).jobs} == {"child", "parent"}

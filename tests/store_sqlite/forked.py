@@ -1,0 +1,135 @@
+"""Children of a process that has the store open: forked, killed, or without rights.
+
+`python -m tests.store_sqlite.forked ROLE PATH …`, in a process of its own: the tests' own
+process has threads, and keeps its rights.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+from leasehold.errors import StoreError
+from leasehold.model.job import NewJob
+from leasehold.store.faces import BlockingStore
+from leasehold.store.sqlite.database import SqliteDatabase
+
+NOBODY = 65534
+JOB = NewJob(task="t")
+HANG_SECONDS = 10
+
+
+def fork_while_others_write(path: Path) -> list[int]:
+    """Children enqueue with what they inherited, while the parent's threads go on writing."""
+    warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of just this
+    store = BlockingStore(SqliteDatabase(path).session())
+    stop = threading.Event()
+    threads = [threading.Thread(target=write_until, args=(store, stop)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    statuses = [forked(lambda: store.enqueue([JOB])) for _ in range(20)]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    store.enqueue([JOB])
+    return statuses
+
+
+def write_until(store: BlockingStore, stop: threading.Event) -> None:
+    while not stop.is_set():
+        store.enqueue([JOB])
+        store.counts()
+
+
+def forked(work: object) -> int:
+    """How the child ended: 0 is well."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(HANG_SECONDS)
+        code = 1
+        try:
+            assert callable(work)
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+
+def close_before_the_child_writes(path: Path) -> list[int]:
+    """The child writes after its parent has closed the file. Answers whose jobs are kept."""
+    warnings.simplefilter("ignore", DeprecationWarning)
+    database = SqliteDatabase(path)
+    store = BlockingStore(database.session())
+    store.enqueue([JOB])
+    is_closed, close = os.pipe()
+    child = os.fork()
+    if child == 0:
+        store.counts()
+        os.read(is_closed, 1)
+        store.enqueue([JOB])
+        os._exit(0)
+    store.enqueue([JOB])
+    database.close()
+    os.write(close, b".")
+    assert os.waitpid(child, 0)[1] == 0
+    again = SqliteDatabase(path)
+    kept = sorted(BlockingStore(again.session()).read([1, 2, 3]))
+    again.close()
+    return kept
+
+
+def migrate_and_be_killed(folder: Path, count: int) -> list[int]:
+    """A new file for each; killed a little later each time. Answers who was killed."""
+    began = time.monotonic()
+    SqliteDatabase(folder / "whole.db").close()
+    took = time.monotonic() - began
+    statuses = []
+    for number in range(count):
+        child = os.fork()
+        if child == 0:
+            SqliteDatabase(folder / f"killed{number}.db")
+            os._exit(0)
+        time.sleep(1.5 * took * number / count)  # the moment of the kill
+        os.kill(child, signal.SIGKILL)
+        statuses.append(os.waitpid(child, 0)[1])
+    return statuses
+
+
+def try_without_rights(path: Path) -> list[str]:
+    """What somebody is told who may read the file at most."""
+    SqliteDatabase(None).close()  # imports what it needs, while that can be read
+    if os.geteuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    try:
+        database = SqliteDatabase(path)
+        store = BlockingStore(database.session())
+        store.enqueue([JOB])
+    except StoreError as error:
+        return [type(error).__name__, str(error)]
+    return ["nothing was refused"]
+
+
+def main(role: str, path: str, *rest: str) -> None:
+    answer: object
+    match role:
+        case "fork":
+            answer = fork_while_others_write(Path(path))
+        case "close":
+            answer = close_before_the_child_writes(Path(path))
+        case "migrate":
+            answer = migrate_and_be_killed(Path(path), int(rest[0]))
+        case _:
+            answer = try_without_rights(Path(path))
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

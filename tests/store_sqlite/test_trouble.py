@@ -1,0 +1,153 @@
+"""A disk that is full, a file that cannot be written, is none, or is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from leasehold.errors import StoreError, StoreFull, StoreUnavailable
+from leasehold.model.job import Enqueued, NewJob
+from leasehold.store.faces import AwaitedStore, BlockingStore
+from leasehold.store.sqlite.database import SqliteDatabase
+from tests.crowd import at_once
+from tests.store_sqlite.conftest import Helper
+
+JOB = NewJob(task="t")
+LARGE = NewJob(task="t", args=json.dumps({"x": "x" * 2000}).encode())
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_full_disk_is_named_loses_nothing_and_passes(database: SqliteDatabase) -> None:
+    store = BlockingStore(database.session())
+    store.enqueue([JOB])
+    limit_pages(database, 100)
+    enqueue = partial(enqueue_until_full, store)
+    acknowledged = {job_id for ids in at_once([enqueue] * 8) for job_id in ids}
+    assert acknowledged
+    with pytest.raises(StoreFull, match="no space left"):
+        store.enqueue([LARGE] * 10)
+    limit_pages(database, 1_000_000)
+    stored = ids_in_file(database)
+    assert stored - {1} == acknowledged, "what was acknowledged, and nothing else"
+    assert store.enqueue([LARGE])[0].created
+
+
+def limit_pages(database: SqliteDatabase, pages: int) -> None:
+    """SQLite's own limit: to whoever writes, the disk is full."""
+    with database._engine.transaction() as connection:
+        connection.execute(f"pragma max_page_count = {pages}")
+
+
+def enqueue_until_full(store: BlockingStore) -> list[int]:
+    ids: list[int] = []
+    while True:
+        try:
+            ids += [each.id for each in store.enqueue([LARGE])]
+        except StoreFull:
+            return ids
+
+
+def ids_in_file(database: SqliteDatabase) -> set[int]:
+    assert database.path is not None
+    with closing(sqlite3.connect(database.path)) as connection:
+        return {row[0] for row in connection.execute("select id from job")}
+
+
+@pytest.mark.requirement("S2.1")
+def test_writes_of_many_threads_are_committed_together_and_all_kept(
+    database: SqliteDatabase,
+) -> None:
+    store = BlockingStore(database.session())
+
+    def enqueue() -> list[Enqueued]:
+        return [each for _ in range(10) for each in store.enqueue([JOB])]
+
+    answers = [each for share in at_once([enqueue] * 32) for each in share]
+    ids = {each.id for each in answers}
+    assert len(ids) == 320
+    assert ids_in_file(database) == ids
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_write_that_is_refused_takes_no_other_of_its_group_along(
+    database: SqliteDatabase,
+) -> None:
+    bad = NewJob(task="t", max_attempts=0)
+
+    async def enqueue_all() -> list[object]:
+        store = AwaitedStore(database.async_session())
+        jobs = [bad if number % 3 == 0 else JOB for number in range(30)]
+        calls = [store.enqueue([job]) for job in jobs]
+        return list(await asyncio.gather(*calls, return_exceptions=True))
+
+    answers = asyncio.run(enqueue_all())
+    assert all(isinstance(answer, StoreError) for answer in answers[::3])
+    good = [each[0].id for each in answers if isinstance(each, list)]
+    assert len(good) == 20
+    assert ids_in_file(database) == set(good)
+
+
+@pytest.mark.requirement("S2.1")
+def test_the_files_are_for_their_owner_only(database: SqliteDatabase, path: Path) -> None:
+    store = BlockingStore(database.session())
+    store.enqueue([JOB])
+    store.counts()
+    modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    assert {"jobs.db", "jobs.db-wal", "jobs.db-shm"} <= set(modes)
+    assert set(modes.values()) == {0o600}, modes
+
+
+@pytest.fixture
+def closed_folder() -> Iterator[Path]:
+    """All may look into it, nobody but its owner may write; with a store in it."""
+    folder = Path(tempfile.mkdtemp(prefix="leasehold-test-"))
+    SqliteDatabase(folder / "jobs.db").close()
+    for file in folder.iterdir():
+        file.chmod(0o444)
+    folder.chmod(0o555)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.requirement("S2.1")
+@pytest.mark.parametrize("name", ["jobs.db", "new.db"])
+def test_a_file_that_may_not_be_written_is_named_with_what_to_check(
+    closed_folder: Path, name: str
+) -> None:
+    helper = Helper("unprivileged", str(closed_folder / name), module="tests.store_sqlite.forked")
+    kind, message = helper.answer()
+    assert kind == "StoreReadOnly", message
+    assert str(closed_folder / name) in str(message)
+    assert "check the owner and mode" in str(message)
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="No such file or directory"):
+        SqliteDatabase(tmp_path / "nowhere" / "jobs.db")
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_file_that_is_no_database_is_named_and_left_alone(path: Path) -> None:
+    text = "dear diary, " * 1000
+    path.write_text(text)
+    with pytest.raises(StoreError, match=r"jobs\.db is not an SQLite database"):
+        SqliteDatabase(path)
+    assert path.read_text() == text
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=str(tmp_path)):
+        SqliteDatabase(tmp_path)

@@ -1,0 +1,123 @@
+"""A stop that arrives while the fenced transaction commits, and coroutines that share a loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from leasehold import Leasehold, Retry
+from leasehold.model.job import Attempt
+from leasehold.store.sqlite.database import SqliteDatabase
+from leasehold.telemetry import Telemetry
+from leasehold.worker.context import Context
+from leasehold.worker.fence import Fencing
+from leasehold.worker.hand import Hand, Held, StopReason
+from tests.stores import SqliteUnderTest
+from tests.worker.workshop import Workshop, entry, handler
+
+
+class _SlowCommit:
+    """The database, whose commits wait until they are told to go on."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+
+    def transaction(self) -> Any:
+        raise AssertionError
+
+    def async_transaction(self) -> Any:
+        transaction = self._database.async_transaction()
+        commit = transaction.commit
+
+        async def slowly() -> None:
+            self.reached.set()
+            await self.go_on.wait()
+            await commit()
+
+        transaction.commit = slowly  # type: ignore[method-assign]
+        return transaction
+
+
+def _held(attempt: Attempt, hand: Hand) -> Held:
+    held = Held(attempt, valid_until=float("inf"))
+    hand.take(held)
+    return held
+
+
+@pytest.mark.requirement("S0.3")
+def test_a_stop_during_the_commit_is_obeyed_after_it() -> None:
+    sqlite, hand = SqliteUnderTest(), Hand()
+    job_id = sqlite.add()
+    held = _held(sqlite.claim_one(), hand)
+
+    async def scene() -> None:
+        database = _SlowCommit(sqlite.database)  # type: ignore[arg-type]
+        fencing = Fencing(database, "w1", hand, Telemetry(), asyncio.get_running_loop())
+
+        async def attempt() -> None:
+            async with fencing.open(held, "kept"):
+                pass
+
+        running = asyncio.create_task(attempt())
+        await database.reached.wait()
+        running.cancel()
+        await asyncio.sleep(0)
+        assert held.ended  # the keeper leaves the lease to the store's answer
+        database.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(scene())
+    assert held.finished
+    assert len(hand) == 0
+    assert sqlite.state(job_id) == "succeeded"
+
+
+def test_a_handler_that_has_lost_its_lease_opens_no_transaction() -> None:
+    sqlite, hand = SqliteUnderTest(), Hand()
+    sqlite.add()
+    held = _held(sqlite.claim_one(), hand)
+    held.stop(StopReason.LEASE_LOST)
+    loop = asyncio.new_event_loop()
+    fencing = Fencing(sqlite.database, "w1", hand, Telemetry(), loop)
+    with pytest.raises(Exception, match="no longer belongs"), fencing.open(held, None):
+        raise AssertionError
+    loop.close()
+
+
+@pytest.mark.requirement("S3.5")
+def test_a_function_past_its_timeout_commits_nothing(workshop: Workshop) -> None:
+    def overstays(ctx: Any, execute: Any) -> None:
+        execute(entry("mine"))
+        while ctx.stop_reason is None:
+            pass
+
+    job_id = workshop.add(handler("function", overstays), timeout=0.1, retry=Retry(max_attempts=1))
+    workshop.run()
+    assert workshop.ledger() == []
+    assert workshop.job(job_id).state == "failed"
+
+
+@pytest.mark.requirement("S3.7")
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_transactions_of_many_coroutines_take_turns_on_sqlite(where: str, tmp_path: Any) -> None:
+    app = Leasehold("sqlite://:memory:" if where == "memory" else str(tmp_path / "jobs.db"))
+    inside: list[int] = []
+
+    @app.task(name="turn")
+    async def turn(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            inside.append(ctx.job.job_id)
+            connection.execute("select 1")
+            await asyncio.sleep(0.005)  # others run meanwhile, and wait for the pen
+            assert inside.pop() == ctx.job.job_id
+
+    app.migrate()
+    jobs = [turn.enqueue() for _ in range(20)]
+    assert app.run_worker(until_idle=True, concurrency=10) == 0
+    assert {job.read().state for job in jobs} == {"succeeded"}
+    assert inside == []
+    app.close()

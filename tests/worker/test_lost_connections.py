@@ -1,0 +1,141 @@
+"""PostgreSQL takes connections away, or goes away itself, while jobs run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from leasehold import OutcomeUnknown, StoreUnavailable
+from leasehold.devpostgres import DevPostgres
+from leasehold.model.state import State
+from tests.worker import fleet_app
+from tests.worker.conftest import fleet_on
+from tests.worker.fleet import Fleet, WorkerProcess, eventually
+
+_NAME = "workers-of-this-test"
+_THEIRS = f"from pg_stat_activity where application_name = '{_NAME}'"
+_LISTENING = f"{_THEIRS} and (query like 'listen %' or query like 'select pg_notify(%')"
+
+
+def named_worker(fleet: Fleet, *arguments: str, lease: float, **more: str) -> WorkerProcess:
+    """Its connections can be told from those of the test."""
+    environment = {"LEASEHOLD_URL": f"{fleet.url}&application_name={_NAME}", **more}
+    return fleet.start(*arguments, lease=lease, environment=environment)
+
+
+@pytest.mark.requirement("S0.6", "S1.3", "S3.8")
+def test_all_connections_terminated_again_and_again_and_no_handler_sees_it(
+    postgres_fleet: Fleet,
+) -> None:
+    fleet = postgres_fleet
+    worker = named_worker(fleet, "--concurrency", "30", lease=3.0)
+    ids = [fleet_app.sleeper.enqueue(2.0).id for _ in range(30)]
+    for job_id in ids:
+        fleet.started(job_id)
+    for _ in range(4):
+        # As soon as there is somebody to cut off again.
+        eventually(lambda: fleet.sql(f"select pg_terminate_backend(pid) {_THEIRS}"))
+    for job_id in ids:
+        job = fleet.succeeded(job_id)
+        assert (job.attempt, job.lost) == (1, 0)
+        assert fleet.record.words(job_id) == ["start", "end"]
+    assert fleet.succeeded(fleet_app.quick.enqueue("after").id, seconds=5.0).attempt == 1
+    assert worker.drain() == 0
+
+
+@pytest.mark.requirement("S4.5", "S0.15")
+def test_a_terminated_listener_comes_back_and_with_it_the_short_latency(
+    postgres_fleet: Fleet,
+) -> None:
+    """Only a notification can bring the cancel in time: see test_requests_arrive."""
+    fleet = postgres_fleet
+    rarely = {"LEASEHOLD_WORKERS_REQUEST_POLL_SECONDS": "60"}
+    worker = named_worker(fleet, lease=90.0, **rarely)
+    handle = fleet_app.sleeper.enqueue(80.0)
+    fleet.started(handle.id)
+    before = eventually(lambda: fleet.sql(f"select pid {_LISTENING}"))
+    assert len(before) == 1
+    fleet.sql(f"select pg_terminate_backend({before[0][0]})")
+    eventually(lambda: fleet.sql(f"select pid {_LISTENING} and pid <> {before[0][0]}"), 5.0)
+    asked = time.monotonic()
+    handle.cancel()
+    fleet.until(handle.id, State.CANCELED, seconds=3.0)
+    told = fleet.record.lines(handle.id, "stopped: canceled, held: True")[0].at
+    assert told - asked < 1.0
+    assert worker.drain() == 0
+
+
+@pytest.fixture
+def own_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Fleet, DevPostgres]]:
+    """A server that may be stopped: nobody else uses it."""
+    with DevPostgres(settings={"fsync": "off"}) as server:
+        for fleet in fleet_on(server.url, tmp_path, monkeypatch):
+            yield fleet, server
+
+
+@pytest.mark.requirement("S3.2", "S3.8", "S0.15", "P7")
+def test_a_server_stopped_hard_under_load_and_started_again_goes_on_by_itself(
+    own_server: tuple[Fleet, DevPostgres],
+) -> None:
+    fleet, server = own_server
+    workers = [fleet.start("--concurrency", "4", lease=2.0) for _ in range(2)]
+    with producing() as ids:
+        for _ in range(2):
+            done = len(fleet.record.lines(what="end")) + 20
+            eventually(lambda done=done: len(fleet.record.lines(what="end")) >= done)  # type: ignore[misc]
+            server.stop("immediate")
+            server.start()
+            back = time.monotonic()
+            eventually(lambda back=back: _worked_since(fleet, back), 5.0)  # type: ignore[misc]
+    assert len(ids) > 40
+    for job_id in ids:
+        fleet.succeeded(job_id)
+    fleet.every_second_start_has_a_cause()
+    assert [worker.drain() for worker in workers] == [0, 0]
+    assert fleet.nothing_leased()
+
+
+def _worked_since(fleet: Fleet, moment: float) -> bool:
+    return any(line.at > moment for line in fleet.record.lines(what="start"))
+
+
+@contextmanager
+def producing() -> Iterator[list[int]]:
+    """Enqueue all the time. Whatever is not acknowledged is repeated under the same key."""
+    ids: list[int] = []
+    unexpected: list[BaseException] = []
+    stop = threading.Event()
+
+    def produce() -> None:
+        try:
+            while not stop.wait(0.02):
+                ids.append(_acknowledged(f"job-{len(ids)}"))
+        except BaseException as error:
+            unexpected.append(error)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield ids
+    finally:
+        stop.set()
+        thread.join()
+    assert not unexpected, unexpected
+
+
+def _acknowledged(key: str) -> int:
+    task = fleet_app.sleeper.using(idempotency_key=key, max_attempts=10)
+    deadline = time.monotonic() + 30.0
+    while True:
+        try:
+            return task.enqueue(0.05).id
+        except (StoreUnavailable, OutcomeUnknown):  # the only ones that a producer may see
+            assert time.monotonic() < deadline
+            time.sleep(0.05)

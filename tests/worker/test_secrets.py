@@ -1,0 +1,63 @@
+"""What must stay private: arguments in logs, passwords in the list of processes and in logs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+
+import pytest
+
+from leasehold import NewJob
+from leasehold.model.state import State
+from tests.worker import fleet_app
+from tests.worker.fleet import Fleet
+
+ARGUMENT = "argument-that-nobody-may-read"
+PASSWORD = "password-that-nobody-may-read"
+JSON_LOG = ("--log-format", "json", "--log-level", "debug", "--grace-seconds", "0")
+
+
+@pytest.mark.requirement("S3.8")
+def test_logs_are_json_and_never_hold_arguments(fleet: Fleet) -> None:
+    first = fleet.start(*JSON_LOG)
+    quick = fleet_app.quick.enqueue(ARGUMENT).id
+    apart = fleet_app.dies.using(max_attempts=1).enqueue("9").id
+    wrong = fleet.app.submit(NewJob(task="weigh", args=f'{{"grams": "{ARGUMENT}"}}'.encode())).id
+    held = fleet_app.holds.enqueue(ARGUMENT).id
+    fleet.succeeded(quick)
+    fleet.until(apart, State.FAILED)
+    fleet.until(wrong, State.FAILED)
+    fleet.started(held)
+    first.send(signal.SIGKILL)
+    first.ended()
+    second = fleet.start(*JSON_LOG)
+    fleet.started(held, times=2)
+    assert second.drain() == 0
+    documents = [json.loads(line) for line in fleet.log.splitlines()]
+    assert ARGUMENT not in fleet.log
+    told = [document for document in documents if document.get("job") == held]
+    assert {document["task"] for document in told} == {fleet_app.holds.name}
+    assert all({"at", "level", "message"} <= document.keys() for document in documents)
+
+
+@pytest.mark.requirement("S3.8")
+def test_the_password_is_in_no_argument_of_any_process_and_in_no_log(
+    postgres_fleet: Fleet,
+) -> None:
+    fleet = postgres_fleet
+    url = fleet.url.replace("postgresql:///", f"postgresql://postgres:{PASSWORD}@/", 1)
+    url = url.replace("&user=postgres", "")
+    assert PASSWORD in url
+    worker = fleet.start(*JSON_LOG, environment={"LEASEHOLD_URL": url})
+    fleet.started(fleet_app.apart.enqueue(60.0).id)  # with a child process
+    listing = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "args="], capture_output=True, text=True, check=True
+    ).stdout
+    assert "leasehold worker" in listing
+    assert PASSWORD not in listing
+    fleet.sql("select pg_terminate_backend(pid) from pg_stat_activity "
+              "where application_name = 'leasehold' and datname = current_database()")  # fmt: skip
+    fleet.succeeded(fleet_app.quick.enqueue().id)
+    assert worker.drain() == 0
+    assert PASSWORD not in worker.log

@@ -1,0 +1,55 @@
+"""Jobs that a worker cannot run: they wait, or say why not; none is lost, none is charged."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold import NewJob
+from leasehold.model.history import EventKind
+from leasehold.model.operation import Verb
+from leasehold.model.state import Stage, State
+from tests.worker import fleet_app
+from tests.worker.fleet import Fleet, eventually
+
+
+@pytest.mark.requirement("P4", "S2.5")
+def test_a_task_that_no_worker_knows_waits_until_one_does(fleet: Fleet) -> None:
+    fleet.start()
+    unknown = fleet.app.submit(NewJob(task="newcomer", args=b'{"value": 7}')).id
+    known = [fleet_app.quick.enqueue().id for _ in range(5)]
+    for job_id in known:
+        fleet.succeeded(job_id)
+    eventually(lambda: fleet.job(unknown).stage is Stage.PARKED)
+    job = fleet.job(unknown)
+    assert (job.state, job.attempt, job.lease) == (State.QUEUED, 0, None)
+    assert fleet.app.operate.counts().parked == 1
+    cause = fleet.app.operate.explain(unknown)[0]
+    assert (cause.code, cause.text) == ("unknown_task", "no live worker knows the task newcomer")
+
+    fleet.start(app="newer")
+    job = fleet.succeeded(unknown)
+    assert job.report is not None
+    assert (job.attempt, job.report.result) == (1, 7)
+    assert len(fleet.record.starts(unknown)) == 1
+    assert fleet.events(unknown)[:2] == [EventKind.PARKED, EventKind.UNPARKED]
+
+
+@pytest.mark.requirement("S2.5", "S2.6")
+def test_arguments_that_cannot_be_decoded_fail_with_the_reason_until_the_code_fits(
+    fleet: Fleet,
+) -> None:
+    worker = fleet.start()
+    job_id = fleet.app.submit(NewJob(task="weigh", args=b'{"grams": "heavy"}')).id
+    job = fleet.until(job_id, State.FAILED)
+    assert job.reason is not None
+    assert job.reason.startswith("its arguments cannot be decoded: task weigh: Expected `int`")
+    assert job.report is not None
+    assert job.report.error is not None
+    assert job.report.error.type == "BadArguments"
+    assert worker.drain() == 0
+
+    fleet.start(app="newer")
+    assert fleet.app.operate.act(Verb.RETRY, [job_id], "ann")[0].what == "done"
+    job = fleet.succeeded(job_id)
+    assert job.report is not None
+    assert job.report.result == "heavy"
