@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from psycopg import Connection
 
 from leasehold.model.job import Attempt, NewJob
 from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.state import Stage
 from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
 from leasehold.store.faces import BlockingStore
 from leasehold.store.postgres.database import PostgresDatabase
@@ -147,3 +149,20 @@ def change(inside: BlockingStore, holder: Attempt, verb: str) -> None:
 def end(inside: BlockingStore, holder: Attempt, kind: OutcomeKind) -> None:
     answer = inside.finish(holder.owner, [Ended(holder, Outcome(kind=kind))])
     assert holder.job_id in answer.decisions
+
+
+@pytest.mark.requirement("S4.3")
+def test_the_first_of_a_lane_stays_ready_while_another_claimer_looks_at_the_lane(
+    database: PostgresDatabase, queue: BlockingStore, connect: Connect
+) -> None:
+    """It was demoted behind itself once, where nobody would ever promote it."""
+    job_id = queue.enqueue([NewJob(task="t", target="lane")])[0].id
+    other = connect()
+    other.execute(
+        "select pg_advisory_xact_lock(hashtextextended('lane', %s))",
+        (zlib.crc32(database.schema.encode()),),
+    )
+    assert queue.claim(ask("quick")) == []
+    assert queue.read([job_id])[job_id].stage is Stage.READY
+    other.rollback()
+    assert [attempt.job_id for attempt in queue.claim(ask("quick"))] == [job_id]

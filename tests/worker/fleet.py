@@ -20,6 +20,7 @@ from leasehold.model.history import EventKind
 from leasehold.model.job import Job
 from leasehold.model.state import State
 from leasehold.store.contract import Filter
+from tests.worker.lifeline import LIFELINE_VARIABLE
 from tests.worker.record import RECORD_VARIABLE, Record
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ class WorkerProcess:
                 [sys.executable, "-m", "leasehold", "worker", *arguments],
                 cwd=ROOT,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # see lifeline
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
@@ -105,9 +106,14 @@ class WorkerProcess:
         fields = [line.split(None, 3) for line in listing.splitlines()]
         return [f[3] for f in fields if f[0] == str(self.pid) and not f[1].startswith("Z")]
 
+    def let_go(self) -> None:
+        """Close the lifeline, as the death of this process would."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
     def destroy(self) -> None:
         self.send_group(signal.SIGKILL)
-        self._process.wait()
+        self._process.communicate()
         eventually(lambda: not self.group())
 
 
@@ -135,6 +141,7 @@ class Fleet:
             **os.environ,
             "LEASEHOLD_URL": self.url,
             RECORD_VARIABLE: str(self.record.path),
+            LIFELINE_VARIABLE: "stdin",
             **(environment or {}),
         }
         worker = WorkerProcess([*command, *arguments], env, log)

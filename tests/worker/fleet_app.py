@@ -23,7 +23,10 @@ from leasehold import (
     Task,
 )
 from leasehold.worker.context import Context
+from tests.worker import lifeline
 from tests.worker.record import note, record
+
+lifeline.hold()
 
 app = Leasehold()
 #: As after a deploy: knows one task more, and another shape of one.

@@ -6,15 +6,18 @@ Python, guarded by what was seen. Only the commonest ending, success, has a lean
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from leasehold.model.job import Attempt, Request
 from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
 from leasehold.model.state import Stage
+from leasehold.store import hints
 from leasehold.store.contract import Ended, Finished, Recovered
 from leasehold.store.rows import attempt_of, json_text
 from leasehold.store.steps import Rows, Statement, Steps, insistently, read
+
+_FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
 
 
 def finish(owner: str, ended: Sequence[Ended]) -> Steps[Finished]:
@@ -96,7 +99,9 @@ def _settle(
         ]
         statement = Statement("settle", {"by": owner}, rows)
         answers = yield from _write_and_promote(
-            statement, {end.attempt.target for end in waiting.values()}
+            statement,
+            {end.attempt.target for end in waiting.values()},
+            _given_up(waiting.values()),
         )
         waiting, asked = {}, waiting
         for job_id, hit, leased_as_seen, request in answers:
@@ -147,12 +152,21 @@ def settle_row(
     }
 
 
-def _write_and_promote(statement: Statement, targets: set[str | None]) -> Steps[Rows]:
+def _given_up(ended: Iterable[Ended]) -> set[str]:
+    """Queues whose jobs this worker hands to the others: they should hear of it."""
+    return {end.attempt.queue for end in ended if end.outcome.kind in _FOR_OTHERS}
+
+
+def _write_and_promote(
+    statement: Statement, targets: set[str | None], queues: Iterable[str] = ()
+) -> Steps[Rows]:
     """Endings free lanes: the next of each becomes its holder in the same transaction, by a
     statement of its own, whose snapshot is younger than the locks that the first one won."""
     lanes = sorted(target for target in targets if target is not None)
     statements = [statement]
     if lanes:
         statements.append(Statement("promote", {}, [{"target": target} for target in lanes]))
+    if queues:
+        statements.append(hints.telling(hints.ready(queue) for queue in queues))
     answers = yield from insistently(*statements)
     return answers[0]

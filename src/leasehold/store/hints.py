@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leasehold.store.steps import Steps, write
+from leasehold.store.steps import Batch, Statement, Steps
 
 #: Something will be due that was not there before.
 SCHEDULED = "@"
@@ -23,7 +23,12 @@ def asked(owner: str) -> str:
     return f"!{owner}"
 
 
+def telling(hints: Iterable[str]) -> Statement:
+    """Part of another transaction: heard when that commits. For what happens rarely."""
+    return Statement("tell", {}, [{"hint": hint} for hint in sorted(hints)])
+
+
 def tell(hints: Iterable[str]) -> Steps[None]:
     """Send hints now, in a transaction of their own: a commit that notifies makes others wait,
     and a commit that waits for the disk would make them wait for long."""
-    yield from write("tell", [{"hint": hint} for hint in hints])
+    yield Batch((telling(hints),), writes=False)

@@ -12,6 +12,7 @@ from typing import Any
 from leasehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
 from leasehold.model.job import Job
 from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
+from leasehold.store import hints
 from leasehold.store.reading import read_jobs
 from leasehold.store.steps import Conflict, Statement, Steps, insistently, read, together, write
 
@@ -77,6 +78,8 @@ def _move(job: Job, move: Move, by: str, reason: str | None) -> Steps[bool]:
                   Statement("settle", {"by": by}, [_move_row(job, move, reason)])]  # fmt: skip
     if job.target is not None:
         statements.append(Statement("promote", {}, [{"target": job.target}]))
+    # It is ready, or the next of its lane is.
+    statements.append(hints.telling({hints.ready(job.queue)}))
     try:
         answers = yield from together(*statements)
     except Conflict as conflict:

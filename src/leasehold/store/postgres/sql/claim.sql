@@ -51,9 +51,11 @@ guard as materialized (
     for key share skip locked
 ),
 ahead as materialized (
-    -- The same where nobody holds the lane yet, and its first stands ready in another queue.
+    -- The same where nobody holds the lane yet, and its first stands ready in another queue, or
+    -- only missed the lane's advisory lock.
     select l.id from {schema}.job l
-    where l.id = any (array(select first from settled where not wins and holder is null))
+    where l.id = any (array(select first from settled
+                            where not wins and holder is null and first <> id))
       and l.stage = 'r'
     for key share skip locked
 ),
@@ -79,8 +81,9 @@ demoted as (
         select s.id from settled s
         where not s.wins
           and (s.target in (select target from guard)
-               or (s.holder is null and s.first in (select id from winner
-                                                    union all select id from ahead)))))
+               -- Never the first itself: it stays ready, or nobody would ever promote it.
+               or (s.holder is null and s.first <> s.id
+                   and s.first in (select id from winner union all select id from ahead)))))
     returning j.id
 ),
 parked as (
