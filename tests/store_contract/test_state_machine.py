@@ -27,7 +27,7 @@ from leasehold.errors import IllegalTransition, Refused, UniqueKeyTaken
 from leasehold.model.job import Attempt, Job, NewJob, Request
 from leasehold.model.operation import Already, Verb, plan
 from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.state import HOLDS_LANE, Stage
+from leasehold.model.state import FINAL, HOLDS_LANE, Stage, State
 from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
 from tests.job_strategies import (
     OWNERS,
@@ -159,9 +159,12 @@ class StoresAgree(RuleBasedStateMachine):
     @precondition(lambda self: self.oracle.jobs)
     @rule(data=st.data(), reason=reasons)
     def operate(self, data: st.DataObject, reason: str | None) -> None:
-        job = data.draw(st.sampled_from([*self.oracle.jobs.values()]), label="job")
-        verb = data.draw(st.sampled_from([verb for verb in Verb if has_effect(verb, job)]))
-        self._operate(verb, [job.id], reason)
+        self._operate_on_one_of(data, [*self.oracle.jobs.values()], reason)
+
+    @precondition(lambda self: self._stopped())
+    @rule(data=st.data(), reason=reasons)
+    def operate_on_what_stopped(self, data: st.DataObject, reason: str | None) -> None:
+        self._operate_on_one_of(data, self._stopped(), reason)
 
     @precondition(lambda self: self.oracle.jobs)
     @rule(data=st.data(), verb=st.sampled_from(Verb))
@@ -253,6 +256,14 @@ class StoresAgree(RuleBasedStateMachine):
 
     def _in(self, *stages: Stage) -> bool:
         return any(job.stage in stages for job in self.oracle.jobs.values())
+
+    def _stopped(self) -> list[Job]:
+        return [job for job in self.oracle.jobs.values() if job.state in (State.PAUSED, *FINAL)]
+
+    def _operate_on_one_of(self, data: st.DataObject, jobs: list[Job], reason: str | None) -> None:
+        job = data.draw(st.sampled_from(jobs), label="job")
+        verb = data.draw(st.sampled_from([verb for verb in Verb if has_effect(verb, job)]))
+        self._operate(verb, [job.id], reason)
 
     def _operate(self, verb: Verb, ids: list[int], reason: str | None) -> None:
         for answer in self.all(lambda store: store.operate(verb, ids, "ops", reason)):

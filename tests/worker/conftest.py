@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from leasehold import Leasehold
+from leasehold.worker import keeper
 from tests.worker.fleet import Fleet
 from tests.worker.fleet_app import app
 from tests.worker.record import RECORD_VARIABLE
@@ -52,6 +53,12 @@ def workshop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worksho
         yield from _workshop(str(tmp_path / "jobs.db"))
     else:
         yield from _workshop(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keeper does not look at leases for a while: what they lost is not noticed in time."""
+    monkeypatch.setattr(keeper, "SHOW_SECONDS", 600.0)
 
 
 @pytest.fixture

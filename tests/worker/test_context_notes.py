@@ -149,6 +149,7 @@ def test_nothing_that_is_said_can_fail_the_handler_or_the_store(workshop: Worksh
     assert lines[1] == "nul \\0 and half a pair \\ud800"
 
 
+@pytest.mark.usefixtures("unnoticed")
 @pytest.mark.requirement("S3.4")
 def test_a_stale_owners_last_words_are_refused_and_counted(workshop: Workshop) -> None:
     def robbed(ctx: Context) -> None:

@@ -172,6 +172,7 @@ def test_the_databases_own_errors_reach_the_handler_as_they_are(
     assert workshop.ledger() == []
 
 
+@pytest.mark.usefixtures("unnoticed")
 @kinds
 @pytest.mark.requirement("P1")
 def test_a_lease_that_expired_inside_the_transaction_rolls_it_back(
@@ -210,6 +211,7 @@ def _check_that_only_the_thief_wrote(workshop: Workshop, job_id: int, seen: list
     assert (report.result, report.by) == ("theirs", "thief")
 
 
+@pytest.mark.usefixtures("unnoticed")
 @kinds
 @pytest.mark.requirement("S0.3", "S0.17", "S3.4")
 def test_of_two_owners_only_the_later_ones_writes_exist(workshop: Workshop, kind: str) -> None:
@@ -239,6 +241,7 @@ def test_of_two_owners_only_the_later_ones_writes_exist(workshop: Workshop, kind
     _check_that_only_the_thief_wrote(workshop, job_id, seen)
 
 
+@pytest.mark.usefixtures("unnoticed")
 @kinds
 @pytest.mark.requirement("S0.3", "P1", "S3.4")
 @pytest.mark.parametrize("finishes", [True, False], ids=["finished", "running"])

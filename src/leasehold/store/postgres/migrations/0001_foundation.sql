@@ -96,7 +96,7 @@ create unique index job_unique on {schema}.job (unique_key)
 create index job_request on {schema}.job (lease_owner) where request is not null;
 create index job_parked on {schema}.job (task) where stage = 'u';
 -- Pages of what waits for a person.
-create index job_attention on {schema}.job (id) where stage in ('n','p','q','x','u');
+create index job_attention on {schema}.job (id) where stage in ('n','p','q','x');
 
 -- What waits for what, up to a bound. Functions only for their settings: for a bound of
 -- thousands the planner would rather collect all there is than walk an index.
@@ -124,11 +124,11 @@ create function {schema}.counts(bound integer, out ready bigint, out waiting big
             where target is not null and stage in ('r','f','q') and stage = 'f' limit counts.bound) x),
         (select count(*) from (select from {schema}.job where stage = 'h' limit counts.bound) x),
         (select count(*) from (select from {schema}.job
-            where stage in ('n','p','q','x','u') and stage in ('p','q') limit counts.bound) x),
+            where stage in ('n','p','q','x') and stage in ('p','q') limit counts.bound) x),
         (select count(*) from (select from {schema}.job
-            where stage in ('n','p','q','x','u') and stage = 'x' limit counts.bound) x),
+            where stage in ('n','p','q','x') and stage = 'x' limit counts.bound) x),
         (select count(*) from (select from {schema}.job
-            where stage in ('n','p','q','x','u') and stage = 'n' limit counts.bound) x),
+            where stage in ('n','p','q','x') and stage = 'n' limit counts.bound) x),
         (select count(*) from (select from {schema}.job where stage = 'u' limit counts.bound) x)
     $$;
 
