@@ -8,14 +8,19 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+import pytest
 
-from leasehold import Job, Leasehold
+from leasehold import Job, Leasehold, Retry
 from leasehold.model.job import Attempt
 from leasehold.model.note import Note
 from leasehold.store.contract import ClaimAsk, Want
 from leasehold.worker.config import WorkerSettings
 from leasehold.worker.looping import run_loop
 from leasehold.worker.worker import Worker
+
+ONCE = Retry(max_attempts=1)
+AT_ONCE = Retry(base_seconds=0)
+kinds = pytest.mark.parametrize("kind", ["coroutine", "function"])
 
 
 class Workshop:
@@ -119,3 +124,8 @@ def handler(kind: str, body: Callable[[Any, Any], None], result: Any = None) -> 
             body(ctx, connection.execute)
 
     return coroutine if kind == "coroutine" else function
+
+
+def writes(_ctx: Any, execute: Callable[[str], object]) -> None:
+    """The body of most handlers."""
+    execute(entry("mine"))
