@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from leasehold.errors import JobNotFound, UniqueKeyTaken
-from leasehold.model.history import EventKind
+from leasehold.model.history import Event, EventKind
 from leasehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, Request
 from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
 from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
@@ -200,8 +200,9 @@ class Oracle(Table):
         job = self.jobs[end.attempt.job_id]
         decision = decide(end.attempt, end.outcome, job.request, end.chance)
         delay = decision.delay_seconds
+        theirs = job.request_reason if decision.obeys else None
         change = Change(
-            state=decision.state, event=decision.event, by=by, reason=decision.reason,
+            state=decision.state, event=decision.event, by=by, reason=theirs or decision.reason,
             stages=stage_after(decision, end.attempt),
             run_at=self.now + seconds(delay) if delay else None,
             error=decision.error,
@@ -270,11 +271,21 @@ class Oracle(Table):
         self.tell(job, EventKind.CANCELED, State.CANCELED, by, reason)
 
     def _revive(self, job: Job, change: Change) -> None:
+        if job.state is State.SUCCEEDED:
+            self._tell_success(job)
         alive = replace(job, report=None)
         if change.fresh:
             alive = replace(alive, attempt=0, lost=0)
         self.back(alive, Stage.READY, change)
         self.tell(alive, change.event, change.state, change.by, change.reason)
+
+    def _tell_success(self, job: Job) -> None:
+        """What its row has told so far goes with the row."""
+        done = job.report
+        assert done is not None
+        self.keep(Event(0, job.id, done.finished_at, EventKind.SUCCEEDED, State.SUCCEEDED,
+                        job.attempt, done.by, None, None, done.token, done.leased_at,
+                        done.started_at, None))  # fmt: skip
 
     def delete(self, ids: Sequence[int]) -> list[int]:
         found = [self.jobs[job_id] for job_id in set(ids) if job_id in self.jobs]

@@ -24,7 +24,10 @@ def test_a_task_that_no_worker_knows_waits_until_one_does(fleet: Fleet) -> None:
     assert (job.state, job.attempt, job.lease) == (State.QUEUED, 0, None)
     assert fleet.app.operate.counts().parked == 1
     cause = fleet.app.operate.explain(unknown)[0]
-    assert (cause.code, cause.text) == ("unknown_task", "no live worker knows the task newcomer")
+    assert (cause.code, cause.text) == (
+        "unknown_task",
+        "the worker that met it does not know the task newcomer",
+    )
 
     fleet.start(app="newer")
     job = fleet.succeeded(unknown)

@@ -67,8 +67,8 @@ def _waiting_causes(job: Job, facts: Facts) -> list[Cause]:
             return [
                 Cause(
                     "unknown_task",
-                    f"no live worker knows the task {job.task}",
-                    "start a worker that has it",
+                    f"the worker that met it does not know the task {job.task}",
+                    "start a worker that has it; one that has takes it when a slot is free",
                 )
             ]
         case Stage.FOLLOWER | Stage.READY if facts.holder is not None and job.target is not None:

@@ -53,6 +53,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     delay_seconds: float | None = None
     refund: bool = False
     lost: bool = False
+    #: It ends so because somebody asked for it: their reason is the job's.
+    obeys: bool = False
     ran_seconds: float | None = None
 
 
@@ -118,15 +120,16 @@ def _spent_reason(attempt: Attempt, outcome: Outcome) -> str:
 
 def _obey(attempt: Attempt, outcome: Outcome, request: Request, policy: Policy) -> Decision:
     """The job stops as asked; its attempt counts only if it had already gone wrong."""
-    refund = outcome.kind not in _CHARGED
-    lost = outcome.kind is OutcomeKind.LOST_LEASE
-    if request is Request.PAUSE:
-        return _ended(outcome, State.PAUSED, EventKind.PAUSED, refund=refund, lost=lost)
-    if policy.pauses_on_cancel(attempt.target is not None):
-        return _ended(
-            outcome, State.PAUSED, EventKind.PAUSED, refund=refund, lost=lost, reason="canceled"
-        )
-    return _ended(outcome, State.CANCELED, EventKind.CANCELED, refund=refund, lost=lost)
+    pauses = request is Request.PAUSE or policy.pauses_on_cancel(attempt.target is not None)
+    ended = _ended(
+        outcome,
+        State.PAUSED if pauses else State.CANCELED,
+        EventKind.PAUSED if pauses else EventKind.CANCELED,
+        reason="canceled" if pauses and request is Request.CANCEL else None,
+        refund=outcome.kind not in _CHARGED,
+        lost=outcome.kind is OutcomeKind.LOST_LEASE,
+    )
+    return msgspec.structs.replace(ended, obeys=True)
 
 
 def _canceled(

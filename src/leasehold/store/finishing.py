@@ -145,6 +145,7 @@ def settle_row(
         "refund": 1 if decision.refund else 0,
         "lost": 1 if decision.lost else 0,
         "reason": decision.reason,
+        "obeys": decision.obeys,
         "error": json_text(decision.error),
         "result": None if decision.result is None else decision.result.decode(),
         "ran_seconds": decision.ran_seconds,

@@ -126,6 +126,7 @@ def _move_row(job: Job, move: Move, reason: str | None) -> dict[str, Any]:
         "refund": 0,
         "lost": 0,
         "reason": reason,
+        "obeys": False,
         "error": None,
         "result": None,
         "ran_seconds": None,

@@ -17,7 +17,6 @@ from leasehold.telemetry import Telemetry, fields, log
 
 BATCH = 200
 SWEEP_SECONDS = 1.0
-PARKED_SECONDS = 5.0
 RETENTION_SECONDS = 3600.0
 #: While the store fails, it is not hurried.
 _ERROR_SECONDS = 2.0
@@ -41,16 +40,18 @@ class Sweeper:
 
     def __init__(
         self, store: SweepStore, telemetry: Telemetry, *, tasks: frozenset[str],
-        history_days: float, chance: Callable[[], float], on_ready: Callable[[], None],
+        history_days: float, chance: Callable[[], float], room: Callable[[], int],
+        on_ready: Callable[[], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._telemetry = telemetry
         self._tasks = sorted(tasks)
         self._history_days = history_days
         self._chance = chance
+        self._room = room
         self._on_ready = on_ready
         self._poke = asyncio.Event()
-        self._unpark_at = self._retain_at = self._began = 0.0
+        self._retain_at = self._began = 0.0
         #: Whether all that was due or lost when the worker started is ready by now.
         self.has_swept = False
 
@@ -87,11 +88,12 @@ class Sweeper:
         await self.recover_all()
         while await self._store.make_ready(BATCH):
             self._on_ready()
+        # No more than there is room for: a worker that does not know the task may be first to
+        # claim it, and would only park it again.
+        room = self._room()
+        if room > 0 and await self._store.unpark(self._tasks, room):
+            self._on_ready()
         now = asyncio.get_running_loop().time()
-        if now >= self._unpark_at:
-            self._unpark_at = now + PARKED_SECONDS
-            while await self._store.unpark(self._tasks, BATCH):
-                self._on_ready()
         if now >= self._retain_at:
             self._retain_at = now + RETENTION_SECONDS
             forgotten = 1

@@ -128,6 +128,7 @@ class Worker:
             tasks=known,
             history_days=settings.history_days,
             chance=self._chance,
+            room=self._room,
             on_ready=self._claimer.wake,
         )
 

@@ -13,9 +13,17 @@ back as (
     from gone
     returning id, attempt
 ),
+ended as (
+    -- Failures and cancels have left an event; a success was told by the row that goes now.
+    insert into {schema}.event (job_id, at, leased_at, started_at, token, attempt, kind, state, by)
+    select id, finished_at, leased_at, started_at, token, attempt, state, state, by
+    from gone where state = 'succeeded'
+    returning 1
+),
 told as (
     insert into {schema}.event (job_id, at, attempt, kind, state, by, reason)
     select id, {schema}.clock(), attempt, :event::text, 'queued', :by::text, :reason::text
     from back
+    where (select count(*) from ended) >= 0  -- reads it, so that it is told first
 )
 select id, true from back

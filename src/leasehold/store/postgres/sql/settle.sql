@@ -5,7 +5,7 @@ with given as (
         id bigint, seen_stage "char", token bigint, owner text, expired boolean, request "char",
         leaves boolean, state text, stage_due "char", stage_later "char",
         delay_seconds double precision, keep_run_at boolean, fresh_attempts boolean,
-        refund smallint, lost smallint, reason text, error text, result text,
+        refund smallint, lost smallint, reason text, obeys boolean, error text, result text,
         ran_seconds double precision, event text)
 ),
 locked as materialized (
@@ -15,7 +15,8 @@ locked as materialized (
 ),
 judged as materialized (
     select l.*, g.token as seen_token, t.now, g.leaves, g.state, g.stage_due, g.stage_later,
-        g.fresh_attempts, g.event, g.result, g.error, g.reason as new_reason, g.refund,
+        g.fresh_attempts, g.event, g.result, g.error, 
+        case when g.obeys then coalesce(l.request_reason, g.reason) else g.reason end as new_reason, g.refund,
         g.lost as more_lost, g.ran_seconds,
         l.stage = g.seen_stage and (l.stage <> 'h' or (
             l.lease_token = g.token and l.lease_owner = g.owner

@@ -6,6 +6,11 @@ select id, created_at, priority, case when :fresh_attempts then 0 else attempt e
     limit_key, unique_key, tags, policy, :reason, progress, args
 from history where id = :id and state = :seen_state;
 
+-- Failures and cancels have left an event; a success was told by the row that goes now.
+insert into event (job_id, at, leased_at, started_at, token, attempt, kind, state, by)
+select id, finished_at, leased_at, started_at, token, attempt, state, state, by
+from history where id = :id and state = :seen_state and state = 'succeeded';
+
 insert into event (job_id, at, attempt, kind, state, by, reason)
 select id, clock(), case when :fresh_attempts then 0 else attempt end, :event, 'queued', :by,
     :reason

@@ -7,7 +7,7 @@ insert into event (job_id, at, leased_at, started_at, due_at, token, attempt, ki
 select id, clock(), leased_at,
     coalesce(started_at, clock() - cast(round(:ran_seconds * 1000000) as integer)),
     case when :state = 'queued' then {new_run_at} end,
-    lease_token, attempt, :event, :state, coalesce(:by, lease_owner), :reason, :error
+    lease_token, attempt, :event, :state, coalesce(:by, lease_owner), {new_reason}, :error
 from job where id = :id and {as_seen} and request is :request;
 
 insert into history (id, created_at, run_at, leased_at, started_at, finished_at, token,
@@ -16,7 +16,7 @@ insert into history (id, created_at, run_at, leased_at, started_at, finished_at,
 select id, created_at, run_at, leased_at,
     coalesce(started_at, clock() - cast(round(:ran_seconds * 1000000) as integer)), clock(), lease_token,
     timeout_seconds, priority, attempt - :refund, max_attempts, lost + :lost, :state, queue, task,
-    coalesce(:by, lease_owner), target, limit_key, unique_key, tags, policy, :reason, :error,
+    coalesce(:by, lease_owner), target, limit_key, unique_key, tags, policy, {new_reason}, :error,
     :result, progress, args
 from job where :leaves and id = :id and {as_seen} and request is :request;
 
@@ -28,7 +28,7 @@ set stage = case when {new_run_at} > clock() then :stage_later else :stage_due e
     lease_owner = null, lease_token = null, lease_expires_at = null, leased_at = null,
     heartbeat_at = null, started_at = null,
     request = null, request_by = null, request_reason = null,
-    reason = :reason
+    reason = {new_reason}
 where not :leaves and id = :id and {as_seen} and request is :request;
 
 delete from job where :leaves and id = :id and {as_seen} and request is :request

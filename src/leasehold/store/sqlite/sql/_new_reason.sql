@@ -1,0 +1,1 @@
+case when :obeys then coalesce(request_reason, :reason) else :reason end
