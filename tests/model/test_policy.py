@@ -91,3 +91,18 @@ def test_only_a_lane_can_be_blocked_and_a_policy_can_skip_that() -> None:
     assert Policy().blocks_lane(True)
     assert not Policy().blocks_lane(False)
     assert not Policy(lane_on_failure="skip").blocks_lane(True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"on_cancel":"explode"}',
+        '{"jitter":7}',
+        '{"base_seconds":"soon"}',
+        '{"factor":null}',
+        "[]",
+        "not json",
+    ],
+)
+def test_a_policy_that_makes_no_sense_stops_no_sweeper(text: str) -> None:
+    assert unpack(text) == DEFAULT_POLICY

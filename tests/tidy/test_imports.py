@@ -33,7 +33,8 @@ MAY_SEE: dict[str, set[str]] = {
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "settings", "signature", "store",
             "store.opening", "tasks", "worker"},
-    "": {"app", "client", "errors", "model", "tasks", "worker"},  # leasehold/__init__.py: the public names
+    # leasehold/__init__.py: the public names
+    "": {"app", "client", "errors", "model", "tasks", "worker"},
     "testing": {"app", "client", "clock", "errors", "model", "signature", "store", "store.opening",
                 "tasks", "telemetry", "worker"},
     # The faces.

@@ -19,6 +19,7 @@ SQL_IN_PYTHON = {
     "store/postgres/database.py": "the bookkeeping of migrations",
     "store/postgres/doctor.py": "questions about the server",
     "store/postgres/wake.py": "LISTEN, and the hint that proves it",
+    "store/sqlite/wake.py": "the pragma that tells of others' commits",
     "store/sqlite/engine.py": "transactions, savepoints and pragmas",
     "store/sqlite/database.py": "the bookkeeping of migrations",
     "cli/migrate.py": "begin and commit around each migration that is printed for a DBA",

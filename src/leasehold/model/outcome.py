@@ -61,8 +61,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 _CHARGED = frozenset(
     {OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER}
 )
-#: Endings that were not the job's own word obey a request that came meanwhile (P2).
-_OBEDIENT = _CHARGED | {OutcomeKind.SNOOZE, OutcomeKind.DRAIN, OutcomeKind.GIVE_BACK}
+#: Endings that leave the job unfinished obey a request that came meanwhile (P2).
+_OBEDIENT = _CHARGED | {
+    OutcomeKind.SNOOZE,
+    OutcomeKind.PAUSE,
+    OutcomeKind.DRAIN,
+    OutcomeKind.GIVE_BACK,
+}
 
 
 def decide(attempt: Attempt, outcome: Outcome, request: Request | None, chance: float) -> Decision:
@@ -136,7 +141,7 @@ def _canceled(
     attempt: Attempt, outcome: Outcome, request: Request | None, policy: Policy
 ) -> Decision:
     """The handler's own Cancel ends the job; a stop on request follows the policy."""
-    if request is not None:
+    if request is Request.CANCEL:
         return _obey(attempt, outcome, request, policy)
     return _ended(outcome, State.CANCELED, EventKind.CANCELED)
 

@@ -3,7 +3,7 @@ job obeys it without knowing the task's code."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
@@ -74,10 +74,21 @@ def pack(policy: Policy) -> dict[str, Any] | None:
 
 
 def unpack(text: str | bytes | None) -> Policy:
-    """The inverse of pack. Unknown keys are ignored: a newer client may have written them."""
+    """The inverse of pack. What is unknown or makes no sense is passed over: a newer client, or a
+    hand, may have written it, and whoever recovers jobs must not stumble over one of them."""
     if not text:
         return DEFAULT_POLICY
-    values: dict[str, Any] = msgspec.json.decode(text)
-    retry = Retry(**{name: values[name] for name in _RETRY_FIELDS if name in values})
-    known = {field.name for field in fields(Policy)} - {"retry"}
-    return Policy(retry=retry, **{name: values[name] for name in known if name in values})
+    try:
+        values = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return DEFAULT_POLICY
+    retry, policy = DEFAULT_RETRY, DEFAULT_POLICY
+    for name, value in values.items():
+        try:
+            if name in _RETRY_FIELDS:
+                retry = replace(retry, **{name: value})
+            elif name in _CHOICES:
+                policy = replace(policy, **{name: value})
+        except (BadSettings, TypeError):
+            continue
+    return replace(policy, retry=retry)

@@ -65,13 +65,20 @@ class Context:
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Why the handler should stop, or None while it should go on."""
-        return self._held.stop_reason
+        """Why the handler should stop, or None while it should go on.
+
+        A handler that has seen a reason and then returns nothing has stopped; one that returns a
+        value has finished all the same.
+        """
+        reason = self._held.stop_reason
+        if reason is not None:
+            self._held.saw_stop = True
+        return reason
 
     @property
     def canceled(self) -> bool:
         """Whether the handler should stop, whatever the reason. Coroutines are told anyway."""
-        return self._held.stop_reason is not None
+        return self.stop_reason is not None
 
     def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Tell how far the attempt is. Never waits, never fails; only the latest is kept."""

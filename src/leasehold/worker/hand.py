@@ -33,7 +33,7 @@ class Held:
 
     __slots__ = (
         "attempt", "deadline", "ended", "fenced", "finished", "notes", "on_stop", "request",
-        "shown", "started", "stop_reason", "valid_until",
+        "saw_stop", "shown", "started", "stop_reason", "valid_until",
     )  # fmt: skip
 
     def __init__(self, attempt: Attempt, valid_until: float) -> None:
@@ -54,6 +54,8 @@ class Held:
         self.notes: Notepad | None = None
         self.request: Request | None = None
         self.stop_reason: StopReason | None = None
+        #: Its handler has asked, and was told to stop.
+        self.saw_stop = False
         self.on_stop: Callable[[StopReason], None] | None = None
 
     @property

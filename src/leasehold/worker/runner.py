@@ -151,6 +151,8 @@ def _judged(held: Held, definition: TaskDefinition, ended: Any, ran: float) -> O
         if held.stop_reason is not None and not isinstance(ended, Ending):
             return ending.of_stop(held, ran)  # its way out, which in a thread is to raise
         return ending.of_exception(ended, definition.policy.retry, ran)
+    if ended is None and held.saw_stop:
+        return ending.of_stop(held, ran)  # the way out of a handler that asks
     return ending.of_result(ended, ran)
 
 

@@ -145,13 +145,10 @@ class Worker:
         draining = asyncio.create_task(self._until_drained(), name="drain")
         try:
             await asyncio.wait({claiming, draining, *parts}, return_when=asyncio.FIRST_COMPLETED)
-            crashed = next((p for p in (*parts, claiming) if p.done() and p.exception()), None)
-            if crashed is not None:
-                log.error("the %s crashed: %r", crashed.get_name(), crashed.exception(),
-                          exc_info=crashed.exception())  # fmt: skip
             self.drain()
-            await self._drain(claiming, hurried=crashed is not None)
-            if crashed is not None:
+            await self._drain(claiming, hurried=_crashed(*parts, claiming))
+            if _crashed(*parts, claiming):
+                _tell_crashes(*parts, claiming)
                 return EXIT_CRASHED
             return EXIT_RECYCLE if self._stuck else EXIT_DONE
         finally:
@@ -319,3 +316,13 @@ class Worker:
             self.drain()
         else:
             self.hurry()
+
+
+def _crashed(*parts: asyncio.Task[None]) -> bool:
+    return any(part.done() and part.exception() is not None for part in parts)
+
+
+def _tell_crashes(*parts: asyncio.Task[None]) -> None:
+    for part in parts:
+        if part.done() and (error := part.exception()) is not None:
+            log.error("the %s crashed: %r", part.get_name(), error, exc_info=error)

@@ -1,8 +1,10 @@
-"""Hints on one machine: whoever commits makes the log beside the file grow or change."""
+"""Hints on one machine: whoever commits to the file changes what others see of it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -34,20 +36,17 @@ class Bell:
 
 
 async def listen(path: Path, heard: Heard) -> None:
-    """Until cancelled."""
+    """Until cancelled. A connection's data_version changes once others' commits can be seen."""
     heard("")
-    last = _mark(path)
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        now = _mark(path)
-        if now != last:
-            last = now
-            heard("")
+    with contextlib.closing(sqlite3.connect(str(path), isolation_level=None)) as connection:
+        last = _version(connection)
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = _version(connection)
+            if now != last:
+                last = now
+                heard("")
 
 
-def _mark(path: Path) -> tuple[int, int] | None:
-    try:
-        found = Path(f"{path}-wal").stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("pragma data_version").fetchone()[0])
