@@ -42,8 +42,13 @@ class Command:
     shown: tuple[str, ...]
 
 
+#: Its blocks are one test file, which pytest itself runs: see tests/testing/test_page.py.
+AS_A_WHOLE = ROOT / "docs" / "testing.md"
+
+
 def pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    docs = sorted((ROOT / "docs").rglob("*.md"))
+    return [ROOT / "README.md", *(page for page in docs if page != AS_A_WHOLE)]
 
 
 def blocks(language: str, page: Path | None = None) -> list[Block]:
