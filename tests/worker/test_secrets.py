@@ -56,6 +56,7 @@ def test_the_password_is_in_no_argument_of_any_process_and_in_no_log(
     ).stdout
     assert "leasehold worker" in listing
     assert PASSWORD not in listing
+    fleet.app.close()  # our own connections are not what is ended here
     fleet.sql("select pg_terminate_backend(pid) from pg_stat_activity "
               "where application_name = 'leasehold' and datname = current_database()")  # fmt: skip
     fleet.succeeded(fleet_app.quick.enqueue().id)
