@@ -10,6 +10,7 @@ from leasehold.clock import monotonic
 from leasehold.errors import JobNotFound, StoreError
 from leasehold.model.job import Enqueued, Job, NewJob
 from leasehold.model.operation import Answer, Verb
+from leasehold.operate import act
 from leasehold.store import hints
 from leasehold.store.database import Database
 from leasehold.store.enqueueing import enqueue
@@ -93,10 +94,10 @@ class JobHandle:
 
     def cancel(self, reason: str | None = None, *, by: str = CLIENT) -> Answer:
         """Answers what happened: done, requested of its worker, or already in a final state."""
-        return self._client.store.operate(Verb.CANCEL, [self.id], by, reason)[0]
+        return self._client.store.run(act(Verb.CANCEL, [self.id], by, reason))[0]
 
     async def acancel(self, reason: str | None = None, *, by: str = CLIENT) -> Answer:
-        return (await self._client.awaited.operate(Verb.CANCEL, [self.id], by, reason))[0]
+        return (await self._client.awaited.run(act(Verb.CANCEL, [self.id], by, reason)))[0]
 
     def read(self) -> Job:
         """The job as it stands now."""

@@ -76,6 +76,8 @@ def _existing(job_id: int) -> Steps[Job]:
 def _possible(ids: Sequence[int]) -> Sequence[int]:
     """Numbers that no column holds are the ids of no job, and no store has to hear of them."""
     for job_id in ids:
+        if type(job_id) is not int:  # callers are not all checked by types
+            raise BadInput(f"{job_id!r} is no job's id: give a whole number")
         if not 0 < job_id <= LARGEST_ID:
             raise _not_found(job_id)
     return ids
@@ -137,6 +139,8 @@ def resume_queue(name: str) -> Steps[bool]:
 def _checked_reason(reason: str | None) -> str | None:
     if reason is None:
         return None
+    if not isinstance(reason, str):
+        raise BadInput(f"reason={reason!r}: give a text")
     if len(reason) > REASON_LIMIT or "\0" in reason:
         raise BadInput(f"a reason has at most {REASON_LIMIT} characters and no NUL")
     if any("\ud800" <= letter <= "\udfff" for letter in reason):

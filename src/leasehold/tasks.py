@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
@@ -16,14 +16,12 @@ from leasehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIM
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
 from leasehold.model.policy import DEFAULT_POLICY, Policy
-from leasehold.model.retry import MAX_ATTEMPTS_LIMIT
+from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from leasehold.signature import CONTEXT_PARAMETER, Signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
 H = TypeVar("H", covariant=True)
-
-TIMEOUT_LIMIT_SECONDS = 10 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +63,7 @@ def _check_times(options: Options) -> None:
             raise BadInput("run_at and delay exclude each other: give one of them")
         check_moment("run_at", options.run_at)
     seconds = options.delay_seconds
-    if seconds is not None and not (_is_number(seconds) and 0 <= seconds <= TIMEOUT_LIMIT_SECONDS):
+    if seconds is not None and not (_is_number(seconds) and 0 <= seconds <= WAIT_LIMIT_SECONDS):
         raise BadInput(f"delay={options.delay!r}: give 0 or more seconds, at most ten years")
 
 
@@ -84,8 +82,8 @@ def _check_numbers(options: Options) -> None:
 
 
 def _check_span(name: str, seconds: float) -> None:
-    if not (_is_number(seconds) and 0 < seconds <= TIMEOUT_LIMIT_SECONDS):
-        raise BadInput(f"{name}={seconds!r}: give more than 0 seconds, at most ten years")
+    if not (_is_number(seconds) and 0.001 <= seconds <= WAIT_LIMIT_SECONDS):
+        raise BadInput(f"{name}={seconds!r}: give at least 0.001 seconds, at most ten years")
 
 
 def tags_of(tags: Any) -> tuple[str, ...]:
@@ -248,7 +246,8 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         args=args,
         queue=options.queue,
         priority=options.priority,
-        run_at=options.run_at,
+        # In UTC, because stores differ in how they read an offset of odd seconds.
+        run_at=None if options.run_at is None else options.run_at.astimezone(UTC),
         delay_seconds=options.delay_seconds,
         target=options.target,
         limit_key=options.limit_key,

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from leasehold.errors import BadSettings
 from leasehold.model.policy import DEFAULT_POLICY, Policy, pack, unpack
-from leasehold.model.retry import Retry
+from leasehold.model.retry import WAIT_LIMIT_SECONDS, Retry
 
 retries = st.builds(
     Retry,
     base_seconds=st.floats(0.0, 1e9),
     factor=st.floats(1.0, 1e9),
-    cap_seconds=st.floats(0.0, 1e9),
+    cap_seconds=st.floats(0.0, WAIT_LIMIT_SECONDS),
     jitter=st.floats(0.0, 1.0),
 )
 policies = st.builds(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.errors import BadSettings
-from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, Retry
+from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS, Retry
 
 numbers = st.floats(0.0, 1e308)
 chances = st.floats(0.0, 1.0, exclude_max=True)
@@ -18,7 +18,7 @@ retries = st.builds(
     Retry,
     base_seconds=st.floats(0.0, 1e6) | numbers,
     factor=st.floats(1.0, 10.0) | st.floats(1.0, 1e308),
-    cap_seconds=st.floats(0.0, 1e6) | numbers,
+    cap_seconds=st.floats(0.0, 1e6) | st.floats(0.0, WAIT_LIMIT_SECONDS),
     jitter=st.floats(0.0, 1.0),
 )
 
@@ -122,6 +122,7 @@ def test_exceptions_decide_whether_there_is_hope(
         {"factor": float("inf")},
         {"cap_seconds": -1.0},
         {"cap_seconds": float("nan")},
+        {"cap_seconds": 1e300},
         {"jitter": -0.1},
         {"jitter": 1.1},
         {"jitter": float("nan")},

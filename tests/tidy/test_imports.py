@@ -26,7 +26,7 @@ MAY_SEE: dict[str, set[str]] = {
     "store.postgres": {"errors", "model", "telemetry", "store"},
     "store.sqlite": {"clock", "errors", "store"},
     # Those who use a store, whichever it is.
-    "client": {"clock", "errors", "model", "store"},
+    "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
     "worker": {"errors", "model", "settings", "signature", "store", "tasks", "telemetry"},
     # What puts the parts together.

@@ -167,6 +167,24 @@ def dies(how: str, *, ctx: Context = GIVEN) -> None:
             time.sleep(30)
 
 
+@app.task(retry=Retry(max_attempts=1), isolation="process")
+def forks(word: str, seconds: float) -> str:
+    """Its grandchild lives on, and answers when somebody else is being asked."""
+    if os.fork() == 0:
+        time.sleep(0.3)
+        return "the grandchild"
+    time.sleep(seconds)
+    return word
+
+
+@app.task(retry=Retry(max_attempts=1), isolation="process")
+def leaves_a_grandchild(seconds: float) -> None:
+    if os.fork() == 0:
+        time.sleep(seconds)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @app.task(retry=SOON)
 def chokes(seconds: float, *, ctx: Context = GIVEN) -> None:
     """For a while its worker can open nothing more: no file, no pipe, no connection."""

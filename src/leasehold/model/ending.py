@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 
 from leasehold.errors import BadInput
+from leasehold.model.retry import WAIT_LIMIT_SECONDS
 
 
 class Ending(Exception):
@@ -48,6 +48,6 @@ class Fail(Ending):
 
 def _seconds(delay: float | timedelta) -> float:
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
-    if not math.isfinite(seconds) or seconds < 0:
-        raise BadInput(f"delay={delay!r}: give 0 or more seconds")
+    if not 0 <= seconds <= WAIT_LIMIT_SECONDS:
+        raise BadInput(f"delay={delay!r}: give 0 or more seconds, at most ten years")
     return seconds

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from leasehold.errors import BadSettings
 
 MAX_ATTEMPTS_LIMIT = 32_000
+#: Ten years: nobody waits longer, and every store can count that far.
+WAIT_LIMIT_SECONDS = 10 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Retry:
             value = getattr(self, name)
             if not low <= value < float("inf"):
                 raise BadSettings(f"{name}={value!r}: give a finite number of at least {low:g}")
+        if self.cap_seconds > WAIT_LIMIT_SECONDS:
+            raise BadSettings(f"cap_seconds={self.cap_seconds!r}: give at most ten years")
         if not 0.0 <= self.jitter <= 1.0:
             raise BadSettings(f"jitter={self.jitter!r}: give a share from 0 to 1")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leasehold.errors import StoreError
 from leasehold.model.job import Attempt, Request
 from leasehold.store.contract import ClaimAsk, LeaseKey, Renewed
 from leasehold.store.rows import attempt_of
@@ -40,6 +41,10 @@ def _claim_queue(ask: ClaimAsk, queue: str, count: int) -> Steps[list[Attempt]]:
             rows = yield from _claim_once(ask, queue, wanted, wanted + past)
         except Conflict:
             continue  # another claimer won the same lane: now its holder can be seen
+        except StoreError:
+            if attempts:  # what was won in the rounds before is ours
+                break
+            raise
         won = [attempt_of(row, ask.owner) for row in rows if row[0] is not None]
         attempts += won
         more, unsettled = rows[-1][12], rows[-1][13]

@@ -9,7 +9,7 @@ from leasehold.errors import StoreUnavailable
 from leasehold.model.job import Enqueued, NewJob
 from leasehold.model.policy import pack
 from leasehold.store.rows import json_text
-from leasehold.store.steps import Conflict, Steps, read, write
+from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
 
 #: A key can change hands between two looks at it, but hardly this often.
 _LOOKS = 20
@@ -18,14 +18,19 @@ ENQUEUE_BATCH = 1000
 
 
 def enqueue(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
+    parts = [
+        list(enumerate(jobs[start : start + ENQUEUE_BATCH], start))
+        for start in range(0, len(jobs), ENQUEUE_BATCH)
+    ]
     answers: dict[int, Enqueued] = {}
-    for start in range(0, len(jobs), ENQUEUE_BATCH):
-        part = list(enumerate(jobs[start : start + ENQUEUE_BATCH], start))
-        # One key sends the whole part the longer way: its jobs keep their order.
-        if any(_has_key(job) for _, job in part):
+    if any(_has_key(job) for job in jobs):
+        # One key sends all of them the longer way: they keep their order.
+        for part in parts:
             answers.update((yield from _enqueue_keyed(part)))
-        else:
-            rows = yield from write("enqueue", _rows(part))
+    elif parts:
+        # All or none: whoever is told that it failed may call again.
+        statements = [Statement("enqueue", {}, _rows(part)) for part in parts]
+        for rows in (yield from together(*statements)):
             answers.update((place, Enqueued(id_, True)) for place, id_ in rows)
     return [answers[place] for place in range(len(jobs))]
 

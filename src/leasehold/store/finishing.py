@@ -14,8 +14,9 @@ from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stag
 from leasehold.model.state import Stage
 from leasehold.store import hints
 from leasehold.store.contract import Ended, Finished, Recovered
+from leasehold.store.promoting import promoting
 from leasehold.store.rows import attempt_of, json_text
-from leasehold.store.steps import Rows, Statement, Steps, insistently, read
+from leasehold.store.steps import Rows, Statement, Steps, read
 
 _FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
 
@@ -163,11 +164,9 @@ def _write_and_promote(
 ) -> Steps[Rows]:
     """Endings free lanes: the next of each becomes its holder in the same transaction, by a
     statement of its own, whose snapshot is younger than the locks that the first one won."""
-    lanes = sorted(target for target in targets if target is not None)
+    lanes = {target for target in targets if target is not None}
     statements = [statement]
-    if lanes:
-        statements.append(Statement("promote", {}, [{"target": target} for target in lanes]))
     if queues:
         statements.append(hints.telling(hints.ready(queue) for queue in queues))
-    answers = yield from insistently(*statements)
-    return answers[0]
+    rows = yield from promoting(statements, lanes)
+    return rows

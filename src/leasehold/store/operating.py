@@ -13,8 +13,9 @@ from leasehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
 from leasehold.model.job import Job
 from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
 from leasehold.store import hints
+from leasehold.store.promoting import promoting
 from leasehold.store.reading import read_jobs
-from leasehold.store.steps import Conflict, Statement, Steps, insistently, read, together, write
+from leasehold.store.steps import Conflict, Statement, Steps, read, write
 
 _TRIES = 50
 UNIQUE_INDEX = "job_unique"
@@ -76,17 +77,15 @@ def _ask(job: Job, ask: Ask, by: str, reason: str | None) -> Steps[bool]:
 def _move(job: Job, move: Move, by: str, reason: str | None) -> Steps[bool]:
     statements = [_revive(job, move, by, reason) if job.stage is None else
                   Statement("settle", {"by": by}, [_move_row(job, move, reason)])]  # fmt: skip
-    if job.target is not None:
-        statements.append(Statement("promote", {}, [{"target": job.target}]))
     # It is ready, or the next of its lane is.
     statements.append(hints.telling({hints.ready(job.queue)}))
     try:
-        answers = yield from together(*statements)
+        rows = yield from promoting(statements, [job.target] if job.target else [])
     except Conflict as conflict:
         if conflict.index == UNIQUE_INDEX:
             yield from _refuse_if_key_taken(job)
         return False
-    return bool(answers[0]) and bool(answers[0][0][1])
+    return bool(rows) and bool(rows[0][1])
 
 
 def _revive(job: Job, move: Move, by: str, reason: str | None) -> Statement:
@@ -148,9 +147,7 @@ def _refuse_if_key_taken(job: Job) -> Steps[None]:
 def delete(ids: Sequence[int]) -> Steps[list[int]]:
     """Only what nobody has leased; the next of a freed lane is promoted."""
     jobs = yield from read_jobs(ids)
-    targets = sorted({job.target for job in jobs.values() if job.target is not None})
-    statements = [Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])]
-    if targets:
-        statements.append(Statement("promote", {}, [{"target": name} for name in targets]))
-    answers = yield from insistently(*statements)
-    return sorted({row[0] for row in answers[0]})
+    targets = {job.target for job in jobs.values() if job.target is not None}
+    statement = Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])
+    rows = yield from promoting([statement], targets)
+    return sorted({row[0] for row in rows})

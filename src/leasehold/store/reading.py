@@ -37,17 +37,17 @@ def page(filter: Filter) -> Steps[Page]:
     if not 1 <= filter.limit <= PAGE_LIMIT:
         raise BadInput(f"limit={filter.limit}: a page has 1 to {PAGE_LIMIT} jobs")
     states = filter.states or _ALL
-    jobs: list[Job] = []
+    found_jobs: dict[int, Job] = {}
     floor: int | None = None
     for name in _sources(states):
         rows = yield from _read_source(name, filter, states)
         found, low = _found(rows, filter.limit)
-        jobs += found
+        # A job that ended between two reads is found twice: the later look is right.
+        found_jobs.update((job.id, job) for job in found)
         # Beyond the lowest id that one source has read, the other sources cannot be merged.
         if low is not None:
             floor = low if floor is None else max(floor, low)
-    if floor is not None:
-        jobs = [job for job in jobs if job.id >= floor]
+    jobs = [job for job in found_jobs.values() if floor is None or job.id >= floor]
     jobs.sort(key=lambda job: -job.id)
     if len(jobs) > filter.limit:
         jobs = jobs[: filter.limit]

@@ -17,9 +17,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from leasehold.errors import StoreError, StoreUnavailable
+
 T = TypeVar("T")
 
 _TRIES = 20
+LANE_INDEX = "job_holder"
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
@@ -87,13 +90,17 @@ def together(*statements: Statement) -> Steps[list[Rows]]:
 
 
 def insistently(*statements: Statement) -> Steps[list[Rows]]:
-    """Like together, and again where a lane changed hands meanwhile: the next try sees to whom."""
-    for _ in range(_TRIES - 1):
+    """Like together, and again where a key or lane changed hands meanwhile: the next try sees to
+    whom. A unique key that stays taken is the caller's to explain."""
+    conflict = Conflict("")
+    for _ in range(_TRIES):
         try:
             return (yield from together(*statements))
-        except Conflict:
-            continue
-    return (yield from together(*statements))
+        except Conflict as refused:
+            if refused.index != LANE_INDEX:
+                raise
+            conflict = refused
+    raise StoreUnavailable("a lane kept changing hands: try again") from conflict
 
 
 def run(steps: Steps[T], session: Session) -> T:
@@ -103,8 +110,8 @@ def run(steps: Steps[T], session: Session) -> T:
         while True:
             try:
                 answers = session.execute(batch)
-            except Conflict as conflict:
-                batch = steps.throw(conflict)
+            except (Conflict, StoreError) as error:
+                batch = steps.throw(error)
             else:
                 batch = steps.send(answers)
     except StopIteration as end:
@@ -118,8 +125,8 @@ async def arun(steps: Steps[T], session: AsyncSession) -> T:
         while True:
             try:
                 answers = await session.execute(batch)
-            except Conflict as conflict:
-                batch = steps.throw(conflict)
+            except (Conflict, StoreError) as error:
+                batch = steps.throw(error)
             else:
                 batch = steps.send(answers)
     except StopIteration as end:

@@ -54,6 +54,7 @@ def main(pipe: Connection, lifeline: Connection) -> None:
         signal.signal(number, _unmoved)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
+    own = os.getpid()
     while True:
         try:
             order = msgspec.json.decode(pipe.recv_bytes(), type=Order)
@@ -61,6 +62,8 @@ def main(pipe: Connection, lifeline: Connection) -> None:
             return
         teller = Teller(order.attempt.number, functools.partial(_send, pipe))
         outcome = _run(order, teller.notepad)
+        if os.getpid() != own:  # the handler forked, and this is not the one who was asked
+            os._exit(0)
         teller.close()
         _send(pipe, Over(outcome))
 

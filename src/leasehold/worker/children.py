@@ -27,6 +27,7 @@ from leasehold.worker.threads import Threads
 
 #: Between the signal that asks a child to end and the one that ends it.
 KILL_SECONDS = 2.0
+_LOOK_SECONDS = 0.5
 
 
 class _Child:
@@ -52,6 +53,7 @@ class _Child:
         try:
             self._pipe.send_bytes(msgspec.json.encode(order))
             while True:
+                self._await_word()
                 message = msgspec.json.decode(self._pipe.recv_bytes(), type=Told | Over)
                 if isinstance(message, Over):
                     return message.outcome
@@ -60,6 +62,12 @@ class _Child:
         except (EOFError, OSError):
             self.process.join(KILL_SECONDS)
             return _died(self.process.exitcode)
+
+    def _await_word(self) -> None:
+        """A grandchild may hold the pipe open, so that its end does not tell of the child's."""
+        while not self._pipe.poll(_LOOK_SECONDS):
+            if not self.process.is_alive() and not self._pipe.poll(0):
+                raise EOFError
 
     def signal(self, number: signal.Signals) -> None:
         if self.process.pid is not None and self.process.is_alive():

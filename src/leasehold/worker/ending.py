@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from leasehold.errors import BadArguments, BadPayload
+from leasehold.errors import BadArguments
 from leasehold.model import payload
 from leasehold.model.ending import Cancel, Ending, Fail, Pause, RetryLater, Snooze
 from leasehold.model.job import Error, Request
@@ -23,11 +23,11 @@ def of_result(value: Any, ran_seconds: float) -> Outcome:
         return Outcome(kind=OutcomeKind.SUCCESS, ran_seconds=ran_seconds)
     try:
         result = payload.encode("the result", value)
-    except BadPayload as error:
+    except Exception as error:  # values can have any code in them
         return Outcome(
             kind=OutcomeKind.FAIL,
-            reason=safe(str(error), MESSAGE_LIMIT),
-            error=Error("BadPayload", safe(str(error), MESSAGE_LIMIT)),
+            reason=safe(error, MESSAGE_LIMIT),
+            error=Error(safe(type(error).__name__, 200), safe(error, MESSAGE_LIMIT)),
             ran_seconds=ran_seconds,
         )
     return Outcome(kind=OutcomeKind.SUCCESS, result=result, ran_seconds=ran_seconds)
@@ -38,7 +38,7 @@ def of_exception(error: BaseException, retry: Retry, ran_seconds: float) -> Outc
         return _of_ending(error, ran_seconds)
     return Outcome(
         kind=OutcomeKind.ERROR,
-        reason=safe(f"{type(error).__name__}: {error}", 300),
+        reason=safe(f"{type(error).__name__}: {text_of(error)}", 300),
         error=error_of(error),
         # sys.exit() and the like are no Exception, but no reason to give up either.
         retryable=retry.is_retryable(error) or not isinstance(error, Exception),
@@ -102,16 +102,28 @@ def request_known(held: Held) -> Request | None:
 
 
 def error_of(error: BaseException) -> Error:
-    trace = "".join(traceback.format_exception(error))
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except Exception as second:
+        trace = f"(its traceback cannot be told: {type(second).__name__})"
     return Error(
         safe(type(error).__qualname__, 200),
-        safe(str(error), MESSAGE_LIMIT),
+        safe(error, MESSAGE_LIMIT),
         safe(trace, TRACE_LIMIT, keep_end=True),
     )
 
 
-def safe(text: str, limit: int, *, keep_end: bool = False) -> str:
+def text_of(value: object) -> str:
+    """Whatever a handler gave as a text, or why there is none."""
+    try:
+        return str(value)
+    except Exception as error:
+        return f"({type(value).__name__} cannot be told: {type(error).__name__})"
+
+
+def safe(value: object, limit: int, *, keep_end: bool = False) -> str:
     """Text that every store takes: no NUL, no lone surrogates, bounded."""
+    text = text_of(value)
     clean = text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
     if len(clean) <= limit:
         return clean

@@ -11,8 +11,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from leasehold.errors import StoreError
-from leasehold.model.outcome import Decision, OutcomeKind
+from leasehold.errors import (
+    OutcomeUnknown,
+    SchemaMissing,
+    SchemaTooNew,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from leasehold.model.job import Error
+from leasehold.model.outcome import Decision, Outcome, OutcomeKind
 from leasehold.model.state import State
 from leasehold.store.contract import Ended, Finished
 from leasehold.telemetry import Telemetry, fields, log
@@ -21,6 +30,11 @@ from leasehold.worker.hand import Hand, Held
 GROUP_LIMIT = 1000
 #: With this many endings unwritten no more jobs are claimed.
 BACKLOG_LIMIT = 10_000
+#: What passes by itself, or once a person has seen to it. Anything else is about what is written.
+_PASSING = (
+    StoreUnavailable, OutcomeUnknown, StoreReadOnly, StoreFull, SchemaMissing, SchemaTooNew,
+)  # fmt: skip
+_UNSTORABLE = "its outcome could not be stored"
 _RETRY_SECONDS = 0.2
 _RETRY_CAP_SECONDS = 2.0
 
@@ -80,6 +94,9 @@ class Finisher:
                 answer = await self._store.finish(self._owner, [ended for _, ended in group])
             except StoreError as error:
                 self._telemetry.count("store_errors", label="finisher")
+                if not isinstance(error, _PASSING):
+                    await self._write_apart(group, error)
+                    return
                 log.warning("finishing failed, trying again: %s", error)
                 group = self._still_held(group, loop.time())
                 await asyncio.sleep(wait)
@@ -91,6 +108,26 @@ class Finisher:
             waits = any(decision.delay_seconds for decision in answer.decisions.values())
             break
         self._on_written(waits)
+
+    async def _write_apart(self, group: list[tuple[Held, Ended]], error: StoreError) -> None:
+        """The store refuses something in the group, and will again: find it, spare the others."""
+        if len(group) > 1:
+            half = len(group) // 2
+            await self._write(group[:half])
+            await self._write(group[half:])
+            return
+        held, ended = group[0]
+        if ended.outcome.reason == _UNSTORABLE:
+            log.error("job %d: its end cannot be stored: %s", ended.attempt.job_id, error)
+            self._hand.let_go(held)  # the lease runs out, and recovery decides
+            return
+        log.error("job %d: its outcome cannot be stored: %s", ended.attempt.job_id, error)
+        failure = Outcome(
+            kind=OutcomeKind.FAIL,
+            reason=_UNSTORABLE,
+            error=Error(type(error).__name__, str(error)[:500]),
+        )
+        await self._write([(held, Ended(ended.attempt, failure, ended.request))])
 
     def _still_held(self, group: list[tuple[Held, Ended]], now: float) -> list[tuple[Held, Ended]]:
         """Whose lease can have run out is somebody else's by now: nothing more is written."""

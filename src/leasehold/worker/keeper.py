@@ -55,6 +55,22 @@ class Keeper:
         self._renew_at = self._look_at = 0.0
 
     async def run(self) -> None:
+        """Renewing can hang; giving up in time must not wait for it."""
+        guard = asyncio.create_task(self._guard())
+        try:
+            await self._keep()
+        finally:
+            guard.cancel()
+
+    async def _guard(self) -> None:
+        while True:
+            now = asyncio.get_running_loop().time()
+            self._give_up_expired(now)
+            ends = [held.valid_until for held in self._hand.all() if not held.ended]
+            wait = min(ends, default=now + self._lease_seconds) - self._margin - now
+            await asyncio.sleep(min(max(wait, 0.02), self._lease_seconds / 4))
+
+    async def _keep(self) -> None:
         self._loop = asyncio.get_running_loop()
         while True:
             await self._wait()

@@ -72,6 +72,8 @@ class KeeperThread:
             asyncio.create_task(self._database.listen(self._heard)),
             asyncio.create_task(self._watch.look()),
         ]
+        for task in beside:
+            task.add_done_callback(self._tell_if_crashed)
         try:
             await self._keeper.run()
         except asyncio.CancelledError:
@@ -83,6 +85,10 @@ class KeeperThread:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
             await self._database.aclose()
+
+    def _tell_if_crashed(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._tell(error)
 
     def _tell(self, error: BaseException) -> None:
         home, future = self._home, self._error

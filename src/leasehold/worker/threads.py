@@ -7,6 +7,8 @@ ends: one handler that ignores its stop would keep the process from ever ending.
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
 import queue
 import threading
 from collections.abc import Callable
@@ -35,7 +37,8 @@ class Threads:
                 self._total += 1
                 name = f"leasehold-handler-{self._total}"
                 threading.Thread(target=self._work, name=name, daemon=True).start()
-            self._waiting.put((function, loop, future))
+            context = contextvars.copy_context()
+            self._waiting.put((functools.partial(context.run, function), loop, future))
         return future
 
     def _work(self) -> None:

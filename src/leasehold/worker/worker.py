@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import itertools
 import os
 import random
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator
 
 from leasehold.model.job import Attempt
 from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.retry import DEFAULT_RETRY
 from leasehold.store.contract import Ended
 from leasehold.store.database import Database
 from leasehold.store.faces import AwaitedStore
@@ -86,6 +88,8 @@ class Worker:
     async def run(self) -> int:
         """Until drained. Answers the exit code."""
         self._loop = asyncio.get_running_loop()
+        #: What every attempt begins with: nothing of another one's.
+        self._clean = contextvars.copy_context()
         self._draining = asyncio.Event()
         self._hurry = asyncio.Event()
         self._build(AwaitedStore(self._database.async_session()))
@@ -151,6 +155,11 @@ class Worker:
                 _tell_crashes(*parts, claiming)
                 return EXIT_CRASHED
             return EXIT_RECYCLE if self._stuck else EXIT_DONE
+        except asyncio.CancelledError:
+            # Whoever cancels the worker gets what a second signal gets: nothing stays leased.
+            self.drain()
+            await self._drain(claiming, hurried=True)
+            raise
         finally:
             for part in (*parts, draining, claiming):
                 part.cancel()
@@ -191,7 +200,7 @@ class Worker:
 
     def _start_waiting(self) -> None:
         while (held := self._slots.next()) is not None:
-            task = self._loop.create_task(self._attempt(held))
+            task = self._loop.create_task(self._attempt(held), context=self._clean.copy())
             self._attempts[task] = held
             task.add_done_callback(self._attempts.pop)
 
@@ -200,6 +209,9 @@ class Worker:
             outcome = await self._runner.run(held)
             await self._scribe.last_words(held)
             self._hand_over(held, outcome)
+        except Exception as error:  # ours: but no job may hang because of it
+            log.exception("job %d: its attempt broke", held.attempt.job_id)
+            self._hand_over(held, ending.of_exception(error, DEFAULT_RETRY, 0.0))
         finally:
             self._slots.end(held)
             if not self._draining.is_set():

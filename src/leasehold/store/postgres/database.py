@@ -73,6 +73,7 @@ class PostgresDatabase:
     def _pool_of_loop(self, pools: _LoopPools) -> AsyncPool:
         loop = asyncio.get_running_loop()
         if loop not in pools:
+            _forget_ended_loops(pools)
             pools[loop] = AsyncPool(self.url, self._pool_size)
         return pools[loop]
 
@@ -167,12 +168,20 @@ class PostgresDatabase:
     def close(self) -> None:
         self._pool.close()
         self._handler_pool.close()
+        for pools in (self._async_pools, self._async_handler_pools):
+            _forget_ended_loops(pools)
 
     async def aclose(self) -> None:
         loop = asyncio.get_running_loop()
         for pools in (self._async_pools, self._async_handler_pools):
             if loop in pools:
                 await pools.pop(loop).close()
+
+
+def _forget_ended_loops(pools: _LoopPools) -> None:
+    """A loop that ended without aclose() left its connections open."""
+    for loop in [loop for loop in pools if loop.is_closed()]:
+        pools.pop(loop).abandon()
 
 
 class _LoopSession:

@@ -66,8 +66,9 @@ def _usable(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     """An idle connection that has something to read was closed by the server."""
     if connection.closed:
         return False
-    readable, _, _ = select.select([connection.fileno()], [], [], 0)
-    return not readable
+    looker = select.poll()  # unlike select(), for any number of open files
+    looker.register(connection.fileno(), select.POLLIN)
+    return not looker.poll(0)
 
 
 class Pool:
@@ -181,6 +182,11 @@ class AsyncPool:
             await connection.close()
             return
         self._idle.append(connection)
+
+    def abandon(self) -> None:
+        """Without a loop to wait in."""
+        while self._idle:
+            self._idle.pop().pgconn.finish()
 
     async def close(self) -> None:
         while self._idle:

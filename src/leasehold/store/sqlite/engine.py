@@ -23,7 +23,6 @@ import msgspec
 
 from leasehold.clock import Micros
 from leasehold.errors import (
-    LeaseholdError,
     SchemaMissing,
     StoreError,
     StoreFull,
@@ -123,7 +122,8 @@ class Engine:
         with self.transaction() as connection:
             before = connection.total_changes
             answers = [self._in_savepoint(connection, batch) for batch in batches]
-        if connection.total_changes != before and any(map(_concerns_others, batches)):
+            changed = connection.total_changes != before
+        if changed and any(map(_concerns_others, batches)):
             self._changed()
         return answers
 
@@ -167,7 +167,7 @@ class Engine:
         try:
             with _translated(self.path):
                 answers = [self._execute(connection, each) for each in batch.statements]
-        except (Conflict, LeaseholdError) as error:
+        except Exception as error:  # of this batch: the others of the group go on
             if not connection.in_transaction:  # SQLite itself gave the transaction up
                 raise
             connection.execute("rollback to batch")

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 #: Looking costs a few microseconds, so it can be done often.
 LOOK_SECONDS = 0.02
+_RETRY_SECONDS = 1.0
 
 Heard: TypeAlias = Callable[[str | None], None]
 
@@ -36,7 +37,16 @@ class Bell:
 
 
 async def listen(path: Path, heard: Heard) -> None:
-    """Until cancelled. A connection's data_version changes once others' commits can be seen."""
+    """Until cancelled; what goes wrong costs latency only."""
+    while True:
+        with contextlib.suppress(sqlite3.Error):
+            await _follow(path, heard)
+        heard(None)
+        await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def _follow(path: Path, heard: Heard) -> None:
+    """A connection's data_version changes once others' commits can be seen."""
     heard("")
     with contextlib.closing(sqlite3.connect(str(path), isolation_level=None)) as connection:
         last = _version(connection)

@@ -4,7 +4,7 @@ with freed as (
     select distinct target from json_to_recordset(:rows::json) as g(target text)
 ),
 first as materialized (
-    select l.id, l.stage
+    select f.target, l.id, l.stage
     from freed f
     cross join lateral (
         select j.id, j.stage from {schema}.job j
@@ -24,8 +24,12 @@ following as materialized (
     select id from {schema}.job
     where id = any (array(select id from first where stage in ('f','q'))) and stage in ('f','q')
     order by id for update
+),
+promoted as (
+    update {schema}.job
+    set stage = case when stage = 'q' then 'p' else 'R' end
+    where id = any (array(select id from ready union all select id from following))
+    returning id
 )
-update {schema}.job
-set stage = case when stage = 'q' then 'p' else 'R' end
-where id = any (array(select id from ready union all select id from following))
-returning id
+-- Whose next one vanished while it was waited for, or is in somebody's hands: to be asked again.
+select target from first where id not in (select id from promoted)
