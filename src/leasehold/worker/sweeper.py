@@ -72,7 +72,6 @@ class Sweeper:
             self._began = loop.time()
             try:
                 wait = await self.run_once()
-                self.has_swept = True
             except StoreError as error:
                 self._telemetry.count("store_errors", label="sweeper")
                 log.warning("sweeping failed, trying again: %s", error)
@@ -86,7 +85,9 @@ class Sweeper:
     async def run_once(self) -> float:
         """One sweep; answers how long until the next. At start-up it drains all that expired."""
         await self.recover_all()
-        while await self._store.make_ready(BATCH):
+        # One batch a sweep, however much is due: recovery never waits behind it.
+        made_ready = await self._store.make_ready(BATCH)
+        if made_ready:
             self._on_ready()
         # No more than there is room for: a worker that does not know the task may be first to
         # claim it, and would only park it again.
@@ -95,10 +96,11 @@ class Sweeper:
             self._on_ready()
         now = asyncio.get_running_loop().time()
         if now >= self._retain_at:
-            self._retain_at = now + RETENTION_SECONDS
-            forgotten = 1
-            while forgotten:
-                forgotten = await self._store.retain(self._history_days, BATCH)
+            if not await self._store.retain(self._history_days, BATCH):
+                self._retain_at = now + RETENTION_SECONDS
+        self.has_swept = made_ready < BATCH
+        if not self.has_swept:
+            return 0.0
         due = await self._store.next_due_seconds()
         # Spread by chance, so that a fleet does not sweep in step.
         wait = SWEEP_SECONDS * (0.75 + 0.5 * self._chance())
