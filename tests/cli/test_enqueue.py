@@ -141,7 +141,7 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
         (("t", "--priority", "40000"), 2, ["priority=40000", "higher runs first"]),
         (("t", "--priority", "high"), 2, ["'high' is not a valid integer", "--priority"]),
         (("t", "--max-attempts", "0"), 2, ["max_attempts=0: give 1 to"]),
-        (("t", "--timeout", "0"), 2, ["timeout=0.0: give more than 0 seconds"]),
+        (("t", "--timeout", "0"), 2, ["timeout=0.0: give at least 0.001 seconds"]),
         (("t", "--delay", "soon"), 2, ["'soon' is not a span of time", "90, 90s, 5m"]),
         (("t", "--delay", "99999d"), 2, ["at most ten years"]),
         (("t", "--run-at", "tomorrow"), 2, ["'tomorrow' is not a time", "2030-01-31T12:00:00Z"]),

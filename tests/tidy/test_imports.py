@@ -41,7 +41,7 @@ MAY_SEE: dict[str, set[str]] = {
     "demo": {"app", "kinds", "model"},
     "devpostgres": {"errors"},
     "cli": {"", "app", "client", "demo", "devpostgres", "errors", "kinds", "model", "operate",
-            "settings", "store", "tasks"},
+            "settings", "store", "tasks", "telemetry"},
     "__main__": {"cli"},
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from leasehold.cli.render import at, clean, since, span, state_text
 from leasehold.model.history import EventKind, Moment
 from leasehold.model.job import Error, Job, Lease
+from leasehold.model.note import Progress
 from leasehold.operate import Story
 
 MASK = "•••"
@@ -74,6 +75,8 @@ def _facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
         yield "asked", _request(job)
     if job.reason:
         yield "reason", job.reason
+    if job.progress is not None:
+        yield "progress", _progress(job.progress)
     yield from _report_facts(job, now)
 
 
@@ -151,7 +154,8 @@ def _why(moment: Moment, show_trace: bool) -> Text:
     parts = []
     if moment.reason:
         parts.append(moment.reason)
-    if moment.error is not None:
+    # A reason often is the error, in its own words.
+    if moment.error is not None and _error(moment.error) not in (moment.reason or ""):
         parts.append(_error(moment.error))
     if moment.due_at is not None and moment.due_at > moment.at:
         parts.append(f"again in {span((moment.due_at - moment.at).total_seconds())}")
@@ -166,3 +170,8 @@ def _error(error: Error) -> str:
 
 def _shortened(text: str, limit: int = _TEXT_LIMIT) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
+def _progress(progress: Progress) -> str:
+    of = f" of {progress.total:g}" if progress.total is not None else ""
+    return f"{progress.done:g}{of}" + (f", {progress.message}" if progress.message else "")

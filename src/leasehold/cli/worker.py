@@ -7,6 +7,7 @@ import click
 from leasehold.app import Leasehold
 from leasehold.cli.common import StoreChoice, store_options
 from leasehold.cli.logs import log_options, set_up_logs
+from leasehold.telemetry import log
 
 
 @click.command()
@@ -37,6 +38,8 @@ def worker(
     """
     set_up_logs(log_level, log_format)
     app = app_with_tasks(store)
+    if store.app is None:
+        log.warning("no --app is given: this worker knows the simulated kinds only")
     try:
         code = app.run_worker(
             queues=queues or None,

@@ -54,7 +54,8 @@ def _by_state(job: Job) -> Cause:
         return Cause("paused", f"it is paused{why}", "resume it")
     if job.state is State.FAILED:
         return Cause("failed", f"it has failed{why}", "resume it, or cancel it to resolve it")
-    return Cause("finished", f"it has {job.state}{why}", "retry runs it again")
+    verb = "was" if job.state is State.CANCELED else "has"
+    return Cause("finished", f"it {verb} {job.state}{why}", "retry runs it again")
 
 
 def _waiting_causes(job: Job, facts: Facts) -> list[Cause]:

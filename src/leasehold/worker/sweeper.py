@@ -95,9 +95,8 @@ class Sweeper:
         if room > 0 and await self._store.unpark(self._tasks, room):
             self._on_ready()
         now = asyncio.get_running_loop().time()
-        if now >= self._retain_at:
-            if not await self._store.retain(self._history_days, BATCH):
-                self._retain_at = now + RETENTION_SECONDS
+        if now >= self._retain_at and not await self._store.retain(self._history_days, BATCH):
+            self._retain_at = now + RETENTION_SECONDS
         self.has_swept = made_ready < BATCH
         if not self.has_swept:
             return 0.0

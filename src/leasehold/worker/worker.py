@@ -93,8 +93,9 @@ class Worker:
         self._draining = asyncio.Event()
         self._hurry = asyncio.Event()
         self._build(AwaitedStore(self._database.async_session()))
-        log.info("worker %s starts: queues %s, %d slots", self.owner,
+        log.info("worker %s starts: queues %s, %d slots, %d tasks, %s", self.owner,
                  ", ".join(self._settings.queues), self._settings.concurrency,
+                 len(self._tasks.names), self._database.shown,
                  extra=fields(worker=self.owner))  # fmt: skip
         self._watch = LoopWatch(self._attempts, self.telemetry, self._loop.time)
         keeping = self._keep(self._keeper, self._database, self._watch, self._heard)
