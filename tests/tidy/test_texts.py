@@ -9,7 +9,7 @@ from tests.tidy.sources import ROOT, text_files
 
 #: This file names what it forbids.
 _HERE = "tests/tidy/test_texts.py"
-_MACHINE = re.compile(r"/work/|/home/[a-z]|/root/|/Users/")
+_MACHINE = re.compile(r"/[w]ork/|/home/[a-z]|/[r]oot/|/Users/")
 _REGISTRY = re.compile(r"\bpypi\.|pythonhosted|(?<!no-emit-)index-url")
 _NOT_RUN = re.compile(r"\b(skip|skipif|xfail|importorskip)\(|mark\.(skip|xfail)")
 _MOCK = re.compile(r"unittest\.mock|MagicMock|\bmocker\b")
