@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from leasehold.errors import BadInput, JobNotFound
+from leasehold.errors import BadInput
 from leasehold.model.explain import Cause, Facts, explain
 from leasehold.model.history import Moment, timeline
 from leasehold.model.job import Job
@@ -69,7 +69,7 @@ def _nobody() -> Steps[Job | None]:
 def _existing(job_id: int) -> Steps[Job]:
     jobs = yield from reading.read_jobs(_possible([job_id]))
     if job_id not in jobs:
-        raise _not_found(job_id)
+        raise operating.not_found(job_id)
     return jobs[job_id]
 
 
@@ -79,14 +79,8 @@ def _possible(ids: Sequence[int]) -> Sequence[int]:
         if type(job_id) is not int:  # callers are not all checked by types
             raise BadInput(f"{job_id!r} is no job's id: give a whole number")
         if not 0 < job_id <= LARGEST_ID:
-            raise _not_found(job_id)
+            raise operating.not_found(job_id)
     return ids
-
-
-def _not_found(job_id: int) -> JobNotFound:
-    return JobNotFound(
-        f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
-    )
 
 
 def jobs(filter: Filter) -> Steps[Page]:

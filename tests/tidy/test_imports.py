@@ -50,7 +50,7 @@ OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
     "operate": {"contract", "faces", "operating", "reading", "steps", "upkeep"},
-    "worker": {"contract", "database", "faces"},
+    "worker": {"contract", "database", "faces", "hints"},
 }
 
 

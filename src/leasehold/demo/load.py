@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -80,14 +80,14 @@ def check(app: Leasehold, ids: Sequence[int]) -> Check:
         retried=retried,
         recovered=recovered,
         lanes=LANES,
-        lane_overlaps=_overlaps(app, ids),
+        lane_overlaps=_overlaps(jobs.values()),
     )
 
 
-def _overlaps(app: Leasehold, ids: Sequence[int]) -> int:
+def _overlaps(jobs: Iterable[Job]) -> int:
     """Two jobs of one lane that ran at the same time, or out of order."""
     lanes: dict[str, list[Job]] = {}
-    for job in app.client.store.read(ids).values():
+    for job in jobs:
         if job.target is not None and job.report is not None:
             lanes.setdefault(job.target, []).append(job)
     return sum(

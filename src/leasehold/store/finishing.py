@@ -16,6 +16,7 @@ from leasehold.store import hints
 from leasehold.store.contract import Ended, Finished, Recovered
 from leasehold.store.promoting import promoting
 from leasehold.store.rows import attempt_of, json_text
+from leasehold.store.settling import settle_row
 from leasehold.store.steps import Rows, Statement, Steps, read
 
 _FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
@@ -95,7 +96,7 @@ def _settle(
             for job_id, end in waiting.items()
         }
         rows = [
-            settle_row(end.attempt, decisions[job_id], end.request, owner=owner, expired=expired)
+            _ended_row(end.attempt, decisions[job_id], end.request, owner=owner, expired=expired)
             for job_id, end in waiting.items()
         ]
         statement = Statement("settle", {"by": owner}, rows)
@@ -115,7 +116,7 @@ def _settle(
     return settled
 
 
-def settle_row(
+def _ended_row(
     attempt: Attempt,
     decision: Decision,
     request: Request | None,
@@ -128,30 +129,25 @@ def settle_row(
     ``owner`` is who writes, which an attempt cannot vouch for; None: a recovery, which goes by
     the owner that it read.
     """
-    stages = stage_after(decision, attempt)
-    return {
-        "id": attempt.job_id,
-        "seen_stage": Stage.HELD.value,
-        "token": attempt.token,
-        "owner": attempt.owner if owner is None else owner,
-        "expired": expired,
-        "request": None if request is None else request.value,
-        "leaves": stages is None,
-        "state": decision.state.value,
-        "stage_due": stages[0].value if stages else None,
-        "stage_later": stages[1].value if stages else None,
-        "delay_seconds": decision.delay_seconds,
-        "keep_run_at": False,
-        "fresh_attempts": False,
-        "refund": 1 if decision.refund else 0,
-        "lost": 1 if decision.lost else 0,
-        "reason": decision.reason,
-        "obeys": decision.obeys,
-        "error": json_text(decision.error),
-        "result": None if decision.result is None else decision.result.decode(),
-        "ran_seconds": decision.ran_seconds,
-        "event": decision.event.value,
-    }
+    return settle_row(
+        attempt.job_id,
+        Stage.HELD,
+        state=decision.state,
+        event=decision.event,
+        stages=stage_after(decision, attempt),
+        reason=decision.reason,
+        token=attempt.token,
+        owner=attempt.owner if owner is None else owner,
+        expired=expired,
+        request=None if request is None else request.value,
+        delay_seconds=decision.delay_seconds,
+        refund=int(decision.refund),
+        lost=int(decision.lost),
+        obeys=decision.obeys,
+        error=json_text(decision.error),
+        result=None if decision.result is None else decision.result.decode(),
+        ran_seconds=decision.ran_seconds,
+    )
 
 
 def _given_up(ended: Iterable[Ended]) -> set[str]:

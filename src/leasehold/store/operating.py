@@ -15,6 +15,7 @@ from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
 from leasehold.store import hints
 from leasehold.store.promoting import promoting
 from leasehold.store.reading import read_jobs
+from leasehold.store.settling import settle_row
 from leasehold.store.steps import Conflict, Statement, Steps, read, write
 
 _TRIES = 50
@@ -37,11 +38,15 @@ def operate(verb: Verb, ids: Sequence[int], by: str, reason: str | None) -> Step
     raise StoreUnavailable(f"job {waiting[0]} kept changing while it was looked at: try again")
 
 
+def not_found(job_id: int) -> JobNotFound:
+    return JobNotFound(
+        f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
+    )
+
+
 def _existing(jobs: dict[int, Job], job_id: int) -> Job:
     if job_id not in jobs:
-        raise JobNotFound(
-            f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
-        )
+        raise not_found(job_id)
     return jobs[job_id]
 
 
@@ -107,30 +112,16 @@ def _revive(job: Job, move: Move, by: str, reason: str | None) -> Statement:
 
 def _move_row(job: Job, move: Move, reason: str | None) -> dict[str, Any]:
     assert job.stage is not None
-    stages = move.stages
-    return {
-        "id": job.id,
-        "seen_stage": job.stage.value,
-        "token": None,
-        "owner": None,
-        "expired": False,
-        "request": None,
-        "leaves": stages is None,
-        "state": move.state.value,
-        "stage_due": stages[0].value if stages else None,
-        "stage_later": stages[1].value if stages else None,
-        "delay_seconds": None,
-        "keep_run_at": move.keep_run_at,
-        "fresh_attempts": move.fresh_attempts,
-        "refund": 0,
-        "lost": 0,
-        "reason": reason,
-        "obeys": False,
-        "error": None,
-        "result": None,
-        "ran_seconds": None,
-        "event": move.event.value,
-    }
+    return settle_row(
+        job.id,
+        job.stage,
+        state=move.state,
+        event=move.event,
+        stages=move.stages,
+        reason=reason,
+        keep_run_at=move.keep_run_at,
+        fresh_attempts=move.fresh_attempts,
+    )
 
 
 def _refuse_if_key_taken(job: Job) -> Steps[None]:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from leasehold.model.job import Attempt
 from leasehold.model.outcome import Outcome, OutcomeKind
 from leasehold.model.retry import DEFAULT_RETRY
+from leasehold.store import hints
 from leasehold.store.contract import Ended
 from leasehold.store.database import Database
 from leasehold.store.faces import AwaitedStore
@@ -151,9 +152,11 @@ class Worker:
         try:
             await asyncio.wait({claiming, draining, *parts}, return_when=asyncio.FIRST_COMPLETED)
             self.drain()
-            await self._drain(claiming, hurried=_crashed(*parts, claiming))
-            if _crashed(*parts, claiming):
-                _tell_crashes(*parts, claiming)
+            await self._drain(claiming, hurried=bool(_crashes(*parts, claiming)))
+            for part in (crashed := _crashes(*parts, claiming)):
+                error = part.exception()
+                log.error("the %s crashed: %r", part.get_name(), error, exc_info=error)
+            if crashed:
                 return EXIT_CRASHED
             return EXIT_RECYCLE if self._stuck else EXIT_DONE
         except asyncio.CancelledError:
@@ -247,11 +250,12 @@ class Worker:
         self._listening = hint is not None
         if hint is None or self._loop.is_closed():
             return
-        if hint == "" or hint == f"!{self.owner}":
+        if hint in ("", hints.asked(self.owner)):
             self._keeper.poke(asked=True)
-        if hint == "" or hint.startswith("@"):
+        if hint in ("", hints.SCHEDULED):
             self._loop.call_soon_threadsafe(self._sweeper.poke)
-        if (hint == "" and self._claimer.is_idle) or hint[1:] in self._settings.queues:
+        ours = any(hint == hints.ready(queue) for queue in self._settings.queues)
+        if ours or (hint == "" and self._claimer.is_idle):
             self._loop.call_soon_threadsafe(self._claimer.wake)
 
     def _on_stuck(self, held: Held) -> None:
@@ -331,11 +335,5 @@ class Worker:
             self.hurry()
 
 
-def _crashed(*parts: asyncio.Task[None]) -> bool:
-    return any(part.done() and part.exception() is not None for part in parts)
-
-
-def _tell_crashes(*parts: asyncio.Task[None]) -> None:
-    for part in parts:
-        if part.done() and (error := part.exception()) is not None:
-            log.error("the %s crashed: %r", part.get_name(), error, exc_info=error)
+def _crashes(*parts: asyncio.Task[None]) -> list[asyncio.Task[None]]:
+    return [part for part in parts if part.done() and part.exception() is not None]

@@ -3,11 +3,7 @@ with given as (
     select * from json_to_recordset(:rows::json) as g(id bigint, token bigint)
 ),
 held as materialized (
-    select j.id from {schema}.job j join given g on g.id = j.id
-    where j.id = any (array(select id from given))
-      and j.lease_token = g.token and j.lease_owner = :owner::text and {is_held}
-      and j.lease_expires_at > {schema}.clock()
-    order by j.id for no key update of j
+    {lease_holds} for no key update of j
 ),
 started as (
     update {schema}.job set started_at = {schema}.clock()

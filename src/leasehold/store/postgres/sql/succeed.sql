@@ -4,12 +4,7 @@ with given as (
         as g(id bigint, token bigint, result text, ran_seconds double precision)
 ),
 held as materialized (
-    -- Locked by id, in the one order that all verbs take their locks in.
-    select j.id from {schema}.job j join given g on g.id = j.id
-    where j.id = any (array(select id from given))
-      and j.lease_token = g.token and j.lease_owner = :owner::text and {is_held}
-      and j.lease_expires_at > {schema}.clock()
-    order by j.id for update of j
+    {lease_holds} for update of j
 ),
 gone as (
     delete from {schema}.job where id = any (array(select id from held)) returning *
