@@ -14,7 +14,7 @@ from leasehold.model.job import Job
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
 from leasehold.model.operation import Answer, Verb
-from leasehold.store import operating, reading, upkeep
+from leasehold.store import operating, pausing, reading
 from leasehold.store.contract import Counts, Filter, Page, Queue
 from leasehold.store.faces import AwaitedStore, BlockingStore
 from leasehold.store.steps import Steps
@@ -122,11 +122,11 @@ def pause_queue(
     check_key("by", by)
     if until is not None:
         check_moment("until", until)
-    yield from upkeep.pause_queue(name, by, _checked_reason(reason), until)
+    yield from pausing.pause_queue(name, by, _checked_reason(reason), until)
 
 
 def resume_queue(name: str) -> Steps[bool]:
-    was_paused = yield from upkeep.resume_queue(check_name("queue", name))
+    was_paused = yield from pausing.resume_queue(check_name("queue", name))
     return was_paused
 
 

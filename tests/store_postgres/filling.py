@@ -17,7 +17,8 @@ FOLLOWERS_EACH = 5
 LEASED = 1_000
 EXPIRED = 100
 KEYS = 50_000
-QUEUES = 21
+LIMITED = 20_000
+QUEUES = 22
 OWNER = "w1"
 
 _HISTORY_DAYS = """
@@ -70,9 +71,9 @@ end $$
 
 _LIVE = """
 insert into leasehold.job (id, created_at, run_at, stage, priority, attempt, max_attempts, queue,
-    task, target, unique_key, lease_owner, lease_token, leased_at, lease_expires_at, request, args)
+    task, target, limit_key, unique_key, lease_owner, lease_token, leased_at, lease_expires_at, request, args)
 select nextval('leasehold.job_id'), now(), {run_at}, {stage}, i % 5, 0, 5, {queue}, 't' || i % 50,
-    {target}, {unique_key}, {owner}, {token}, {leased_at}, {expires_at}, {request}, '{{"n": 1}}'
+    {target}, {limit_key}, {unique_key}, {owner}, {token}, {leased_at}, {expires_at}, {request}, '{{"n": 1}}'
 from generate_series(1, {count}) i
 """
 
@@ -80,6 +81,7 @@ _PLAIN = {
     "run_at": "null::timestamptz",
     "queue": "case when i % 5 = 0 then 'q' || i % 20 else 'default' end",
     "target": "null::text",
+    "limit_key": "null::text",
     "unique_key": "case when i % 10 = 0 then gen_random_uuid()::text end",
     "owner": "null::text",
     "token": "null::bigint",
@@ -107,6 +109,14 @@ def fill(connection: Connection[Any]) -> None:
     live(connection, LANES // 10, "'x'", target=f"'lane' || i + {LANES // 2 + LANES // 10}")
     for stage in ("n", "p", "u"):
         live(connection, 200, f"'{stage}'")
+    # Two keys with a limit: one has room for a few, the other has none left. And a queue.
+    live(connection, LIMITED, "'l'", limit_key="case i % 2 when 0 then 'roomy' else 'full' end")
+    live(connection, 200, "'r'", queue="'limited'", limit_key="'full'")
+    live(connection, 200, "'r'", queue="'limited'", limit_key="'key:' || i")
+    connection.execute("insert into leasehold.key_limit (key, max_leases) values ('full', 0)")
+    connection.execute("insert into leasehold.key_limit (key, max_leases) values ('roomy', 7)")
+    connection.execute("insert into leasehold.key_limit (key, max_leases) values ('key:*', 1)")
+    connection.execute("insert into leasehold.queue (name, max_leases) values ('limited', 100)")
     _lease(connection)
 
 

@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from leasehold.store.reading import PAGE_WINDOW
 from leasehold.store.steps import Statement
-from tests.store_postgres.filling import FINISHED, LEASED, OWNER, QUEUES
+from tests.store_postgres.filling import FINISHED, LEASED, LIMITED, OWNER, QUEUES, SCHEDULED
 
 #: What a statement may read for each row that it hands out or changes: the row itself, once
 #: more to write it, the rows of its lane, and entries of versions that are not yet vacuumed.
@@ -86,13 +86,29 @@ def _claims() -> Iterator[Case]:
     known = [f"t{i}" for i in range(50)]
     yield Case("claim of known tasks", _claim(10, queue="q5", tasks=known), 10)
     yield Case("claim in an empty queue", _claim(10, queue="nothing here"))
+    yield Case(
+        "claim beyond the last", _claim(10, rank=-2, after=FINISHED + SCHEDULED + 50_000), 10
+    )
+    yield Case("claim of a limited queue", _claim(10, queue="limited"))
+    # Counts its leases, and those of each key that it meets.
+    limited = _claim(10, queue="limited", locked=True, keys=["full", "key:1", "key:2"])
+    yield Case("claim under limits", limited, 10, 100)
+    keys = [{"limit_key": key} for key in ("roomy", "full", "key:7")]
+    yield Case("admit", Statement("admit", {}, keys), 7, 30)
+    yield Case("waiting_keys", Statement("waiting_keys", {"after": "", "limit": 100}), 2)
+    yield Case("key_use", Statement("key_use", {"key": "roomy"}), 1, LIMITED)
+    lanes = {"after": "", "limit": BATCH, "bound": BATCH}
+    yield Case("lanes", Statement("lanes", lanes), BATCH, 10 * BATCH)
+    yield Case("lane", Statement("lane", {"target": "lane7", "bound": BATCH}), 10)
+    yield Case("wake_lane", Statement("wake_lane", {"target": "lane7"}))
 
 
-def _claim(count: int, queue: str = "default", tasks: list[str] | None = None) -> Statement:
+def _claim(count: int, queue: str = "default", **more: Any) -> Statement:
+    usual = {"ahead": 0, "rank": -32768, "after": 0, "locked": False, "keys": [], "tasks": None}
     return Statement(
         "claim",
         {"queue": queue, "wanted": count, "looked_at": count, "owner": OWNER,
-         "lease_seconds": 30.0, "tasks": tasks},
+         "lease_seconds": 30.0, **usual, **more},
     )  # fmt: skip
 
 

@@ -49,8 +49,8 @@ MAY_SEE: dict[str, set[str]] = {
 OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
-    "operate": {"contract", "faces", "operating", "reading", "steps", "upkeep"},
-    "worker": {"contract", "database", "faces", "hints"},
+    "operate": {"contract", "faces", "limiting", "operating", "pausing", "reading", "steps"},
+    "worker": {"contract", "database", "faces", "hints", "place"},
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.store.letters import LETTERS
 from leasehold.store.sqlfiles import load_migrations, load_statements
 from tests.tidy.sources import PACKAGE, STORES, modules, strings
 
@@ -31,7 +32,7 @@ _SQL = re.compile(
     | ^(begin(\ immediate)?|commit|rollback);?$""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-_VALUES = {"schema": "leasehold", "schema_key": "1"}
+_VALUES = {"schema": "leasehold", "schema_key": "1", **LETTERS}
 
 
 def _files(store: str) -> dict[str, Path]:

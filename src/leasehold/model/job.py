@@ -82,6 +82,7 @@ class Attempt(msgspec.Struct, frozen=True):
     target: str | None
     timeout_seconds: float | None
     policy_json: str | None
+    limit_key: str | None = None
 
     @property
     def policy(self) -> Policy:

@@ -14,7 +14,7 @@ import msgspec
 from leasehold.errors import IllegalTransition
 from leasehold.model.history import EventKind
 from leasehold.model.job import Job, Request
-from leasehold.model.state import FINAL, LEASED, Stage, State, check_transition
+from leasehold.model.state import FINAL, IN_LANE, LEASED, Stage, State, check_transition
 
 
 class Verb(StrEnum):
@@ -62,9 +62,6 @@ class Answer(msgspec.Struct, frozen=True):
     state: State
 
 
-_IN_LANE_NOT_HOLDING = frozenset({Stage.READY, Stage.FOLLOWER, Stage.FOLLOWER_PAUSED})
-
-
 def plan(verb: Verb, job: Job) -> Move | Ask | Already:
     """What the verb means for a job in this state."""
     match verb:
@@ -94,7 +91,7 @@ def _pause(job: Job) -> Move | Ask | Already:
     if job.state is State.PAUSED:
         return Already(job.state)
     check_transition(job.id, job.state, State.PAUSED)
-    follows = job.target is not None and job.stage in _IN_LANE_NOT_HOLDING | {Stage.WAITING}
+    follows = job.target is not None and job.stage in IN_LANE | {Stage.WAITING}
     stage = Stage.FOLLOWER_PAUSED if follows else Stage.PAUSED
     # A parked, backing-off or head job holds its lane, and goes on holding it while paused.
     return Move(state=State.PAUSED, event=EventKind.PAUSED, stages=(stage, stage), keep_run_at=True)

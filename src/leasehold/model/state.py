@@ -65,6 +65,8 @@ class Stage(StrEnum):
     PAUSED = "p"  # paused; holds its lane, if it has one
     FOLLOWER_PAUSED = "q"  # paused behind the holder of its lane
     FAILED = "x"  # failed, and blocks its lane
+    LIMITED = "l"  # its limit_key has no room; holds its lane, if it has one
+    STOPPED = "t"  # next in a lane that is paused as such; holds it
 
 
 STATE_OF_STAGE: MappingProxyType[Stage, State] = MappingProxyType(
@@ -80,13 +82,21 @@ STATE_OF_STAGE: MappingProxyType[Stage, State] = MappingProxyType(
         Stage.PAUSED: State.PAUSED,
         Stage.FOLLOWER_PAUSED: State.PAUSED,
         Stage.FAILED: State.FAILED,
+        Stage.LIMITED: State.QUEUED,
+        Stage.STOPPED: State.QUEUED,
     }
 )
 
 #: A lane has at most one row in these stages: a unique index says so.
 HOLDS_LANE = frozenset(
-    {Stage.HEAD, Stage.PARKED, Stage.HELD, Stage.BACKOFF, Stage.PAUSED, Stage.FAILED}
-)
+    {
+        Stage.HEAD, Stage.PARKED, Stage.HELD, Stage.BACKOFF, Stage.PAUSED, Stage.FAILED,
+        Stage.LIMITED, Stage.STOPPED,
+    }
+)  # fmt: skip
+
+#: Who stands in a lane without holding it, in the order of their ids.
+IN_LANE = frozenset({Stage.READY, Stage.FOLLOWER, Stage.FOLLOWER_PAUSED})
 
 
 def state_of(stage: Stage, started: bool) -> State:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
 
 from leasehold.errors import StoreError
 from leasehold.model.job import Attempt, Request
-from leasehold.store.contract import ClaimAsk, LeaseKey, Renewed
+from leasehold.model.limit import ALL_QUEUES
+from leasehold.store.contract import ClaimAsk, LeaseKey, Renewed, Want
+from leasehold.store.place import Place, no_memory
 from leasehold.store.rows import attempt_of
-from leasehold.store.steps import Conflict, Rows, Steps, read, write
+from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
 
 #: Rounds of one claim: each demotes lane jobs that met a held lane, or meets another claimer.
 _ROUNDS = 50
@@ -19,55 +24,123 @@ _STRIDE_LIMIT = 1000
 
 
 def claim(ask: ClaimAsk) -> Steps[list[Attempt]]:
+    memory = ask.memory or no_memory()
     attempts: list[Attempt] = []
     for want in ask.wants:
-        attempts += yield from _claim_queue(ask, want.queue, want.count)
+        attempts += yield from _claim_queue(ask, want, memory.place(want.queue))
     return attempts
 
 
-def _claim_queue(ask: ClaimAsk, queue: str, count: int) -> Steps[list[Attempt]]:
-    """Claim until enough, or until nothing is left that this claimer could move.
-
-    Candidates that lost their lane to a holder are demoted and make room for the next ones.
-    Those whose lane is just changing hands stay ready; the next round looks past them.
-    """
+def _claim_queue(ask: ClaimAsk, want: Want, place: Place) -> Steps[list[Attempt]]:
+    """Claim until enough, or until nothing is left that this claimer could move."""
     attempts: list[Attempt] = []
-    past = idle = 0
+    window = _Window()
     for _ in range(_ROUNDS):
-        wanted = count - len(attempts)
-        if wanted <= 0 or idle >= _IDLE_ROUNDS:
+        wanted = want.count - len(attempts)
+        if place.limited:  # never claimed ahead: it would keep others from what they may have
+            wanted -= want.ahead
+        if wanted <= 0 or window.idle >= _IDLE_ROUNDS:
             break
         try:
-            rows = yield from _claim_once(ask, queue, wanted, wanted + past)
+            won, seen = yield from _claim_once(ask, want, wanted, wanted + window.past, place)
         except Conflict:
             continue  # another claimer won the same lane: now its holder can be seen
         except StoreError:
+            place.forget()
             if attempts:  # what was won in the rounds before is ours
                 break
             raise
-        won = [attempt_of(row, ask.owner) for row in rows if row[0] is not None]
         attempts += won
-        more, unsettled = rows[-1][12], rows[-1][13]
-        if not more and not unsettled:
+        if not _goes_on(place, won, seen):
             break
-        idle = 0 if won or unsettled < wanted + past else idle + 1
-        # Where followers stand in the way, look further each time: they are demoted once.
-        past = unsettled if won else unsettled + min(2 * past + _STRIDE, _STRIDE_LIMIT)
+        window.move(wanted, len(won), seen.unsettled)
     attempts.sort(key=lambda attempt: (-attempt.priority, attempt.job_id))
     return attempts
 
 
-def _claim_once(ask: ClaimAsk, queue: str, wanted: int, looked_at: int) -> Steps[Rows]:
-    rows = yield from write(
+def _goes_on(place: Place, won: list[Attempt], seen: _Seen) -> bool:
+    """Remember what was seen. Whether another round could find more."""
+    place.held_back = seen.held_back
+    if seen.limited != place.limited or seen.keys:
+        place.limited, place.keys = seen.limited, seen.keys
+        return True  # with its locks
+    place.keys = sorted({attempt.limit_key or "" for attempt in won} & set(place.keys))
+    if seen.held_back:
+        return False
+    if seen.unsettled:
+        return True
+    for attempt in won:
+        place.advance(-attempt.priority, attempt.job_id)
+    return seen.more or place.back_to_start()
+
+
+class _Window:
+    """How far beyond what is wanted a claim looks.
+
+    Candidates that lost their lane to a holder are put behind it, and make room for the next
+    ones: where they stand in the way, look further each time. Those whose lane is just changing
+    hands stay ready, and are looked past.
+    """
+
+    def __init__(self) -> None:
+        self.past = 0
+        self.idle = 0
+
+    def move(self, wanted: int, won: int, unsettled: int) -> None:
+        self.idle = 0 if won or unsettled < wanted + self.past else self.idle + 1
+        further = 0 if won else min(2 * self.past + _STRIDE, _STRIDE_LIMIT)
+        self.past = unsettled + further
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a claim has seen besides what it won."""
+
+    more: bool
+    unsettled: int
+    keys: list[str]
+    limited: bool
+    held_back: bool
+
+
+def _claim_once(
+    ask: ClaimAsk, want: Want, wanted: int, looked_at: int, place: Place
+) -> Steps[tuple[list[Attempt], _Seen]]:
+    rank, after = place.begin()
+    locked = place.limited or bool(place.keys)
+    statement = Statement(
         "claim",
-        queue=queue,
-        wanted=wanted,
-        looked_at=looked_at,
-        owner=ask.owner,
-        lease_seconds=ask.lease_seconds,
-        tasks=None if ask.tasks is None else sorted(ask.tasks),
+        {
+            "queue": want.queue,
+            "wanted": wanted,
+            "ahead": 0 if place.limited else want.ahead,
+            "looked_at": looked_at,
+            "rank": rank,
+            "after": after,
+            "locked": place.limited,
+            "keys": place.keys,
+            "owner": ask.owner,
+            "lease_seconds": ask.lease_seconds,
+            "tasks": None if ask.tasks is None else sorted(ask.tasks),
+        },
     )
-    return rows
+    answers = yield from together(*([_lock(want.queue, place)] if locked else []), statement)
+    place.looked()
+    rows = answers[-1]
+    *_, more, unsettled, keys, limited, held_back, weight = rows[-1]
+    place.weight = weight
+    won = [attempt_of(row, ask.owner) for row in rows if row[0] is not None]
+    return won, _Seen(
+        bool(more), unsettled, msgspec.json.decode(keys) if keys else [], bool(limited),
+        bool(held_back),
+    )  # fmt: skip
+
+
+def _lock(queue: str, place: Place) -> Statement:
+    names = [f"k/{key}" for key in place.keys]
+    if place.limited:
+        names += [f"q/{queue}", f"q/{ALL_QUEUES}"]
+    return Statement("lock_limits", {}, [{"name": name} for name in names])
 
 
 def start(owner: str, leases: Sequence[LeaseKey]) -> Steps[tuple[int, ...]]:

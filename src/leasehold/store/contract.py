@@ -14,29 +14,35 @@ import msgspec
 
 from leasehold.model.history import Event
 from leasehold.model.job import Attempt, Enqueued, Job, NewJob, Request
+from leasehold.model.limit import NO_LIMIT, Limit
 from leasehold.model.note import Note, Progress
 from leasehold.model.operation import Answer, Verb
 from leasehold.model.outcome import Decision, Outcome
 from leasehold.model.state import State
+from leasehold.store.place import Memory
 
 PAGE_LIMIT = 1000
 DEPTH_BOUND = 10_000
 
 
 class Want(msgspec.Struct, frozen=True):
-    """How many jobs of which queue."""
+    """How many jobs of which queue; ``ahead`` of them would not start at once."""
 
     queue: str
     count: int
+    ahead: int = 0
 
 
 class ClaimAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """Who claims, for how long, what. ``tasks=None`` means: can run anything."""
+    """Who claims, for how long, what. ``tasks=None`` means: can run anything.
+
+    ``memory`` belongs to the claimer, which hands in the same one each time."""
 
     owner: str
     lease_seconds: float
     wants: tuple[Want, ...]
     tasks: frozenset[str] | None = None
+    memory: Memory | None = None
 
 
 class LeaseKey(msgspec.Struct, frozen=True):
@@ -139,10 +145,47 @@ class Queue(msgspec.Struct, frozen=True):
     paused_by: str | None
     pause_reason: str | None
     paused_until: datetime | None
+    weight: float = 1.0
+    limit: Limit = NO_LIMIT
 
     @property
     def paused(self) -> bool:
         return self.paused_at is not None
+
+
+class KeyLimit(msgspec.Struct, frozen=True):
+    """A rule for a limit_key, or for a class of them."""
+
+    key: str
+    limit: Limit
+
+
+class KeyUse(msgspec.Struct, frozen=True):
+    """A limit_key as it stands."""
+
+    limit: Limit
+    leased: int
+    waiting: int
+    #: Of its live leases, the one that ends first.
+    holder: int | None
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """A lane: how many jobs it has, who holds it, and whether it is paused as such."""
+
+    target: str
+    depth: int
+    #: Who holds it, or stands first in it.
+    head: int | None
+    head_state: State | None
+    head_reason: str | None
+    head_since: datetime | None
+    #: The head waits for a person: paused, failed, or of a task that no worker knows.
+    blocked: bool
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    paused_until: datetime | None
 
 
 class Store(Protocol):
@@ -156,7 +199,8 @@ class Store(Protocol):
     async def claim(self, ask: ClaimAsk) -> list[Attempt]:
         """Lease ready jobs: highest priority first, then oldest. Counts an attempt, clears
         stale requests, never waits for another claimer, never returns a job twice for a token.
-        Jobs of tasks that the claimer does not know are parked."""
+        Jobs of tasks that the claimer does not know are parked. Never leaves more live leases
+        than a limit allows; what is limited, or lost its worker before, is not claimed ahead."""
         ...
 
     async def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
@@ -198,6 +242,15 @@ class Store(Protocol):
 
     async def unpark(self, tasks: Sequence[str], limit: int) -> int:
         """Make parked jobs ready again whose task a worker knows."""
+        ...
+
+    async def relieve(self, limit: int) -> int:
+        """Make ready what waited for its limit_key and has room now. Answers how many. A net:
+        whoever frees room does the same."""
+        ...
+
+    async def wake_lanes(self, limit: int) -> int:
+        """Resume lanes whose pause has ended. Answers how many."""
         ...
 
     async def operate(
@@ -246,6 +299,40 @@ class Store(Protocol):
 
     async def resume_queue(self, name: str) -> bool:
         """Answers whether it was paused."""
+        ...
+
+    async def set_queue_limit(self, name: str, limit: Limit) -> None:
+        """Of a queue, or of all together (``*``). From now on; what is leased stays leased."""
+        ...
+
+    async def set_weight(self, name: str, weight: float) -> None:
+        """The queue's share of the workers beside others."""
+        ...
+
+    async def set_key_limit(self, key: str, limit: Limit) -> None:
+        """Of a limit_key, or of a class of them (``github:*``); NO_LIMIT removes the rule."""
+        ...
+
+    async def key_limits(self) -> list[KeyLimit]:
+        """Every rule for limit_keys."""
+        ...
+
+    async def key_use(self, key: str) -> KeyUse:
+        """How a limit_key stands: its rule, its live leases, and who waits."""
+        ...
+
+    async def pause_lane(
+        self, target: str, by: str, reason: str | None, until: datetime | None
+    ) -> None:
+        """Nothing of the lane is started until it is resumed, or until a time."""
+        ...
+
+    async def resume_lane(self, target: str) -> bool:
+        """Answers whether it was paused."""
+        ...
+
+    async def lanes(self, after: str, limit: int) -> list[Lane]:
+        """Lanes that have jobs or a pause, by target."""
         ...
 
     async def retain(self, history_days: float, limit: int) -> int:

@@ -13,8 +13,10 @@ from leasehold.store import (
     enqueueing,
     fencing,
     finishing,
+    limiting,
     noting,
     operating,
+    pausing,
     reading,
     upkeep,
 )
@@ -65,6 +67,8 @@ class BlockingStore:
     make_ready = _blocking(upkeep.make_ready)
     next_due_seconds = _blocking(upkeep.next_due_seconds)
     unpark = _blocking(upkeep.unpark)
+    relieve = _blocking(limiting.relieve)
+    wake_lanes = _blocking(pausing.wake_lanes)
     operate = _blocking(operating.operate)
     delete = _blocking(operating.delete)
     read = _blocking(reading.read_jobs)
@@ -74,8 +78,16 @@ class BlockingStore:
     depth = _blocking(reading.depth)
     counts = _blocking(reading.counts)
     queues = _blocking(reading.queues)
-    pause_queue = _blocking(upkeep.pause_queue)
-    resume_queue = _blocking(upkeep.resume_queue)
+    pause_queue = _blocking(pausing.pause_queue)
+    resume_queue = _blocking(pausing.resume_queue)
+    set_queue_limit = _blocking(limiting.set_queue_limit)
+    set_weight = _blocking(limiting.set_weight)
+    set_key_limit = _blocking(limiting.set_key_limit)
+    key_limits = _blocking(limiting.key_limits)
+    key_use = _blocking(limiting.key_use)
+    pause_lane = _blocking(pausing.pause_lane)
+    resume_lane = _blocking(pausing.resume_lane)
+    lanes = _blocking(reading.lanes)
     retain = _blocking(upkeep.retain)
     now = _blocking(reading.now)
 
@@ -102,6 +114,8 @@ class AwaitedStore:
     make_ready = _awaited(upkeep.make_ready)
     next_due_seconds = _awaited(upkeep.next_due_seconds)
     unpark = _awaited(upkeep.unpark)
+    relieve = _awaited(limiting.relieve)
+    wake_lanes = _awaited(pausing.wake_lanes)
     operate = _awaited(operating.operate)
     delete = _awaited(operating.delete)
     read = _awaited(reading.read_jobs)
@@ -111,8 +125,16 @@ class AwaitedStore:
     depth = _awaited(reading.depth)
     counts = _awaited(reading.counts)
     queues = _awaited(reading.queues)
-    pause_queue = _awaited(upkeep.pause_queue)
-    resume_queue = _awaited(upkeep.resume_queue)
+    pause_queue = _awaited(pausing.pause_queue)
+    resume_queue = _awaited(pausing.resume_queue)
+    set_queue_limit = _awaited(limiting.set_queue_limit)
+    set_weight = _awaited(limiting.set_weight)
+    set_key_limit = _awaited(limiting.set_key_limit)
+    key_limits = _awaited(limiting.key_limits)
+    key_use = _awaited(limiting.key_use)
+    pause_lane = _awaited(pausing.pause_lane)
+    resume_lane = _awaited(pausing.resume_lane)
+    lanes = _awaited(reading.lanes)
     retain = _awaited(upkeep.retain)
     now = _awaited(reading.now)
 

@@ -14,7 +14,7 @@ from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stag
 from leasehold.model.state import Stage
 from leasehold.store import hints
 from leasehold.store.contract import Ended, Finished, Recovered
-from leasehold.store.promoting import promoting
+from leasehold.store.freeing import freeing
 from leasehold.store.rows import attempt_of, json_text
 from leasehold.store.settling import settle_row
 from leasehold.store.steps import Rows, Statement, Steps, read
@@ -52,7 +52,7 @@ def recover(limit: int, chance: float) -> Steps[list[Recovered]]:
         return []
     outcome = Outcome(kind=OutcomeKind.LOST_LEASE)
     ended = [
-        Ended(attempt_of(row, row[12]), outcome, Request(row[13]) if row[13] else None,
+        Ended(attempt_of(row, row[13]), outcome, Request(row[14]) if row[14] else None,
               _spread(chance, index))
         for index, row in enumerate(rows)
     ]  # fmt: skip
@@ -80,7 +80,7 @@ def _succeed(owner: str, ended: Sequence[Ended]) -> Steps[set[int]]:
         for end in ended
     ]
     statement = Statement("succeed", {"owner": owner}, rows)
-    hit = yield from _write_and_promote(statement, {end.attempt.target for end in ended})
+    hit = yield from _write_and_free(statement, ended)
     return {row[0] for row in hit}
 
 
@@ -100,10 +100,8 @@ def _settle(
             for job_id, end in waiting.items()
         ]
         statement = Statement("settle", {"by": owner}, rows)
-        answers = yield from _write_and_promote(
-            statement,
-            {end.attempt.target for end in waiting.values()},
-            _given_up(waiting.values()),
+        answers = yield from _write_and_free(
+            statement, waiting.values(), _given_up(waiting.values())
         )
         waiting, asked = {}, waiting
         for job_id, hit, leased_as_seen, request in answers:
@@ -155,14 +153,16 @@ def _given_up(ended: Iterable[Ended]) -> set[str]:
     return {end.attempt.queue for end in ended if end.outcome.kind in _FOR_OTHERS}
 
 
-def _write_and_promote(
-    statement: Statement, targets: set[str | None], queues: Iterable[str] = ()
+def _write_and_free(
+    statement: Statement, ended: Iterable[Ended], queues: Iterable[str] = ()
 ) -> Steps[Rows]:
-    """Endings free lanes: the next of each becomes its holder in the same transaction, by a
-    statement of its own, whose snapshot is younger than the locks that the first one won."""
-    lanes = {target for target in targets if target is not None}
+    """Endings free lanes and limits: whoever waited for them can go on."""
     statements = [statement]
     if queues:
         statements.append(hints.telling(hints.ready(queue) for queue in queues))
-    rows = yield from promoting(statements, lanes)
+    rows = yield from freeing(
+        statements,
+        lanes=[end.attempt.target for end in ended],
+        keys=[end.attempt.limit_key for end in ended],
+    )
     return rows

@@ -13,7 +13,7 @@ from leasehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
 from leasehold.model.job import Job
 from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
 from leasehold.store import hints
-from leasehold.store.promoting import promoting
+from leasehold.store.freeing import freeing
 from leasehold.store.reading import read_jobs
 from leasehold.store.settling import settle_row
 from leasehold.store.steps import Conflict, Statement, Steps, read, write
@@ -85,7 +85,7 @@ def _move(job: Job, move: Move, by: str, reason: str | None) -> Steps[bool]:
     # It is ready, or the next of its lane is.
     statements.append(hints.telling({hints.ready(job.queue)}))
     try:
-        rows = yield from promoting(statements, [job.target] if job.target else [])
+        rows = yield from freeing(statements, lanes=[job.target], keys=[job.limit_key])
     except Conflict as conflict:
         if conflict.index == UNIQUE_INDEX:
             yield from _refuse_if_key_taken(job)
@@ -138,7 +138,10 @@ def _refuse_if_key_taken(job: Job) -> Steps[None]:
 def delete(ids: Sequence[int]) -> Steps[list[int]]:
     """Only what nobody has leased; the next of a freed lane is promoted."""
     jobs = yield from read_jobs(ids)
-    targets = {job.target for job in jobs.values() if job.target is not None}
     statement = Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])
-    rows = yield from promoting([statement], targets)
+    rows = yield from freeing(
+        [statement],
+        lanes=[job.target for job in jobs.values()],
+        keys=[job.limit_key for job in jobs.values()],
+    )
     return sorted({row[0] for row in rows})

@@ -8,15 +8,17 @@ from datetime import datetime
 from leasehold.errors import BadInput
 from leasehold.model.history import Event
 from leasehold.model.job import Job
-from leasehold.model.state import FINAL, LEASED, State
-from leasehold.store.contract import DEPTH_BOUND, PAGE_LIMIT, Counts, Filter, Page, Queue
+from leasehold.model.state import FINAL, LEASED, Stage, State, state_of
+from leasehold.store.contract import DEPTH_BOUND, PAGE_LIMIT, Counts, Filter, Lane, Page, Queue
+from leasehold.store.limiting import limit_of
 from leasehold.store.rows import event_of, job_of, maybe_time, time_of
-from leasehold.store.steps import Rows, Steps, read
+from leasehold.store.steps import Row, Rows, Steps, read
 
 #: Rows that one page reads at most, however rare what it filters for.
 PAGE_WINDOW = 5000
 
 _ALL = frozenset(State)
+_BLOCKS_LANE = frozenset({Stage.PAUSED, Stage.FAILED, Stage.PARKED})
 _ATTENTION = frozenset({State.PENDING, State.PAUSED, State.FAILED})
 
 
@@ -119,7 +121,7 @@ def queues() -> Steps[list[Queue]]:
     return [
         Queue(
             row[0], row[1], row[2], maybe_time(row[3]), maybe_time(row[4]), row[5], row[6],
-            maybe_time(row[7]),
+            maybe_time(row[7]), row[8], limit_of(*row[9:]),
         )
         for row in rows
     ]  # fmt: skip
@@ -128,6 +130,35 @@ def queues() -> Steps[list[Queue]]:
 def queue(name: str) -> Steps[Queue | None]:
     """One queue, if it has jobs or settings."""
     return next((each for each in (yield from queues()) if each.name == name), None)
+
+
+def lanes(after: str, limit: int) -> Steps[list[Lane]]:
+    """By target, beyond ``after``."""
+    rows = yield from read("lanes", after=after, limit=limit, bound=DEPTH_BOUND)
+    return [_lane(row) for row in rows]
+
+
+def _lane(row: Row) -> Lane:
+    stage = None if row[3] is None else Stage(row[3])
+    return Lane(
+        target=row[0],
+        depth=row[1],
+        head=row[2],
+        head_state=None if stage is None else state_of(stage, row[4] is not None),
+        head_reason=row[5],
+        head_since=maybe_time(row[6]),
+        blocked=stage in _BLOCKS_LANE,
+        paused_at=maybe_time(row[7]),
+        paused_by=row[8],
+        pause_reason=row[9],
+        paused_until=maybe_time(row[10]),
+    )
+
+
+def lane(target: str) -> Steps[Lane | None]:
+    """One lane, if it has jobs or a pause."""
+    rows = yield from read("lane", target=target, bound=DEPTH_BOUND)
+    return _lane(rows[0]) if rows else None
 
 
 def lane_holder(target: str) -> Steps[Job | None]:

@@ -34,10 +34,10 @@ def maybe_time(value: datetime | int | None) -> datetime | None:
 
 def attempt_of(row: Row, owner: str) -> Attempt:
     """Columns: id, token, task, queue, args, attempt, max_attempts, lost, priority, target,
-    timeout_seconds, policy."""
+    timeout_seconds, policy, limit_key."""
     return Attempt(
         row[0], owner, row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], row[9],
-        row[10], row[11],
+        row[10], row[11], row[12],
     )  # fmt: skip
 
 

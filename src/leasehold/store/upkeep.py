@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from leasehold.store.steps import Steps, read, write
 
@@ -22,15 +21,6 @@ def next_due_seconds() -> Steps[float | None]:
 def unpark(tasks: Sequence[str], limit: int) -> Steps[int]:
     rows = yield from write("unpark", tasks=sorted(set(tasks)), limit=limit)
     return len(rows)
-
-
-def pause_queue(name: str, by: str, reason: str | None, until: datetime | None) -> Steps[None]:
-    yield from write("pause_queue", queue=name, by=by, reason=reason, until=until)
-
-
-def resume_queue(name: str) -> Steps[bool]:
-    rows = yield from write("resume_queue", queue=name)
-    return bool(rows)
 
 
 def retain(history_days: float, limit: int) -> Steps[int]:

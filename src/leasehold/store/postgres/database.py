@@ -15,6 +15,7 @@ from leasehold.errors import BadInput, SchemaMissing
 from leasehold.model.names import check_name, check_schema
 from leasehold.store.address import redacted
 from leasehold.store.database import Diagnosis, Migration
+from leasehold.store.letters import LETTERS
 from leasehold.store.migrating import check_not_newer
 from leasehold.store.postgres.doctor import diagnose
 from leasehold.store.postgres.pool import AsyncPool, Pool, conninfo
@@ -43,7 +44,7 @@ class PostgresDatabase:
         self.schema = check_schema(schema)
         # One number for the schema, so that lanes of two schemas never share an advisory lock.
         key = str(zlib.crc32(schema.encode()))
-        values = {"schema": schema, "schema_key": key}
+        values = {"schema": schema, "schema_key": key, **LETTERS}
         self._statements = Statements(load_statements(_PACKAGE, values))
         self._conninfo = conninfo(url)
         self._pool_size = pool_size

@@ -9,6 +9,7 @@ from typing import Any
 from leasehold.clock import Micros, system_micros
 from leasehold.errors import BadInput, StoreError
 from leasehold.store.database import AsyncTransaction, Diagnosis, Migration, Transaction
+from leasehold.store.letters import LETTERS
 from leasehold.store.migrating import check_not_newer
 from leasehold.store.sqlfiles import load_migrations, load_statements, script
 from leasehold.store.sqlite.engine import Engine
@@ -36,7 +37,7 @@ class SqliteDatabase:
             raise StoreError(
                 f"SQLite {sqlite3.sqlite_version} is too old: Leasehold needs 3.35 or newer"
             )
-        scripts = {n: script(text) for n, text in load_statements(_PACKAGE, {}).items()}
+        scripts = {n: script(text) for n, text in load_statements(_PACKAGE, LETTERS).items()}
         self.path = path
         self._bell = Bell()
         self._engine = Engine(path, scripts, clock, self._bell.ring)

@@ -39,7 +39,10 @@ _BUSY_SECONDS = 30.0
 _FORK_SECONDS = 2.0
 #: What makes nothing ready, and asks nothing of anybody.
 _QUIET = frozenset({"renew", "start"})
-
+#: What a claim has looked at, and thinks of it. Each connection has its own, in memory.
+_LOOKED_AT = """create temp table looked (
+    id integer primary key, place integer, target text, limit_key text, goes integer,
+    stopped integer, key_room integer, careful integer, known integer, won integer default 0)"""
 
 #: Connections of a parent that was writing when we were forked: never used, never closed.
 _of_parents: list[sqlite3.Connection] = []
@@ -85,6 +88,7 @@ class _Handle:
                 _use_write_ahead_log(connection, self._path)
                 connection.execute("pragma synchronous = full")
             connection.execute("pragma temp_store = memory")
+            connection.execute(_LOOKED_AT)
         except BaseException:
             connection.close()
             raise

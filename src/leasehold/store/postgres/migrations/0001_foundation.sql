@@ -16,6 +16,7 @@ create sequence {schema}.lease_token;
 --   n new  w waits for its time  r ready  R ready, holds its lane  f follows in its lane
 --   u no worker knows its task   h leased  b backoff, holds its lane
 --   p paused, holds its lane     q paused follower   x failed, blocks its lane
+--   l its limit_key has no room  t next in a lane that is paused
 create table {schema}.job (
     id               bigint primary key,
     created_at       timestamptz not null,
@@ -46,14 +47,14 @@ create table {schema}.job (
     progress         json,                      -- the latest that a handler told
     args             json not null,
 
-    constraint job_stage check (stage in ('n','w','r','R','f','u','h','b','p','q','x')),
+    constraint job_stage check (stage in ('n','w','r','R','f','u','h','b','p','q','x','l','t')),
     -- A leased row has owner, token and expiry; no other row has any of them.
     constraint job_lease check (
         num_nulls(lease_owner, lease_token, lease_expires_at, leased_at)
             = case when stage = 'h' then 0 else 4 end
         and (stage = 'h' or (heartbeat_at is null and started_at is null))),
     constraint job_request check (request is null or (stage = 'h' and request in ('c','p'))),
-    constraint job_lane check (target is not null or stage not in ('R','f','b','q','x')),
+    constraint job_lane check (target is not null or stage not in ('R','f','b','q','x','t')),
     constraint job_attempts check (attempt >= 0 and max_attempts >= 1 and lost >= 0)
 ) with (
     -- Every job dies here: vacuum early, or the claim walks over the dead.
@@ -88,12 +89,16 @@ create index job_lane on {schema}.job (target, id)
     where target is not null and stage in ('r','f','q');
 -- At most one holder for a lane: a guarantee, not only a habit.
 create unique index job_holder on {schema}.job (target)
-    where target is not null and stage in ('R','u','h','b','p','x');
+    where target is not null and stage in ('R','u','h','b','p','x','l','t');
 create index job_expiry on {schema}.job (queue, lease_expires_at) where stage = 'h';
 create index job_due on {schema}.job (run_at) where stage in ('w','b');
 create unique index job_unique on {schema}.job (unique_key)
     where unique_key is not null and stage <> 'x';
 create index job_request on {schema}.job (lease_owner) where request is not null;
+-- What a limit_key has leased and ready; and what waits for it, in the order of the claim.
+create index job_key on {schema}.job (limit_key, stage)
+    where limit_key is not null and stage in ('r','R','h');
+create index job_limited on {schema}.job (limit_key, (-priority), id) where stage = 'l';
 create index job_parked on {schema}.job (task) where stage = 'u';
 -- Pages of what waits for a person.
 create index job_attention on {schema}.job (id) where stage in ('n','p','q','x');
@@ -210,13 +215,87 @@ insert into {schema}.idempotency (key, job_id, expires_at)
 delete from {schema}.idempotency;
 create index idempotency_expiry on {schema}.idempotency (expires_at);
 
+-- What a queue may: rows only where somebody has said something. '*' is all queues together.
 create table {schema}.queue (
     name         text primary key,
     paused_at    timestamptz,
     paused_by    text,
     pause_reason text,
+    paused_until timestamptz,
+    weight       real not null default 1 check (weight > 0),
+    max_leases   integer check (max_leases >= 0),   -- live leases at a time
+    rate_starts  integer check (rate_starts >= 0),  -- starts within any rate_seconds
+    rate_seconds double precision check (rate_seconds > 0),
+    constraint queue_rate check (num_nulls(rate_starts, rate_seconds) <> 1)
+);
+
+-- The same for jobs that share a limit_key; 'github:*' is every key that begins with 'github:',
+-- each for itself.
+create table {schema}.key_limit (
+    key          text primary key,
+    max_leases   integer check (max_leases >= 0),
+    rate_starts  integer check (rate_starts >= 0),
+    rate_seconds double precision check (rate_seconds > 0),
+    constraint key_limit_rate check (num_nulls(rate_starts, rate_seconds) <> 1)
+);
+
+-- How often something with a rate has started, by slots of a twentieth of its period.
+create table {schema}.spent (
+    name   text not null,
+    slot   bigint not null,
+    starts integer not null,
+    primary key (name, slot)
+);
+
+-- Lanes that are paused as such, by a person.
+create table {schema}.lane (
+    target       text primary key,
+    paused_at    timestamptz not null,
+    paused_by    text not null,
+    pause_reason text,
     paused_until timestamptz
 );
+create index lane_until on {schema}.lane (paused_until) where paused_until is not null;
+
+-- Live leases, up to a bound: of a queue, of all (queue '*'), of a key. An expired lease is none.
+create function {schema}.count_leased(queue text, bound integer) returns integer
+    language sql volatile
+    set enable_bitmapscan = off
+    set enable_seqscan = off
+    as $$
+    select count(*)::integer from (
+        select from {schema}.job j
+        where stage = 'h' and (j.queue = count_leased.queue or count_leased.queue = '*')
+          and lease_expires_at > (select {schema}.clock())
+        limit count_leased.bound) live
+    $$;
+create function {schema}.count_key(key text, bound integer) returns integer
+    language sql volatile
+    set enable_bitmapscan = off
+    set enable_seqscan = off
+    as $$
+    select count(*)::integer from (
+        select from {schema}.job j
+        where limit_key is not null and stage in ('r','R','h')
+          and limit_key = count_key.key and stage = 'h'
+          and lease_expires_at > (select {schema}.clock())
+        limit count_key.bound) live
+    $$;
+
+-- The slot of now. A window of a whole period touches 21 of them, the oldest one in part.
+create function {schema}.slot(rate_seconds double precision) returns bigint
+    language sql volatile
+    as $$ select floor(extract(epoch from {schema}.clock()) * 20 / rate_seconds)::bigint $$;
+-- How many more may start now under a limit; null: as many as there are.
+create function {schema}.room(name text, live integer, max_leases integer, rate_starts integer,
+    rate_seconds double precision) returns integer
+    language sql volatile
+    as $$
+    select case when max_leases is null and rate_starts is null then null
+        else greatest(0, least(max_leases - live, rate_starts - (
+            select coalesce(sum(s.starts), 0)::integer from {schema}.spent s
+            where s.name = room.name and s.slot >= {schema}.slot(rate_seconds) - 20))) end
+    $$;
 
 -- Prepares the days up to `ahead` days from now, and drops those that ended before `keep` days.
 -- Answers how many days were dropped. Hardly waits: whoever finishes jobs meanwhile stands behind

@@ -1,6 +1,6 @@
 -- What can be claimed now, up to a bound: of a paused queue, nothing.
 select case when exists (
         select from {schema}.queue q
-        where q.name = :queue::text and q.paused_at is not null
+        where q.name in (:queue::text, '*') and q.paused_at is not null
           and coalesce(q.paused_until > {schema}.clock(), true))
     then 0 else {schema}.count_ready(:queue::text, :bound::integer) end

@@ -11,7 +11,7 @@ select e.*
 from leased_queue q
 cross join lateral (
     select j.id, j.lease_token, j.task, j.queue, j.args::text, j.attempt, j.max_attempts, j.lost,
-           j.priority, j.target, j.timeout_seconds, j.policy::text, j.lease_owner, j.request
+           j.priority, j.target, j.timeout_seconds, j.policy::text, j.limit_key, j.lease_owner, j.request
     from {schema}.job j
     where j.stage = 'h' and j.queue = q.queue
       and j.lease_expires_at <= (select {schema}.clock())

@@ -1,2 +1,2 @@
 select {job_columns} from {schema}.job j
-where j.target = :target::text and j.stage in ('R','u','h','b','p','x')
+where j.target = :target::text and j.stage in ({holds_lane})

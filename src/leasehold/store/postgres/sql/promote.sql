@@ -8,10 +8,10 @@ first as materialized (
     from freed f
     cross join lateral (
         select j.id, j.stage from {schema}.job j
-        where j.target = f.target and j.stage in ('r','f','q')
+        where j.target = f.target and j.stage in ({in_lane})
         order by j.target, j.id limit 1) l
     where (select h.id from {schema}.job h
-           where h.target = f.target and h.stage in ('R','u','h','b','p','x') limit 1) is null
+           where h.target = f.target and h.stage in ({holds_lane}) limit 1) is null
 ),
 ready as materialized (
     -- A claimer may have it in hand: then it stays ready, and needs nobody. Waiting for it

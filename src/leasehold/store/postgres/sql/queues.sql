@@ -16,7 +16,7 @@ leased_queue as (
 named as (
     select queue as name from ready_queue where queue is not null
     union select queue from leased_queue where queue is not null
-    union select name from {schema}.queue
+    union select name from {schema}.queue where name <> '*'
 )
 select n.name,
     {schema}.count_ready(n.name, :bound::integer),
@@ -24,8 +24,10 @@ select n.name,
         where j.queue = n.name and j.stage = 'h' limit :bound::integer) x),
     (select j.created_at from {schema}.job j
      where j.queue = n.name and {is_ready} order by j.queue, (-j.priority), j.id limit 1),
-    p.paused_at, p.paused_by, p.pause_reason, p.paused_until
+    p.paused_at, p.paused_by, p.pause_reason, p.paused_until,
+    coalesce(s.weight, 1), s.max_leases, s.rate_starts, s.rate_seconds
 from named n
+left join {schema}.queue s on s.name = n.name
 left join {schema}.queue p on p.name = n.name and p.paused_at is not null
     and coalesce(p.paused_until > {schema}.clock(), true)
 order by n.name

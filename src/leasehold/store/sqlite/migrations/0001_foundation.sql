@@ -32,7 +32,7 @@ create table job (
     progress         text,                      -- the latest that a handler told
     args             text not null,
 
-    constraint job_stage check (stage in ('n','w','r','R','f','u','h','b','p','q','x')),
+    constraint job_stage check (stage in ('n','w','r','R','f','u','h','b','p','q','x','l','t')),
     -- A leased row has owner, token and expiry; no other row has any of them.
     constraint job_lease check (
         (stage = 'h') = (lease_owner is not null)
@@ -41,17 +41,20 @@ create table job (
         and (stage = 'h') = (leased_at is not null)
         and (stage = 'h' or (heartbeat_at is null and started_at is null))),
     constraint job_request check (request is null or (stage = 'h' and request in ('c','p'))),
-    constraint job_lane check (target is not null or stage not in ('R','f','b','q','x')),
+    constraint job_lane check (target is not null or stage not in ('R','f','b','q','x','t')),
     constraint job_attempts check (attempt >= 0 and max_attempts >= 1 and lost >= 0)
 );
 create index job_claim on job (queue, -priority, id) where stage in ('r','R');
 create index job_lane on job (target, id) where target is not null and stage in ('r','f','q');
 create unique index job_holder on job (target)
-    where target is not null and stage in ('R','u','h','b','p','x');
+    where target is not null and stage in ('R','u','h','b','p','x','l','t');
 create index job_expiry on job (queue, lease_expires_at) where stage = 'h';
 create index job_due on job (run_at) where stage in ('w','b');
 create unique index job_unique on job (unique_key) where unique_key is not null and stage <> 'x';
 create index job_request on job (lease_owner) where request is not null;
+create index job_key on job (limit_key, stage)
+    where limit_key is not null and stage in ('r','R','h');
+create index job_limited on job (limit_key, -priority, id) where stage = 'l';
 create index job_parked on job (task) where stage = 'u';
 create index job_attention on job (id) where stage in ('n','p','q','x','u');
 
@@ -125,6 +128,34 @@ create table queue (
     name         text primary key,
     paused_at    integer,
     paused_by    text,
+    pause_reason text,
+    paused_until integer,
+    weight       real not null default 1 check (weight > 0),
+    max_leases   integer check (max_leases >= 0),
+    rate_starts  integer check (rate_starts >= 0),
+    rate_seconds real check (rate_seconds > 0),
+    constraint queue_rate check ((rate_starts is null) = (rate_seconds is null))
+) without rowid;
+
+create table key_limit (
+    key          text primary key,
+    max_leases   integer check (max_leases >= 0),
+    rate_starts  integer check (rate_starts >= 0),
+    rate_seconds real check (rate_seconds > 0),
+    constraint key_limit_rate check ((rate_starts is null) = (rate_seconds is null))
+) without rowid;
+
+create table spent (
+    name   text not null,
+    slot   integer not null,
+    starts integer not null,
+    primary key (name, slot)
+) without rowid;
+
+create table lane (
+    target       text primary key,
+    paused_at    integer not null,
+    paused_by    text not null,
     pause_reason text,
     paused_until integer
 ) without rowid;

@@ -1,2 +1,2 @@
 exists (select 1 from job h
-    where h.target = job.target and h.stage in ('R','u','h','b','p','x'))
+    where h.target = k.target and h.stage in ({holds_lane}))

@@ -1,3 +1,3 @@
 (select l.id from job l
-    where l.target = job.target and l.stage in ('r','f','q')
+    where l.target = k.target and l.stage in ({in_lane})
     order by l.target, l.id limit 1)

@@ -1,19 +1,56 @@
--- Ready jobs -> leases, for one queue. Nobody else writes meanwhile, so nothing is unsettled.
+-- Ready jobs -> leases, for one queue. Nobody else writes meanwhile: limits need no locks.
+delete from looked;
+
+-- Born ready, a lane job learns here how its lane stands, and one with a key of its limit.
+-- `looked` is a temporary table of the connection, see `engine`.
+insert into looked (id, place, target, limit_key, goes, stopped, key_room, careful, known)
+select k.id, row_number() over (order by -k.priority, k.id), k.target, k.limit_key,
+    k.target is null or k.stage = 'R' or (not {lane_held} and k.id = {next_in_lane}),
+    k.target is not null and exists (select 1 from lane l where l.target = k.target
+        and coalesce(l.paused_until > clock(), 1)),
+    case when k.limit_key is not null then {key_room} end,
+    k.lost > 0 or (k.limit_key is not null and {key_room} is not null),
+    :tasks is null or k.task in (select value from json_each(:tasks))
+from job k
+where k.id in ({open_ready} limit case when {queue_room} > 0 and (:locked or not {is_limited})
+               then :looked_at else 0 end);
 
 -- A token only where there is something to claim: an idle claim writes nothing.
 update counter set value = value + 1
-where name = 'lease_token' and exists ({open_ready} limit 1);
+where name = 'lease_token' and exists (select 1 from looked);
 
--- Lane jobs among the candidates that are not next in their lane go behind its holder.
-update job set stage = 'f'
-where id in ({open_ready} limit :looked_at)
-  and stage = 'r' and target is not null
-  and ({lane_held} or id <> {next_in_lane});
+-- Out of the way of the others, until the event that they wait for makes them ready.
+update job set stage = case when l.goes and l.stopped then 't' when l.goes then 'l' else 'f' end
+from (select l.*, c.key_place from looked l left join ({chosen}) c on c.id = l.id) l
+where job.id = l.id and (not l.goes or l.stopped or l.key_place > l.key_room);
+
+-- In the candidates' order. What is limited, or once lost its worker, is not claimed ahead.
+update looked set won = 1
+where id in (
+    select id from (
+        select *, row_number() over (order by place) as turn
+        from ({chosen}) where key_room is null or key_place <= key_room)
+    where not careful or turn <= :wanted - :ahead
+    order by turn limit {queue_room});
 
 insert into event (job_id, at, attempt, kind, state, by, reason)
 select id, clock(), attempt, 'parked', 'queued', :owner, 'no worker knows this task'
-from job join ({winner}) on id = won
-where not known;
+from job join looked using (id)
+where won and not known;
+
+-- How often a queue, all of them, or a key have started.
+insert into spent (name, slot, starts)
+select 'q/' || r.name, {slot}, count(*) from queue r join looked on won
+where r.name in (:queue, '*') and r.rate_seconds is not null
+group by r.name
+on conflict (name, slot) do update set starts = starts + excluded.starts;
+
+insert into spent (name, slot, starts)
+select 'k/' || k.limit_key, {slot}, count(*)
+from looked k join key_limit r on r.key = {rule_key}
+where k.won and r.rate_seconds is not null
+group by k.limit_key
+on conflict (name, slot) do update set starts = starts + excluded.starts;
 
 update job
 set stage = case when known then 'h' else 'u' end,
@@ -24,11 +61,15 @@ set stage = case when known then 'h' else 'u' end,
     lease_expires_at =
         case when known then clock() + cast(round(:lease_seconds * 1000000) as integer) end,
     reason = case when known then null else 'no worker knows this task' end
-from ({winner})
-where id = won
-returning case when stage = 'h' then id end, lease_token, task, queue, args, attempt,
-    max_attempts, lost, priority, target, timeout_seconds, policy, null, null;
+from looked
+where won and job.id = looked.id
+returning case when stage = 'h' then job.id end, lease_token, task, queue, args, attempt,
+    max_attempts, lost, priority, job.target, timeout_seconds, policy, job.limit_key,
+    null, null, null, null, null, null;
 
--- Whether more is ready, and how much of it nobody could settle.
-select null, null, null, null, null, null, null, null, null, null, null, null,
-    exists ({open_ready} limit 1), 0
+-- Whether more may be ready, and how many nobody could settle.
+select null, null, null, null, null, null, null, null, null, null, null, null, null,
+    (select count(*) from looked) >= :looked_at,
+    (select count(*) from looked join job using (id) where stage in ('r','R')),
+    null, {is_limited}, :locked and {queue_room} <= 0,
+    coalesce((select weight from queue where name = :queue), 1)

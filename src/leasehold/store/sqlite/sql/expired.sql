@@ -1,5 +1,5 @@
 select id, lease_token, task, queue, args, attempt, max_attempts, lost, priority, target,
-    timeout_seconds, policy, lease_owner, request
+    timeout_seconds, policy, limit_key, lease_owner, request
 from job
 where stage = 'h' and queue in (select distinct queue from job where stage = 'h')
   and lease_expires_at <= clock()

@@ -1,2 +1,2 @@
 select {job_columns} from job j
-where j.target = :target and j.stage in ('R','u','h','b','p','x')
+where j.target = :target and j.stage in ({holds_lane})

@@ -14,7 +14,7 @@ leased_queue as (
 named as (
     select queue as name from ready_queue where queue is not null
     union select queue from leased_queue where queue is not null
-    union select name from queue
+    union select name from queue where name <> '*'
 )
 select n.name,
     (select count(*) from (select 1 from job j
@@ -23,8 +23,10 @@ select n.name,
         limit :bound)),
     (select j.created_at from job j where j.queue = n.name and j.stage in ('r','R')
      order by j.queue, -j.priority, j.id limit 1),
-    p.paused_at, p.paused_by, p.pause_reason, p.paused_until
+    p.paused_at, p.paused_by, p.pause_reason, p.paused_until,
+    coalesce(s.weight, 1), s.max_leases, s.rate_starts, s.rate_seconds
 from named n
+left join queue s on s.name = n.name
 left join queue p on p.name = n.name and p.paused_at is not null
     and coalesce(p.paused_until > clock(), 1)
 order by n.name

@@ -1,0 +1,1 @@
+delete from {schema}.key_limit where key = :key::text

@@ -1,0 +1,2 @@
+delete from {schema}.lane where target = :target::text
+returning target

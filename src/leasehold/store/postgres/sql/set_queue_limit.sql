@@ -1,0 +1,6 @@
+with anew as (delete from {schema}.spent where name = 'q/' || :queue::text)
+insert into {schema}.queue (name, max_leases, rate_starts, rate_seconds)
+values (:queue::text, :max_leases::integer, :rate_starts::integer, :rate_seconds::double precision)
+on conflict (name) do update
+set max_leases = excluded.max_leases, rate_starts = excluded.rate_starts,
+    rate_seconds = excluded.rate_seconds

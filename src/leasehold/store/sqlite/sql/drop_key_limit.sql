@@ -1,0 +1,1 @@
+delete from key_limit where key = :key

@@ -1,0 +1,2 @@
+delete from lane where target = :target
+returning target

@@ -1,0 +1,1 @@
+update job set stage = 'R' where target = :target and stage = 't'
