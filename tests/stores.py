@@ -79,7 +79,17 @@ class StoreUnderTest:
         """All that is stored, to show that a refused write changed nothing."""
         return {
             table: self.sql(f"select * from {{s}}{table} order by 1")
-            for table in ("job", "history", "event", "note", "idempotency", "queue")
+            for table in (
+                "job",
+                "history",
+                "event",
+                "note",
+                "idempotency",
+                "queue",
+                "key_limit",
+                "spent",
+                "lane",
+            )
         }
 
 
@@ -114,7 +124,18 @@ class PostgresUnderTest(StoreUnderTest):
     def reset(self) -> None:
         """As if nothing had ever been enqueued."""
         # Not truncate, which makes new files for every index of every day.
-        tables = ("job", "history", "event", "note", "idempotency", "queue", "test_clock")
+        tables = (
+            "job",
+            "history",
+            "event",
+            "note",
+            "idempotency",
+            "queue",
+            "key_limit",
+            "spent",
+            "lane",
+            "test_clock",
+        )
         sequences = ("job_id", "lease_token", "event_id")
         start = VirtualClock().micros // 1_000_000
         statements = [

@@ -71,9 +71,11 @@ end $$
 
 _LIVE = """
 insert into leasehold.job (id, created_at, run_at, stage, priority, attempt, max_attempts, queue,
-    task, target, limit_key, unique_key, lease_owner, lease_token, leased_at, lease_expires_at, request, args)
+    task, target, limit_key, unique_key, lease_owner, lease_token, leased_at,
+    lease_expires_at, request, args)
 select nextval('leasehold.job_id'), now(), {run_at}, {stage}, i % 5, 0, 5, {queue}, 't' || i % 50,
-    {target}, {limit_key}, {unique_key}, {owner}, {token}, {leased_at}, {expires_at}, {request}, '{{"n": 1}}'
+    {target}, {limit_key}, {unique_key}, {owner}, {token}, {leased_at}, {expires_at}, {request},
+    '{{"n": 1}}'
 from generate_series(1, {count}) i
 """
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from leasehold.errors import StoreError
+from leasehold.model.fairness import Fairness
 from leasehold.model.job import Attempt
 from leasehold.store.contract import ClaimAsk, Want
+from leasehold.store.place import Memory
 from leasehold.telemetry import Telemetry, log
 
 #: How soon a claimer that found nothing looks again: at first soon, then ever more rarely.
@@ -29,18 +31,20 @@ class Claimer:
     def __init__(
         self, store: ClaimStore, owner: str, telemetry: Telemetry, *,
         queues: Sequence[str], tasks: frozenset[str] | None, lease_seconds: float,
-        poll_seconds: float, room: Callable[[], int],
+        poll_seconds: float, room: Callable[[], int], free: Callable[[], int],
         take: Callable[[list[Attempt], float], None], is_listening: Callable[[], bool],
         on_nothing: Callable[[], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner
         self._telemetry = telemetry
-        self._queues = list(queues)
+        self._fairness = Fairness(queues)
+        self._memory = Memory(asyncio.get_running_loop().time)
         self._tasks = tasks
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._room = room
+        self._free = free
         self._take = take
         self._is_listening = is_listening
         #: Recovery runs inside claiming too: whoever finds nothing looks for expired leases.
@@ -89,40 +93,60 @@ class Claimer:
                 await self._back_off()
 
     async def _claim(self, room: int) -> int:
-        """From each queue in turn, beginning with another one each time."""
-        loop = asyncio.get_running_loop()
+        """By weight: each queue its share, then what some could not use to those that could."""
         claimed = 0
-        self._queues.append(self._queues.pop(0))
-        for queue in self._queues:
-            if room - claimed <= 0 or self._stopping:
-                break
-            sent = loop.time()
-            ask = ClaimAsk(
-                owner=self._owner,
-                lease_seconds=self._lease_seconds,
-                wants=(Want(queue, room - claimed),),
-                tasks=self._tasks,
-            )
-            try:
-                attempts = await self._store.claim(ask)
-            except StoreError as error:
-                # Leases of a claim whose answer was lost run out by themselves.
-                self._telemetry.count("store_errors", label="claimer")
-                log.warning("claiming failed, trying again: %s", error)
-                self._wait_seconds = max(self._wait_seconds, self._poll_seconds)
-                return claimed
-            self._telemetry.count("claims")
-            if attempts:
-                self._telemetry.count("claimed", len(attempts))
-                self._take(attempts, sent + self._lease_seconds)
-                claimed += len(attempts)
+        busy = self._fairness.queues
+        while busy and claimed < room and not self._stopping:
+            full = []
+            while busy and claimed < room and not self._stopping:
+                queue = self._fairness.first(busy)
+                asked = self._fairness.share(queue, busy, room - claimed)
+                busy.remove(queue)
+                count = await self._claim_from(queue, asked)
+                if count is None:
+                    return claimed
+                claimed += count
+                if count >= asked:
+                    full.append(queue)
+            busy = full
         self._found_nothing = claimed == 0
         return claimed
 
+    async def _claim_from(self, queue: str, count: int) -> int | None:
+        """None: the store cannot be reached just now."""
+        sent = asyncio.get_running_loop().time()
+        ask = ClaimAsk(
+            owner=self._owner,
+            lease_seconds=self._lease_seconds,
+            wants=(Want(queue, count, max(0, count - self._free())),),
+            tasks=self._tasks,
+            memory=self._memory,
+        )
+        try:
+            attempts = await self._store.claim(ask)
+        except StoreError as error:
+            # Leases of a claim whose answer was lost run out by themselves.
+            self._telemetry.count("store_errors", label="claimer")
+            log.warning("claiming failed, trying again: %s", error)
+            self._wait_seconds = max(self._wait_seconds, self._poll_seconds)
+            return None
+        self._telemetry.count("claims")
+        self._fairness.weigh(queue, self._memory.place(queue).weight)
+        self._fairness.served(queue, len(attempts), count)
+        if attempts:
+            self._telemetry.count("claimed", len(attempts))
+            self._take(attempts, sent + self._lease_seconds)
+        return len(attempts)
+
     async def _back_off(self) -> None:
-        longest = LISTENING_WAIT_SECONDS if self._is_listening() else self._poll_seconds
+        # Room under a limit comes back by the end of a lease, or by time: nobody says a word.
+        patient = self._is_listening() and not self._is_held_back()
+        longest = LISTENING_WAIT_SECONDS if patient else self._poll_seconds
         try:
             async with asyncio.timeout(min(self._wait_seconds, longest)):
                 await self._poke.wait()
         except TimeoutError:
             self._wait_seconds = min(self._wait_seconds * 2, longest)
+
+    def _is_held_back(self) -> bool:
+        return any(self._memory.place(queue).held_back for queue in self._fairness.queues)

@@ -2,7 +2,8 @@
 
 Where jobs are short, some are claimed ahead, so that no slot waits for the database. How many
 follows from how fast they have been ending: about a tenth of a second's work. A job that once
-lost its worker takes no neighbours along: while one is in hand, nothing is claimed ahead.
+lost its worker takes no neighbours along: it is not claimed ahead itself, and while one is in
+hand, nothing is.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ class Slots:
         if self.waiting and room * 4 < self.count + ahead:
             return 0
         return max(0, room)
+
+    def free(self) -> int:
+        """How many could start at once."""
+        return max(0, self.count - len(self.running) - len(self.waiting))
 
     def _ahead(self) -> int:
         if self._suspects:

@@ -30,6 +30,10 @@ class SweepStore(Protocol):
 
     async def next_due_seconds(self) -> float | None: ...
 
+    async def relieve(self, limit: int) -> int: ...
+
+    async def wake_lanes(self, limit: int) -> int: ...
+
     async def unpark(self, tasks: Sequence[str], limit: int) -> int: ...
 
     async def retain(self, history_days: float, limit: int) -> int: ...
@@ -88,6 +92,9 @@ class Sweeper:
         # One batch a sweep, however much is due: recovery never waits behind it.
         made_ready = await self._store.make_ready(BATCH)
         if made_ready:
+            self._on_ready()
+        # Nets: whoever frees room for a limit, or resumes a lane, makes ready what waited for it.
+        if await self._store.relieve(BATCH) + await self._store.wake_lanes(BATCH):
             self._on_ready()
         # No more than there is room for: a worker that does not know the task may be first to
         # claim it, and would only park it again.

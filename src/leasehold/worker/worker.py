@@ -125,7 +125,8 @@ class Worker:
         self._claimer = Claimer(
             store, self.owner, self.telemetry,
             queues=settings.queues, tasks=known, lease_seconds=settings.lease_seconds,
-            poll_seconds=settings.poll_seconds, room=self._room, take=self._take,
+            poll_seconds=settings.poll_seconds, room=self._room, free=self._slots.free,
+            take=self._take,
             is_listening=lambda: self._listening, on_nothing=lambda: self._sweeper.look(),
         )  # fmt: skip
         self._sweeper = Sweeper(

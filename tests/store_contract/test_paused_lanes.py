@@ -1,0 +1,119 @@
+"""A lane that a person has paused: what runs goes on, and the next one waits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from leasehold.model.operation import Verb
+from leasehold.model.outcome import OutcomeKind
+from leasehold.model.state import State
+from tests.stores import StoreUnderTest
+
+
+def ids(store: StoreUnderTest) -> list[int]:
+    return [attempt.job_id for attempt in store.claim()]
+
+
+def pause(store: StoreUnderTest, seconds: float | None = None) -> None:
+    until = None if seconds is None else store.now() + timedelta(seconds=seconds)
+    store.store.pause_lane("lane", "ann", "maintenance", until)
+
+
+@pytest.mark.requirement("S4.3")
+def test_nothing_of_a_paused_lane_starts_and_others_pass(store: StoreUnderTest) -> None:
+    pause(store)
+    [store.add(target="lane") for _ in range(5)]
+    plain, other = store.add(), store.add(target="other")
+    assert ids(store) == [plain, other]
+    assert ids(store) == []
+
+
+def test_what_runs_goes_on_and_the_next_waits(store: StoreUnderTest) -> None:
+    first, second = store.add(target="lane"), store.add(target="lane")
+    attempt = store.claim_one()
+    assert attempt.job_id == first
+    pause(store)
+    assert store.end(attempt, OutcomeKind.SUCCESS)
+    assert ids(store) == []
+    assert store.store.resume_lane("lane")
+    assert ids(store) == [second]
+
+
+def test_resume_goes_on_in_order(store: StoreUnderTest) -> None:
+    jobs = [store.add(target="lane") for _ in range(3)]
+    pause(store)
+    assert ids(store) == []
+    late = store.add(target="lane", priority=100)
+    assert store.store.resume_lane("lane")
+    for job_id in [*jobs, late]:
+        attempt = store.claim_one()
+        assert attempt.job_id == job_id
+        assert store.end(attempt, OutcomeKind.SUCCESS)
+
+
+def test_resuming_a_lane_that_was_not_paused_says_so(store: StoreUnderTest) -> None:
+    store.add(target="lane")
+    assert store.store.resume_lane("lane") is False
+    assert len(ids(store)) == 1
+
+
+def test_a_pause_ends_at_its_time(store: StoreUnderTest) -> None:
+    job_id = store.add(target="lane")
+    pause(store, 60.0)
+    assert ids(store) == []
+    assert store.store.wake_lanes(10) == 0
+    store.advance(60.0)
+    assert store.store.wake_lanes(10) == 1
+    assert ids(store) == [job_id]
+    assert store.store.lanes("", 10)[0].paused_at is None
+
+
+def test_a_stopped_head_can_be_canceled_and_the_next_stops_too(store: StoreUnderTest) -> None:
+    first, second = store.add(target="lane"), store.add(target="lane")
+    pause(store)
+    assert ids(store) == []
+    store.store.operate(Verb.CANCEL, [first], "ann", None)
+    assert ids(store) == []
+    store.store.resume_lane("lane")
+    assert ids(store) == [second]
+
+
+def test_a_stopped_head_that_is_paused_itself_blocks_after_the_resume(
+    store: StoreUnderTest,
+) -> None:
+    first, second = store.add(target="lane"), store.add(target="lane")
+    pause(store)
+    assert ids(store) == []
+    store.store.operate(Verb.PAUSE, [first], "ann", None)
+    store.store.resume_lane("lane")
+    assert ids(store) == []
+    store.store.operate(Verb.RESUME, [first], "ann", None)
+    attempt = store.claim_one()
+    assert attempt.job_id == first
+    store.end(attempt, OutcomeKind.SUCCESS)
+    assert ids(store) == [second]
+
+
+def test_lanes_show_depth_head_and_why(store: StoreUnderTest) -> None:
+    running, _ = store.add(target="a"), store.add(target="a")
+    failing, _, _ = (store.add(target="b", max_attempts=1) for _ in range(3))
+    waiting = store.add(target="c")
+    store.store.pause_lane("c", "ann", "maintenance", None)
+    store.store.pause_lane("d", "ann", None, None)
+    for attempt in store.claim():
+        if attempt.job_id == failing:
+            store.end(attempt, OutcomeKind.FAIL)
+    a, b, c, d = store.store.lanes("", 10)
+    assert (a.target, a.depth, a.head, a.head_state, a.blocked) == (
+        "a", 2, running, State.ASSIGNED, False,
+    )  # fmt: skip
+    assert (b.target, b.depth, b.head, b.head_state, b.blocked) == (
+        "b", 3, failing, State.FAILED, True,
+    )  # fmt: skip
+    assert (c.target, c.depth, c.head, c.paused_by, c.pause_reason) == (
+        "c", 1, waiting, "ann", "maintenance",
+    )  # fmt: skip
+    assert (d.target, d.depth, d.head, d.paused_by) == ("d", 0, None, "ann")
+    assert [lane.target for lane in store.store.lanes("b", 1)] == ["c"]
