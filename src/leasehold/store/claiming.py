@@ -124,7 +124,7 @@ def _claim_once(
             "tasks": None if ask.tasks is None else sorted(ask.tasks),
         },
     )
-    answers = yield from together(*([_lock(want.queue, place)] if locked else []), statement)
+    answers = yield from together(*([_try_limits(want.queue, place)] if locked else []), statement)
     place.looked()
     rows = answers[-1]
     *_, more, unsettled, keys, limited, held_back, weight = rows[-1]
@@ -136,11 +136,11 @@ def _claim_once(
     )  # fmt: skip
 
 
-def _lock(queue: str, place: Place) -> Statement:
+def _try_limits(queue: str, place: Place) -> Statement:
     names = [f"k/{key}" for key in place.keys]
     if place.limited:
         names += [f"q/{queue}", f"q/{ALL_QUEUES}"]
-    return Statement("lock_limits", {}, [{"name": name} for name in names])
+    return Statement("try_limits", {}, [{"name": name} for name in names])
 
 
 def start(owner: str, leases: Sequence[LeaseKey]) -> Steps[tuple[int, ...]]:

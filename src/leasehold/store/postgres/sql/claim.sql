@@ -1,18 +1,25 @@
 -- Ready jobs -> leases, for one queue, in one statement that waits for nobody.
 --
 -- Where a limit has to be kept, it takes nothing and says so (`limited`, `keys`); the verb then
--- sends it again behind `lock_limits`, in one transaction (`locked`, and the keys it has locked).
-with door as materialized (
+-- sends it again behind `try_limits`, in one transaction (`locked`, `keys`). What that could not
+-- lock is in another claimer's hands just now: it stays as it is.
+with mine as materialized (
+    select coalesce(string_to_array(current_setting('leasehold.limits', true), chr(10)), '{}')
+        as names
+),
+door as materialized (
     -- What somebody has said about this queue, or about all of them.
     select coalesce(bool_or(paused_at is not null
                and coalesce(paused_until > (select {schema}.clock()), true)), false) as shut,
            coalesce(bool_or(max_leases is not null or rate_starts is not null), false) as limited,
            coalesce(max(weight) filter (where name = :queue::text), 1) as weight,
-           least(:wanted::integer, min(case when :locked::boolean
-               then {schema}.room('q/' || name,
+           least(:wanted::integer, min(case
+               when not :locked::boolean then null
+               when not 'q/' || name = any (names) then 0
+               else {schema}.room('q/' || name,
                    case when max_leases is not null then {schema}.count_leased(name, max_leases) end,
                    max_leases, rate_starts, rate_seconds) end)) as room
-    from {schema}.queue where name in (:queue::text, '*')
+    from {schema}.queue, mine where name in (:queue::text, '*')
 ),
 candidate as materialized (
     select id, stage, target, task, limit_key, lost
@@ -52,8 +59,8 @@ settled as materialized (
 ),
 key_turn as materialized (
     select id, limit_key, row_number() over (partition by limit_key order by place) as key_place
-    from settled
-    where goes and keyed and not stopped and limit_key = any (:keys::text[])
+    from settled, mine
+    where goes and keyed and not stopped and 'k/' || limit_key = any (names)
 ),
 key_room as materialized (
     select c.limit_key, {schema}.room('k/' || c.limit_key,

@@ -1,0 +1,2 @@
+-- Nobody else writes meanwhile.
+select 1

@@ -1,0 +1,170 @@
+"""A limit of seven under 64 claimers, some of which die with their leases: never eight.
+
+Judged by the database's own times: what was leased when, and until when it counted.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from leasehold.model.job import Attempt, NewJob
+from leasehold.model.limit import ALL_QUEUES, Limit, Rate
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.policy import Policy
+from leasehold.model.retry import Retry
+from leasehold.store.contract import ClaimAsk, Ended, Want
+from leasehold.store.faces import BlockingStore
+from leasehold.store.place import Memory
+from leasehold.store.postgres.database import PostgresDatabase
+from tests.crowd import at_once
+from tests.store_postgres.conftest import Connect
+
+CLAIMERS = 64
+LIMIT = 7
+JOBS = 700
+KEY = "key:1"
+POLICY = Policy(retry=Retry(base_seconds=0.001, cap_seconds=0.01))
+DEATH = 0.1
+SHORT_LEASE_SECONDS = 0.05
+LONG_LEASE_SECONDS = 600.0
+CEILING_SECONDS = 120.0
+
+LIMITS: dict[str, Callable[[BlockingStore], None]] = {
+    "a queue": lambda store: store.set_queue_limit("default", Limit(LIMIT)),
+    "all queues": lambda store: store.set_queue_limit(ALL_QUEUES, Limit(LIMIT)),
+    "a key": lambda store: store.set_key_limit(KEY, Limit(LIMIT)),
+    "a class of keys": lambda store: store.set_key_limit("key:*", Limit(LIMIT)),
+}
+
+
+class Crew:
+    """Claimers of one queue, until nothing of it is left."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self.done = threading.Event()
+        self._gives_up_at = time.monotonic() + CEILING_SECONDS
+
+    def store(self) -> BlockingStore:
+        return BlockingStore(self._database.session())
+
+    def claimer(self, number: int) -> Callable[[], None]:
+        store, chance = self.store(), random.Random(number)
+        memory = Memory(time.monotonic)
+        return lambda: self._work(store, f"w{number}", chance, memory)
+
+    def _work(
+        self, store: BlockingStore, owner: str, chance: random.Random, memory: Memory
+    ) -> None:
+        while not self.done.is_set():
+            dies = chance.random() < DEATH
+            attempts = self._claim(store, owner, memory, dies)
+            if attempts and not dies:
+                self._finish(store, owner, attempts, chance)
+            elif not attempts:
+                # Think time, as a worker that found nothing has it.
+                time.sleep(chance.random() * 0.25)
+
+    def _claim(self, store: BlockingStore, owner: str, memory: Memory, dies: bool) -> list[Attempt]:
+        lease = SHORT_LEASE_SECONDS if dies else LONG_LEASE_SECONDS
+        wants = (Want("default", 3),)
+        ask = ClaimAsk(owner=owner, lease_seconds=lease, wants=wants, memory=memory)
+        return store.claim(ask)
+
+    def _finish(
+        self, store: BlockingStore, owner: str, attempts: list[Attempt], chance: random.Random
+    ) -> None:
+        time.sleep(chance.random() * 0.004)
+        endings = [OutcomeKind.SUCCESS] * 9 + [OutcomeKind.ERROR]
+        ended = [Ended(each, Outcome(kind=chance.choice(endings))) for each in attempts]
+        store.finish(owner, ended)
+
+    def sweeper(self) -> Callable[[], None]:
+        return lambda: self._sweep(self.store())
+
+    def _sweep(self, store: BlockingStore) -> None:
+        """Until every job has ended: only that ends the test, and a wide ceiling."""
+        chance = random.Random(0)
+        while time.monotonic() < self._gives_up_at:
+            store.recover(50, chance.random())
+            store.make_ready(200)
+            store.relieve(100)
+            counts = store.counts()
+            if not counts.ready + counts.waiting + counts.leased + store.relieve(100):
+                break
+            time.sleep(0.01)
+        self.done.set()
+
+
+def most_at_once(connection: Any) -> int:
+    """From when leases began, and when they ended or ran out: the most that ever were live."""
+    rows = connection.execute(
+        """
+        select leased_at, finished_at from leasehold.history
+        union all
+        select leased_at,
+            case kind when 'lease_lost' then leased_at + make_interval(secs => %s) else at end
+        from leasehold.event where leased_at is not null and kind in ('lease_lost', 'retried')
+        """,
+        (SHORT_LEASE_SECONDS,),
+    ).fetchall()
+    moments: list[tuple[datetime, int]] = []
+    for began, ended in rows:
+        moments += [(began, 1), (ended, -1)]
+    live = most = 0
+    for _at, step in sorted(moments):  # an end before a beginning at the same instant
+        live += step
+        most = max(most, live)
+    return most
+
+
+@pytest.fixture
+def wide(database: PostgresDatabase) -> Iterator[PostgresDatabase]:
+    """A connection for everybody."""
+    wide = PostgresDatabase(database.url, pool_size=CLAIMERS + 2)
+    yield wide
+    wide.close()
+
+
+@pytest.mark.requirement("S0.10", "P8")
+@pytest.mark.parametrize("kind", LIMITS)
+def test_never_eight_under_a_limit_of_seven(
+    wide: PostgresDatabase, queue: BlockingStore, connect: Connect, kind: str
+) -> None:
+    LIMITS[kind](queue)
+    crew = Crew(wide)
+    job = NewJob(task="t", limit_key=KEY, max_attempts=1000, policy=POLICY)
+    queue.enqueue([job] * JOBS)
+
+    at_once([*[crew.claimer(number) for number in range(CLAIMERS)], crew.sweeper()])
+
+    left = connect().execute("select count(*), min(stage) from leasehold.job").fetchone()
+    assert left == (0, None)
+    assert most_at_once(connect()) == LIMIT
+
+
+@pytest.mark.requirement("P8")
+def test_a_rate_is_kept_by_many_claimers(
+    wide: PostgresDatabase, queue: BlockingStore, connect: Connect
+) -> None:
+    """Each second of a moving window, by the database's own times."""
+    queue.set_queue_limit("default", Limit(rate=Rate(50, 1.0)))
+    crew = Crew(wide)
+    queue.enqueue([NewJob(task="t", max_attempts=1000, policy=POLICY)] * 120)
+
+    at_once([*[crew.claimer(number) for number in range(16)], crew.sweeper()])
+
+    rows = connect().execute(
+        "select leased_at from leasehold.history union all "
+        "select leased_at from leasehold.event where leased_at is not null"
+    )
+    starts = sorted(row[0] for row in rows)
+    for index, start in enumerate(starts[50:]):
+        assert (start - starts[index]).total_seconds() >= 1.0, f"51 starts from {starts[index]}"
