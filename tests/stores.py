@@ -19,6 +19,10 @@ from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.sqlite.database import SqliteDatabase
 
 LEASE_SECONDS = 30.0
+TABLES = (
+    "job", "history", "event", "note", "idempotency", "queue", "key_limit", "spent", "lane",
+    "worker",
+)  # fmt: skip
 
 #: The one override of the store's clock, for tests only (P11).
 _TEST_CLOCK = """
@@ -77,20 +81,7 @@ class StoreUnderTest:
 
     def everything(self) -> dict[str, list[tuple[Any, ...]]]:
         """All that is stored, to show that a refused write changed nothing."""
-        return {
-            table: self.sql(f"select * from {{s}}{table} order by 1")
-            for table in (
-                "job",
-                "history",
-                "event",
-                "note",
-                "idempotency",
-                "queue",
-                "key_limit",
-                "spent",
-                "lane",
-            )
-        }
+        return {table: self.sql(f"select * from {{s}}{table} order by 1") for table in TABLES}
 
 
 def key_of(attempt: Attempt) -> LeaseKey:
@@ -125,15 +116,7 @@ class PostgresUnderTest(StoreUnderTest):
         """As if nothing had ever been enqueued."""
         # Not truncate, which makes new files for every index of every day.
         tables = (
-            "job",
-            "history",
-            "event",
-            "note",
-            "idempotency",
-            "queue",
-            "key_limit",
-            "spent",
-            "lane",
+            *TABLES,
             "test_clock",
         )
         sequences = ("job_id", "lease_token", "event_id")

@@ -27,10 +27,11 @@ from leasehold.model.ending import Cancel, Ending, Fail, Pause, RetryLater, Snoo
 from leasehold.model.job import Job, NewJob
 from leasehold.model.retry import Retry
 from leasehold.model.state import State
+from leasehold.release import VERSION
 from leasehold.tasks import Task
 from leasehold.worker.context import Context
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "BadArguments",

@@ -14,6 +14,7 @@ from leasehold.model.job import Job
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
 from leasehold.model.operation import Answer, Verb
+from leasehold.model.registry import LiveWorker
 from leasehold.store import operating, pausing, reading
 from leasehold.store.contract import Counts, Filter, Page, Queue
 from leasehold.store.faces import AwaitedStore, BlockingStore
@@ -172,6 +173,10 @@ class Operate:
     def counts(self) -> Counts:
         return self._store.counts()
 
+    def workers(self) -> list[LiveWorker]:
+        """Workers that were heard lately."""
+        return self._store.workers()
+
     def pause_queue(
         self, name: str, by: str, reason: str | None = None, until: datetime | None = None
     ) -> None:
@@ -209,6 +214,9 @@ class AwaitedOperate:
 
     async def counts(self) -> Counts:
         return await self._store.counts()
+
+    async def workers(self) -> list[LiveWorker]:
+        return await self._store.workers()
 
     async def pause_queue(
         self, name: str, by: str, reason: str | None = None, until: datetime | None = None

@@ -16,6 +16,7 @@ MAY_SEE: dict[str, set[str]] = {
     "errors": set(),
     "clock": set(),
     "telemetry": set(),
+    "release": set(),
     "model": {"errors"},
     "signature": {"errors", "model"},
     "settings": {"errors", "model"},
@@ -28,13 +29,14 @@ MAY_SEE: dict[str, set[str]] = {
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
-    "worker": {"errors", "model", "settings", "signature", "store", "tasks", "telemetry"},
+    "worker": {"errors", "model", "release", "settings", "signature", "store", "tasks",
+               "telemetry"},
     # What puts the parts together.
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "settings", "signature", "store",
             "store.opening", "tasks", "worker"},
     # leasehold/__init__.py: the public names
-    "": {"app", "client", "errors", "model", "tasks", "worker"},
+    "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
     "testing": {"app", "client", "clock", "errors", "model", "signature", "store", "store.opening",
                 "tasks", "telemetry", "worker"},
     # The faces.

@@ -102,7 +102,7 @@ def test_every_statement_can_be_filled_in(store: str) -> None:
 
 def test_postgres_names_are_qualified() -> None:
     """No search path is relied on: behind a pooler a session may be anybody's."""
-    tables = "job|history|event|idempotency|queue"
+    tables = "job|history|event|idempotency|queue|worker"
     bare = re.compile(rf"\b(from|join|into|update)\s+({tables})\b(?!\.)")
     for name, text in load_statements("leasehold.store.postgres", _VALUES).items():
         assert not bare.search(text), f"{name}.sql names a table without its schema"

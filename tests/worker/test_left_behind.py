@@ -11,9 +11,11 @@ import pytest
 
 from leasehold import Context, State
 from leasehold.model.job import Request
+from leasehold.model.registry import Beat
 from leasehold.store.contract import LeaseKey, Renewed
 from leasehold.telemetry import Telemetry
 from leasehold.worker.hand import Hand, Held, StopReason
+from leasehold.worker.heart import Heart
 from leasehold.worker.keeper import Keeper
 from tests.stores import SqliteUnderTest
 from tests.worker.workshop import Workshop, kinds
@@ -62,6 +64,9 @@ def test_a_worker_that_is_cancelled_leaves_nothing_leased(workshop: Workshop) ->
     assert (job.state, job.attempt, job.lease) == (State.QUEUED, 0, None)
 
 
+_WORD = Beat(owner="w1", host="h", pid=1, concurrency=1, queues=(), tasks=(), version="1")
+
+
 class _HungStore:
     """Takes questions and never answers: as behind a wire that swallows every packet."""
 
@@ -70,6 +75,9 @@ class _HungStore:
 
     async def start(self, *_: Any) -> tuple[int, ...]:
         return await asyncio.Future()
+
+    async def beat(self, *_: Any) -> None:
+        await asyncio.Future()
 
     async def requests(self, _owner: str) -> dict[LeaseKey, Request]:
         return await asyncio.Future()
@@ -87,8 +95,8 @@ def test_a_renewal_that_never_returns_keeps_no_handler_running_past_its_lease() 
         told = asyncio.Event()
         held.on_stop = lambda _reason: told.set()
         hand.take(held)
-        keeper = Keeper(_HungStore(), "w1", hand, Telemetry(), lease_seconds=0.5,
-                        request_poll_seconds=0.05)  # fmt: skip
+        keeper = Keeper(_HungStore(), "w1", hand, Heart(lambda: _WORD), Telemetry(),
+                        lease_seconds=0.5, request_poll_seconds=0.05)  # fmt: skip
         keeping = asyncio.create_task(keeper.run())
         async with asyncio.timeout(10):
             await told.wait()

@@ -16,6 +16,7 @@ from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
 from leasehold.cli.version import version
 from leasehold.cli.worker import worker
+from leasehold.cli.workers import workers
 
 
 @click.group(
@@ -39,6 +40,7 @@ main.add_command(enqueue)
 main.add_command(jobs)
 main.add_command(job)
 main.add_command(queues)
+main.add_command(workers)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)

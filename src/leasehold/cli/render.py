@@ -15,6 +15,7 @@ from rich.text import Text
 from leasehold.model.explain import Cause
 from leasehold.model.job import Job
 from leasehold.model.operation import Answer, Verb
+from leasehold.model.registry import LiveWorker, WorkerState
 from leasehold.model.state import State
 from leasehold.store.contract import DEPTH_BOUND, Counts, Page, Queue
 from leasehold.store.database import Diagnosis
@@ -30,6 +31,13 @@ _STATE_STYLE = {
     State.SUCCEEDED: "green",
     State.FAILED: "bold red",
     State.CANCELED: "magenta",
+}
+
+
+_WORKER_STYLE = {
+    WorkerState.WORKING: "green",
+    WorkerState.DRAINING: "yellow",
+    WorkerState.STUCK: "bold red",
 }
 
 
@@ -167,6 +175,28 @@ def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> Renderabl
     ]
     summary = Text(f"in all: {', '.join(totals) or 'no live jobs'}", style="dim")
     return Group(table, Text(), summary) if queues else summary
+
+
+def worker_table(workers: list[LiveWorker], now: datetime) -> RenderableType:
+    if not workers:
+        return Text("no workers", style="dim")
+    table = _table(
+        "worker", "host", "pid", "state", "queues", "slots", "ended", "since", "seen",
+        right=("pid", "slots", "ended"),
+    )  # fmt: skip
+    for worker in workers:
+        table.add_row(
+            Text(clean(worker.owner)),
+            Text(clean(worker.host)),
+            str(worker.pid),
+            Text(str(worker.state), style=_WORKER_STYLE[worker.state]),
+            Text(clean(", ".join(worker.queues))),
+            f"{worker.running}/{worker.concurrency}",
+            str(worker.finished),
+            since(worker.started_at, now),
+            since(worker.seen_at, now),
+        )
+    return table
 
 
 def _bounded(number: int) -> str:

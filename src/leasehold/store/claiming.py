@@ -10,8 +10,10 @@ import msgspec
 from leasehold.errors import StoreError
 from leasehold.model.job import Attempt, Request
 from leasehold.model.limit import ALL_QUEUES
+from leasehold.model.registry import Beat
 from leasehold.store.contract import ClaimAsk, LeaseKey, Renewed, Want
 from leasehold.store.place import Place, no_memory
+from leasehold.store.registering import beat_statement
 from leasehold.store.rows import attempt_of
 from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
 
@@ -150,10 +152,18 @@ def start(owner: str, leases: Sequence[LeaseKey]) -> Steps[tuple[int, ...]]:
     return _missing(leases, {row[0] for row in rows})
 
 
-def renew(owner: str, leases: Sequence[LeaseKey], lease_seconds: float) -> Steps[Renewed]:
+def renew(
+    owner: str,
+    leases: Sequence[LeaseKey],
+    lease_seconds: float,
+    beat: Beat | None = None,
+    beat_seconds: float = 0.0,
+) -> Steps[Renewed]:
     if not leases:
         return Renewed({}, ())
-    rows = yield from write("renew", _keys(leases), owner=owner, lease_seconds=lease_seconds)
+    renewal = Statement("renew", {"owner": owner, "lease_seconds": lease_seconds}, _keys(leases))
+    words = () if beat is None else (beat_statement(beat, beat_seconds),)
+    rows = (yield from together(renewal, *words))[0]
     held = {row[0]: Request(row[1]) if row[1] else None for row in rows}
     return Renewed(held, _missing(leases, held.keys()))
 

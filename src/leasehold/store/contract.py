@@ -18,6 +18,7 @@ from leasehold.model.limit import NO_LIMIT, Limit
 from leasehold.model.note import Note, Progress
 from leasehold.model.operation import Answer, Verb
 from leasehold.model.outcome import Decision, Outcome
+from leasehold.model.registry import Beat, LiveWorker
 from leasehold.model.state import State
 from leasehold.store.place import Memory
 
@@ -207,8 +208,16 @@ class Store(Protocol):
         """Show leased jobs as running. Answers which leases were lost."""
         ...
 
-    async def renew(self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float) -> Renewed:
-        """Extend leases that still hold. An expired lease is no lease, even if nobody took it."""
+    async def renew(
+        self,
+        owner: str,
+        leases: Sequence[LeaseKey],
+        lease_seconds: float,
+        beat: Beat | None = None,
+        beat_seconds: float = 0.0,
+    ) -> Renewed:
+        """Extend leases that still hold. An expired lease is no lease, even if nobody took it.
+        A beat, where one is due as well, costs no round trip of its own."""
         ...
 
     async def note(self, owner: str, noted: Sequence[Noted]) -> tuple[int, ...]:
@@ -338,6 +347,22 @@ class Store(Protocol):
     async def retain(self, history_days: float, limit: int) -> int:
         """Forget finished jobs, events and keys older than this; makes room ahead of need.
         Answers how many ranges (PostgreSQL) or rows (SQLite) went. Repeat while it is > 0."""
+        ...
+
+    async def beat(self, beat: Beat, beat_seconds: float) -> None:
+        """A worker says that it lives; it is listed for this long. Nothing is decided by it."""
+        ...
+
+    async def leave(self, owner: str) -> None:
+        """A worker that has ended is listed no more."""
+        ...
+
+    async def workers(self) -> list[LiveWorker]:
+        """Workers that were heard lately, in the order in which they came."""
+        ...
+
+    async def forget_workers(self, silent_seconds: float) -> int:
+        """Remove those whose word expired this long ago. Answers how many."""
         ...
 
     async def now(self) -> datetime:

@@ -18,6 +18,7 @@ from leasehold.store import (
     operating,
     pausing,
     reading,
+    registering,
     upkeep,
 )
 from leasehold.store.contract import Store
@@ -89,6 +90,10 @@ class BlockingStore:
     resume_lane = _blocking(pausing.resume_lane)
     lanes = _blocking(reading.lanes)
     retain = _blocking(upkeep.retain)
+    beat = _blocking(registering.beat)
+    leave = _blocking(registering.leave)
+    workers = _blocking(registering.workers)
+    forget_workers = _blocking(registering.forget_workers)
     now = _blocking(reading.now)
 
 
@@ -136,6 +141,10 @@ class AwaitedStore:
     resume_lane = _awaited(pausing.resume_lane)
     lanes = _awaited(reading.lanes)
     retain = _awaited(upkeep.retain)
+    beat = _awaited(registering.beat)
+    leave = _awaited(registering.leave)
+    workers = _awaited(registering.workers)
+    forget_workers = _awaited(registering.forget_workers)
     now = _awaited(reading.now)
 
 

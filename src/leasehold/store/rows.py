@@ -70,7 +70,7 @@ def job_of(row: Row) -> Job:
         target=at["target"],
         limit_key=at["limit_key"],
         unique_key=at["unique_key"],
-        tags=tuple(msgspec.json.decode(at["tags"])) if at["tags"] else (),
+        tags=names_of(at["tags"]),
         timeout_seconds=at["timeout_seconds"],
         policy_json=at["policy"],
         created_at=created,
@@ -138,6 +138,11 @@ def event_of(row: Row) -> Event:
 def note_of(row: Row) -> Note:
     """Columns: job_id, token, number, at, line."""
     return Note(row[0], row[1], row[2], time_of(row[3]), row[4])
+
+
+def names_of(text: str | None) -> tuple[str, ...]:
+    """A column with a JSON array of names."""
+    return tuple(msgspec.json.decode(text)) if text else ()
 
 
 def json_text(value: Any) -> str | None:

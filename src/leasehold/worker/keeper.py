@@ -2,20 +2,23 @@
 
 It runs on an event loop of its own, in a thread of its own, with a connection of its own, so
 that a handler which blocks the worker's loop loses nothing but its own latency. It also
-shows long-running jobs as running, and reads what was asked of them.
+shows long-running jobs as running, reads what was asked of them, and says that the worker lives.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Protocol
 
 from leasehold.errors import StoreError
 from leasehold.model.job import Request
+from leasehold.model.registry import Beat
 from leasehold.store.contract import LeaseKey, Renewed
 from leasehold.telemetry import Telemetry, fields, log
 from leasehold.worker.hand import Hand, Held, StopReason
+from leasehold.worker.heart import BEAT_EXPIRY_SECONDS, BUSY_BEAT_SECONDS, Heart
 
 #: A job that has run this long is shown as running; most have ended by then (P3).
 SHOW_SECONDS = 0.25
@@ -28,8 +31,11 @@ _RETRY_SECONDS = 0.5
 
 class KeepStore(Protocol):
     async def renew(
-        self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float
-    ) -> Renewed: ...
+        self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float, beat: Beat | None,
+        beat_seconds: float,
+    ) -> Renewed: ...  # fmt: skip
+
+    async def beat(self, beat: Beat, beat_seconds: float) -> None: ...
 
     async def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]: ...
 
@@ -40,12 +46,13 @@ class Keeper:
     """One per worker."""
 
     def __init__(
-        self, store: KeepStore, owner: str, hand: Hand, telemetry: Telemetry, *,
+        self, store: KeepStore, owner: str, hand: Hand, heart: Heart, telemetry: Telemetry, *,
         lease_seconds: float, request_poll_seconds: float,
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner
         self._hand = hand
+        self._heart = heart
         self._telemetry = telemetry
         self._lease_seconds = lease_seconds
         self._request_poll_seconds = request_poll_seconds
@@ -87,37 +94,39 @@ class Keeper:
         now = asyncio.get_running_loop().time()
         self._give_up_expired(now)
         await self._show_running(now)
-        if not len(self._hand):
-            return
-        if self._asked or now >= self._look_at:
-            await self._look_for_requests(now)
-        if now >= self._renew_at:
-            await self._renew(now)
+        if len(self._hand):
+            if self._asked or now >= self._look_at:
+                await self._look_for_requests(now)
+            if now >= self._renew_at:
+                await self._renew(now)
+        if now >= self._heart.due_at():
+            await self._beat(now)
 
     async def _wait(self) -> None:
-        """Until the next thing is due; with empty hands, until something is taken."""
+        """Until the next thing is due; with empty hands, until something is taken, or a beat."""
         self._poke.clear()
         held = self._hand.all()
         if self._asked and held:
             return
         if not held:
-            await self._poke.wait()
+            await self._wait_until(self._heart.due_at())
             now = asyncio.get_running_loop().time()
             self._renew_at = now + self._lease_seconds / 3
             self._look_at = now + self._request_poll_seconds
             return
-        now = asyncio.get_running_loop().time()
-        due = min(self._renew_at, self._look_at)
+        due = min(self._renew_at, self._look_at, self._heart.due_at())
         for each in held:
             if not each.ended:
                 due = min(due, each.valid_until - self._margin)
             if each.started is not None and not (each.shown or each.ended):
                 due = min(due, each.started + SHOW_SECONDS)
-        try:
+        await self._wait_until(due)
+
+    async def _wait_until(self, due: float) -> None:
+        now = asyncio.get_running_loop().time()
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.005, due - now)):
                 await self._poke.wait()
-        except TimeoutError:
-            return
 
     @property
     def _margin(self) -> float:
@@ -179,16 +188,20 @@ class Keeper:
 
     async def _renew(self, now: float) -> None:
         held = [each for each in self._hand.all() if not self._is_overdue(each, now)]
+        beat = self._beat_by_the_way(now) if held else None
         try:
             answer = await self._store.renew(
-                self._owner, [each.key for each in held], self._lease_seconds
-            )
+                self._owner, [each.key for each in held], self._lease_seconds,
+                beat, BEAT_EXPIRY_SECONDS,
+            )  # fmt: skip
         except StoreError as error:
             self._telemetry.count("store_errors", label="keeper")
             log.warning("renewing %d leases failed, trying again: %s", len(held), error)
             self._renew_at = now + _RETRY_SECONDS
             return
         self._renew_at = now + self._lease_seconds / 3
+        if beat is not None:
+            self._heart.said(beat, now)
         for each in held:
             job_id = each.attempt.job_id
             if job_id in answer.held:
@@ -197,6 +210,21 @@ class Keeper:
                     _obey(each, request)
             else:
                 self._lose(each, "somebody else owns the job")
+
+    def _beat_by_the_way(self, now: float) -> Beat | None:
+        """A renewal takes along a beat that would be due soon: one round trip for both."""
+        soon = self._heart.due_at() - BUSY_BEAT_SECONDS / 2
+        return self._heart.word() if now >= soon else None
+
+    async def _beat(self, now: float) -> None:
+        beat = self._heart.word()
+        try:
+            await self._store.beat(beat, BEAT_EXPIRY_SECONDS)
+        except StoreError:
+            self._telemetry.count("store_errors", label="keeper")
+            self._heart.failed(now)
+            return
+        self._heart.said(beat, now)
 
     def _is_overdue(self, held: Held, now: float) -> bool:
         return held.deadline is not None and now > held.deadline + OVERDUE_SECONDS

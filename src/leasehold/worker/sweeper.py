@@ -18,6 +18,8 @@ from leasehold.telemetry import Telemetry, fields, log
 BATCH = 200
 SWEEP_SECONDS = 1.0
 RETENTION_SECONDS = 3600.0
+#: Workers that said nothing for this long are forgotten with the history.
+SILENT_SECONDS = 3600.0
 #: While the store fails, it is not hurried.
 _ERROR_SECONDS = 2.0
 _APART_SECONDS = 0.05
@@ -37,6 +39,8 @@ class SweepStore(Protocol):
     async def unpark(self, tasks: Sequence[str], limit: int) -> int: ...
 
     async def retain(self, history_days: float, limit: int) -> int: ...
+
+    async def forget_workers(self, silent_seconds: float) -> int: ...
 
 
 class Sweeper:
@@ -103,6 +107,7 @@ class Sweeper:
             self._on_ready()
         now = asyncio.get_running_loop().time()
         if now >= self._retain_at and not await self._store.retain(self._history_days, BATCH):
+            await self._store.forget_workers(SILENT_SECONDS)
             self._retain_at = now + RETENTION_SECONDS
         self.has_swept = made_ready < BATCH
         if not self.has_swept:

@@ -20,11 +20,15 @@ import os
 import random
 import secrets
 import signal
+import socket
 from collections.abc import Callable, Iterator
 
+from leasehold.errors import StoreError
 from leasehold.model.job import Attempt
 from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.model.registry import Beat, WorkerState
 from leasehold.model.retry import DEFAULT_RETRY
+from leasehold.release import VERSION
 from leasehold.store import hints
 from leasehold.store.contract import Ended
 from leasehold.store.database import Database
@@ -39,6 +43,7 @@ from leasehold.worker.context import Context
 from leasehold.worker.fence import Fencing
 from leasehold.worker.finisher import Finisher
 from leasehold.worker.hand import Hand, Held, StopReason
+from leasehold.worker.heart import Heart
 from leasehold.worker.keeper import Keeper
 from leasehold.worker.keeping import Keep, KeeperThread, Keeping
 from leasehold.worker.runner import STUCK_SECONDS, Runner
@@ -52,6 +57,7 @@ EXIT_DONE = 0
 EXIT_CRASHED = 70
 EXIT_RECYCLE = 75  # a handler could not be stopped: start a fresh process
 _IDLE_LOOK_SECONDS = 0.02
+_LEAVE_SECONDS = 2.0
 
 
 def new_owner() -> str:
@@ -70,6 +76,7 @@ class Worker:
     ) -> None:  # fmt: skip
         self._database = database
         self._tasks = tasks
+        self._host = socket.gethostname()
         self._settings = settings
         self._chance = chance
         self.telemetry = telemetry or Telemetry()
@@ -106,22 +113,25 @@ class Worker:
                 return await self._live(keeping)
             finally:
                 await keeping.stop()
+                await self._leave()
                 self._children.close()
                 self._threads.close()
                 log.info("worker %s has ended", self.owner, extra=fields(worker=self.owner))
 
     def _build(self, store: AwaitedStore) -> None:
         settings = self._settings
+        self._store = store
         self._slots = Slots(settings.concurrency, self._loop.time)
         self._keeper = Keeper(
-            AwaitedStore(self._database.async_session()), self.owner, self.hand, self.telemetry,
-            lease_seconds=settings.lease_seconds,
+            AwaitedStore(self._database.async_session()), self.owner, self.hand,
+            Heart(self._beat), self.telemetry, lease_seconds=settings.lease_seconds,
             request_poll_seconds=settings.request_poll_seconds,
         )  # fmt: skip
         self._finisher = Finisher(store, self.owner, self.hand, self.telemetry, self._written)
         self._scribe = Scribe(store, self.owner, self.telemetry)
         self._fencing = Fencing(self._database, self.owner, self.hand, self.telemetry, self._loop)
         known = frozenset(self._tasks.names)
+        self._known = tuple(sorted(known))
         self._claimer = Claimer(
             store, self.owner, self.telemetry,
             queues=settings.queues, tasks=known, lease_seconds=settings.lease_seconds,
@@ -138,6 +148,26 @@ class Worker:
             room=self._room,
             on_ready=self._claimer.wake,
         )
+
+    def _beat(self) -> Beat:
+        """Also in the keeper's thread."""
+        state = WorkerState.DRAINING if self._draining.is_set() else WorkerState.WORKING
+        ended, given_back = (
+            self.telemetry.total("finished", label) for label in (None, OutcomeKind.GIVE_BACK)
+        )
+        return Beat(
+            owner=self.owner, host=self._host, pid=os.getpid(), version=VERSION,
+            concurrency=self._settings.concurrency, queues=self._settings.queues,
+            tasks=self._known, state=WorkerState.STUCK if self._stuck else state,
+            running=len(self._slots.running), waiting=len(self._slots.waiting),
+            finished=ended - given_back,
+        )  # fmt: skip
+
+    async def _leave(self) -> None:
+        """Best effort: a word that is not taken back expires."""
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await self._store.leave(self.owner)
 
     async def _live(self, keeping: Keeping) -> int:
         """Start the parts; when one crashes, the worker ends, loudly."""
@@ -274,6 +304,7 @@ class Worker:
 
     def drain(self) -> None:
         """Stop claiming and end when everything has ended. A second call hurries."""
+        self._keeper.poke()
         if self._draining.is_set():
             return
         log.info("worker %s drains", self.owner, extra=fields(worker=self.owner))

@@ -38,7 +38,7 @@ _BUSY_SECONDS = 30.0
 #: How long a fork waits for an open transaction of another thread.
 _FORK_SECONDS = 2.0
 #: What makes nothing ready, and asks nothing of anybody.
-_QUIET = frozenset({"renew", "start"})
+_QUIET = frozenset({"renew", "start", "beat", "leave"})
 #: What a claim has looked at, and thinks of it. Each connection has its own, in memory.
 _LOOKED_AT = """create temp table looked (
     id integer primary key, place integer, target text, limit_key text, goes integer,

@@ -1,0 +1,3 @@
+"""Which Leasehold this is."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,1 @@
+delete from {schema}.worker where owner = :owner::text

@@ -1,0 +1,3 @@
+delete from worker
+where expires_at <= clock() - cast(round(:silent_seconds * 1000000) as integer)
+returning owner

@@ -1,0 +1,130 @@
+"""Who is at work: believed while heard, listed no more when gone, forgotten when long silent."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from leasehold.model.registry import Beat, WorkerState
+from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
+
+EXPIRY = 30.0
+
+
+def word(owner: str = "w1", **fields: Any) -> Beat:
+    return Beat(
+        owner=owner, host="box", pid=7, concurrency=10, queues=("default", "mail"),
+        tasks=("t", "é"), version="1", **fields,
+    )  # fmt: skip
+
+
+def owners(store: StoreUnderTest) -> list[str]:
+    return [worker.owner for worker in store.store.workers()]
+
+
+@pytest.mark.requirement("S2.11")
+def test_a_worker_is_listed_as_it_described_itself(store: StoreUnderTest) -> None:
+    beat = word(manager="m1", running=3, waiting=2, finished=2**40, state=WorkerState.STUCK)
+    store.store.beat(beat, EXPIRY)
+    (seen,) = store.store.workers()
+    assert {name: getattr(seen, name) for name in beat.__struct_fields__} == {
+        name: getattr(beat, name) for name in beat.__struct_fields__
+    }
+    now = store.now()
+    assert (seen.started_at, seen.seen_at) == (now, now)
+    assert seen.expires_at == now + timedelta(seconds=EXPIRY)
+
+
+def test_a_later_beat_tells_what_changed_and_keeps_the_start(store: StoreUnderTest) -> None:
+    store.store.beat(word(), EXPIRY)
+    started = store.now()
+    store.advance(10.0)
+    changed = word(manager="m2", running=1, waiting=4, finished=9, state=WorkerState.DRAINING)
+    store.store.beat(changed, EXPIRY)
+    (seen,) = store.store.workers()
+    assert (seen.started_at, seen.seen_at) == (started, store.now())
+    assert (seen.manager, seen.running, seen.waiting, seen.finished) == ("m2", 1, 4, 9)
+    assert seen.state is WorkerState.DRAINING
+
+
+@pytest.mark.parametrize(
+    ("fields", "idle"),
+    [
+        ({}, True),
+        ({"running": 1}, False),
+        ({"waiting": 1}, False),
+        ({"state": WorkerState.DRAINING}, False),
+    ],
+)
+def test_idle_is_one_that_works_with_nothing_in_hand(
+    store: StoreUnderTest, fields: dict[str, Any], idle: bool
+) -> None:
+    store.store.beat(word(**fields), EXPIRY)
+    assert [worker.is_idle for worker in store.store.workers()] == [idle]
+
+
+def test_a_silent_worker_is_listed_until_its_word_expires(store: StoreUnderTest) -> None:
+    store.store.beat(word("a"), EXPIRY)
+    store.advance(EXPIRY - 0.000001)
+    store.store.beat(word("b"), EXPIRY)
+    assert owners(store) == ["a", "b"]
+    store.advance(0.000001)
+    assert owners(store) == ["b"]
+
+
+def test_an_expired_worker_that_speaks_again_is_back(store: StoreUnderTest) -> None:
+    store.store.beat(word(), EXPIRY)
+    store.advance(EXPIRY * 2)
+    store.store.beat(word(), EXPIRY)
+    assert owners(store) == ["w1"]
+
+
+def test_who_leaves_is_listed_no_more(store: StoreUnderTest) -> None:
+    store.store.beat(word("a"), EXPIRY)
+    store.store.beat(word("b"), EXPIRY)
+    store.store.leave("a")
+    store.store.leave("never came")
+    assert owners(store) == ["b"]
+
+
+def test_those_silent_for_long_are_forgotten_and_no_others(store: StoreUnderTest) -> None:
+    store.store.beat(word("dead"), EXPIRY)
+    store.advance(60.0)
+    store.store.beat(word("late"), EXPIRY)
+    store.advance(EXPIRY + 40.0)
+    store.store.beat(word("alive"), EXPIRY)
+    assert store.store.forget_workers(100.0) == 1
+    rows = store.sql("select owner from {s}worker order by owner")
+    assert rows == [("alive",), ("late",)]
+    assert store.store.forget_workers(100.0) == 0
+
+
+@pytest.mark.requirement("S0.6")
+def test_a_renewal_takes_a_beat_along(store: StoreUnderTest) -> None:
+    store.add()
+    attempt = store.claim_one()
+    renewed = store.store.renew("w1", [key_of(attempt)], LEASE_SECONDS, word(running=1), EXPIRY)
+    assert renewed.held == {attempt.job_id: None}
+    assert [worker.running for worker in store.store.workers()] == [1]
+
+
+@pytest.mark.requirement("P1")
+def test_a_beat_gives_nobody_a_lease(store: StoreUnderTest) -> None:
+    """Being alive is not owning: what decides is the job's row alone."""
+    store.add()
+    attempt = store.claim_one()
+    store.advance(LEASE_SECONDS)
+    renewed = store.store.renew("w1", [key_of(attempt)], LEASE_SECONDS, word(), EXPIRY)
+    assert renewed.lost == (attempt.job_id,)
+    assert owners(store) == ["w1"]
+
+
+def test_the_order_is_that_of_coming(store: StoreUnderTest) -> None:
+    for owner in ("c", "a", "b"):
+        store.store.beat(word(owner), EXPIRY)
+        store.advance(1.0)
+    store.store.beat(replace(word("c"), running=1), EXPIRY)
+    assert owners(store) == ["c", "a", "b"]
