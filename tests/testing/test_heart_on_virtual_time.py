@@ -17,7 +17,8 @@ def test_an_idle_worker_beats_six_times_a_minute(rig: Rig) -> None:
     async def scene() -> list[float]:
         async with rig.working():
             await asyncio.sleep(595)
-            return rig.database.times("beat")
+            beats: list[float] = rig.database.times("beat")
+            return beats
 
     beats = rig.play(scene())
     assert len(beats) == 60

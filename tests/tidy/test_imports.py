@@ -17,6 +17,8 @@ MAY_SEE: dict[str, set[str]] = {
     "clock": set(),
     "telemetry": set(),
     "release": set(),
+    "exposition": {"telemetry"},
+    "access": {"errors"},
     "model": {"errors"},
     "signature": {"errors", "model"},
     "settings": {"errors", "model"},
@@ -29,7 +31,8 @@ MAY_SEE: dict[str, set[str]] = {
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
-    "worker": {"errors", "model", "release", "settings", "signature", "store", "tasks",
+    "worker": {"access", "errors", "exposition", "model", "release", "settings", "signature",
+               "store", "tasks",
                "telemetry"},
     # What puts the parts together.
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
@@ -42,8 +45,8 @@ MAY_SEE: dict[str, set[str]] = {
     # The faces.
     "demo": {"app", "kinds", "model"},
     "devpostgres": {"errors"},
-    "cli": {"", "app", "client", "demo", "devpostgres", "errors", "kinds", "model", "operate",
-            "settings", "store", "tasks", "telemetry"},
+    "cli": {"", "access", "app", "client", "demo", "devpostgres", "errors", "kinds", "model",
+            "operate", "settings", "store", "tasks", "telemetry"},
     "__main__": {"cli"},
 }  # fmt: skip
 
@@ -51,7 +54,16 @@ MAY_SEE: dict[str, set[str]] = {
 OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
-    "operate": {"contract", "faces", "limiting", "operating", "pausing", "reading", "steps"},
+    "operate": {
+        "contract",
+        "faces",
+        "limiting",
+        "noting",
+        "operating",
+        "pausing",
+        "reading",
+        "steps",
+    },
     "worker": {"contract", "database", "faces", "hints", "place"},
 }
 
