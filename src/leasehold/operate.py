@@ -2,30 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
 from leasehold.errors import BadInput
-from leasehold.model.explain import Cause, Facts, explain
+from leasehold.model.explain import Cause, Facts, Use, explain
 from leasehold.model.history import Moment, timeline
 from leasehold.model.job import Job
+from leasehold.model.limit import ALL_QUEUES, Limit
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
 from leasehold.model.note import Note
 from leasehold.model.operation import Answer, Verb
-from leasehold.model.registry import LiveWorker
-from leasehold.store import noting, operating, pausing, reading
-from leasehold.store.contract import Counts, Filter, Page, Queue
+from leasehold.store import limiting, noting, operating, pausing, reading, registering
+from leasehold.store.contract import PAGE_LIMIT, Filter, Lane, Page
 from leasehold.store.faces import AwaitedStore, BlockingStore
-from leasehold.store.steps import Steps
+from leasehold.store.steps import Steps, nothing
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 AHEAD_BOUND = 10_000
 LARGEST_ID = 2**63 - 1
 REASON_LIMIT = 500
 #: A page that filters for something rare looks on this often before it answers short.
 _LOOKS = 20
+
+
+def blocking(ask: Callable[P, Steps[T]]) -> Callable[Concatenate[Operate, P], T]:
+    def call(self: Operate, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._store.run(ask(*args, **kwargs))
+
+    call.__doc__ = ask.__doc__
+    return call
+
+
+def awaited(
+    ask: Callable[P, Steps[T]],
+) -> Callable[Concatenate[AwaitedOperate, P], Coroutine[Any, Any, T]]:
+    async def call(self: AwaitedOperate, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._store.run(ask(*args, **kwargs))
+
+    call.__doc__ = ask.__doc__
+    return call
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -51,23 +73,22 @@ def why_not_running(job_id: int) -> Steps[list[Cause]]:
 
 def _facts(job: Job) -> Steps[Facts]:
     now = yield from reading.now()
-    queue = yield from reading.queue(job.queue)
-    holder = yield from reading.lane_holder(job.target) if job.target else _nobody()
+    doors = yield from limiting.doors(job.queue)
+    holder = yield from reading.lane_holder(job.target) if job.target else nothing()
+    lane = yield from reading.lane(job.target) if job.target else nothing()
+    key = yield from limiting.key_use(job.limit_key) if job.limit_key else nothing()
     ahead = yield from reading.ahead(job, AHEAD_BOUND)
+    workers = yield from registering.workers()
     return Facts(
         now=now,
-        queue_paused=queue is not None and queue.paused,
-        queue_pause_reason=queue.pause_reason if queue else None,
-        queue_paused_until=queue.paused_until if queue else None,
+        doors=tuple(doors),
         holder=None if holder is None or holder.id == job.id else holder,
+        lane_pause=lane.pause if lane is not None else None,
+        key=key or Use(),
         ahead=ahead,
         ahead_bound=AHEAD_BOUND,
+        workers=tuple(workers),
     )
-
-
-def _nobody() -> Steps[Job | None]:
-    yield from ()
-    return None
 
 
 def _existing(job_id: int) -> Steps[Job]:
@@ -122,7 +143,8 @@ def act(verb: Verb, ids: Sequence[int], by: str, reason: str | None = None) -> S
 def pause_queue(
     name: str, by: str, reason: str | None = None, until: datetime | None = None
 ) -> Steps[None]:
-    check_name("queue", name)
+    """Of a queue, or of all together (``*``)."""
+    _queue_or_all(name)
     check_key("by", by)
     if until is not None:
         check_moment("until", until)
@@ -130,7 +152,7 @@ def pause_queue(
 
 
 def resume_queue(name: str) -> Steps[bool]:
-    was_paused = yield from pausing.resume_queue(check_name("queue", name))
+    was_paused = yield from pausing.resume_queue(_queue_or_all(name))
     return was_paused
 
 
@@ -146,47 +168,70 @@ def _checked_reason(reason: str | None) -> str | None:
     return reason
 
 
+def set_queue_limit(name: str, limit: Limit) -> Steps[None]:
+    yield from limiting.set_queue_limit(_queue_or_all(name), limit)
+
+
+def set_weight(name: str, weight: float) -> Steps[None]:
+    if not 0.001 <= weight <= 1_000_000:
+        raise BadInput(f"weight={weight!r}: give a number from 0.001 to 1000000")
+    yield from limiting.set_weight(check_name("queue", name), weight)
+
+
+def set_key_limit(key: str, limit: Limit) -> Steps[None]:
+    yield from limiting.set_key_limit(check_key("limit key", key), limit)
+
+
+def _queue_or_all(name: str) -> str:
+    return name if name == ALL_QUEUES else check_name("queue", name)
+
+
+def lanes(after: str = "", limit: int = 100) -> Steps[list[Lane]]:
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise BadInput(f"limit={limit}: a page has 1 to {PAGE_LIMIT} lanes")
+    found = yield from reading.lanes(after and check_key("target", after), limit)
+    return found
+
+
+def pause_lane(
+    target: str, by: str, reason: str | None = None, until: datetime | None = None
+) -> Steps[None]:
+    check_key("target", target)
+    check_key("by", by)
+    if until is not None:
+        check_moment("until", until)
+    yield from pausing.pause_lane(target, by, _checked_reason(reason), until)
+
+
+def resume_lane(target: str) -> Steps[bool]:
+    was_paused = yield from pausing.resume_lane(check_key("target", target))
+    return was_paused
+
+
 class Operate:
     """The door for callers that block."""
 
     def __init__(self, store: BlockingStore) -> None:
         self._store = store
 
-    def show(self, job_id: int) -> Story:
-        return self._store.run(show(job_id))
-
-    def explain(self, job_id: int) -> list[Cause]:
-        return self._store.run(why_not_running(job_id))
-
-    def jobs(self, filter: Filter) -> Page:
-        return self._store.run(jobs(filter))
-
-    def act(
-        self, verb: Verb, ids: Sequence[int], by: str, reason: str | None = None
-    ) -> list[Answer]:
-        return self._store.run(act(verb, ids, by, reason))
-
-    def queues(self) -> list[Queue]:
-        return self._store.queues()
-
-    def now(self) -> datetime:
-        """The store's clock, by which leases end."""
-        return self._store.now()
-
-    def counts(self) -> Counts:
-        return self._store.counts()
-
-    def workers(self) -> list[LiveWorker]:
-        """Workers that were heard lately."""
-        return self._store.workers()
-
-    def pause_queue(
-        self, name: str, by: str, reason: str | None = None, until: datetime | None = None
-    ) -> None:
-        self._store.run(pause_queue(name, by, reason, until))
-
-    def resume_queue(self, name: str) -> bool:
-        return self._store.run(resume_queue(name))
+    show = blocking(show)
+    explain = blocking(why_not_running)
+    jobs = blocking(jobs)
+    act = blocking(act)
+    queues = blocking(reading.queues)
+    now = blocking(reading.now)
+    counts = blocking(reading.counts)
+    workers = blocking(registering.workers)
+    pause_queue = blocking(pause_queue)
+    resume_queue = blocking(resume_queue)
+    set_queue_limit = blocking(set_queue_limit)
+    set_weight = blocking(set_weight)
+    set_key_limit = blocking(set_key_limit)
+    queue_limits = blocking(limiting.queue_limits)
+    key_limits = blocking(limiting.key_limits)
+    lanes = blocking(lanes)
+    pause_lane = blocking(pause_lane)
+    resume_lane = blocking(resume_lane)
 
 
 class AwaitedOperate:
@@ -195,36 +240,21 @@ class AwaitedOperate:
     def __init__(self, store: AwaitedStore) -> None:
         self._store = store
 
-    async def show(self, job_id: int) -> Story:
-        return await self._store.run(show(job_id))
-
-    async def explain(self, job_id: int) -> list[Cause]:
-        return await self._store.run(why_not_running(job_id))
-
-    async def jobs(self, filter: Filter) -> Page:
-        return await self._store.run(jobs(filter))
-
-    async def act(
-        self, verb: Verb, ids: Sequence[int], by: str, reason: str | None = None
-    ) -> list[Answer]:
-        return await self._store.run(act(verb, ids, by, reason))
-
-    async def queues(self) -> list[Queue]:
-        return await self._store.queues()
-
-    async def now(self) -> datetime:
-        return await self._store.now()
-
-    async def counts(self) -> Counts:
-        return await self._store.counts()
-
-    async def workers(self) -> list[LiveWorker]:
-        return await self._store.workers()
-
-    async def pause_queue(
-        self, name: str, by: str, reason: str | None = None, until: datetime | None = None
-    ) -> None:
-        await self._store.run(pause_queue(name, by, reason, until))
-
-    async def resume_queue(self, name: str) -> bool:
-        return await self._store.run(resume_queue(name))
+    show = awaited(show)
+    explain = awaited(why_not_running)
+    jobs = awaited(jobs)
+    act = awaited(act)
+    queues = awaited(reading.queues)
+    now = awaited(reading.now)
+    counts = awaited(reading.counts)
+    workers = awaited(registering.workers)
+    pause_queue = awaited(pause_queue)
+    resume_queue = awaited(resume_queue)
+    set_queue_limit = awaited(set_queue_limit)
+    set_weight = awaited(set_weight)
+    set_key_limit = awaited(set_key_limit)
+    queue_limits = awaited(limiting.queue_limits)
+    key_limits = awaited(limiting.key_limits)
+    lanes = awaited(lanes)
+    pause_lane = awaited(pause_lane)
+    resume_lane = awaited(resume_lane)

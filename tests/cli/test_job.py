@@ -83,10 +83,10 @@ def test_several_jobs_are_shown_in_the_order_asked_for(shell: Shell) -> None:
 
 def test_explain_says_why_and_what_to_do(shell: Shell) -> None:
     job, pending = shell.store.add(), shell.store.add(pending=True)
-    shell("queues", "pause", "default", "--reason", "deploy")
+    shell("queues", "pause", "default", "--reason", "deploy", "--by", "ann")
     out = shell("job", "explain", str(job), str(pending)).out
-    assert "its queue default is paused: deploy" in out
-    assert "→ resume the queue" in out
+    assert "its queue default is paused by ann: deploy" in out
+    assert "→ leasehold queues resume 'default'" in out
     assert "never put into the queue" in out
     document = shell("job", "explain", str(job), "--json").json
     assert [(each["id"], each["causes"][0]["code"]) for each in document] == [(job, "queue_paused")]

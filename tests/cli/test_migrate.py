@@ -43,10 +43,10 @@ def test_what_was_done_as_a_document(postgres_url: str) -> None:
     plan = run("migrate", "--plan", *at).json
     assert (plan["applied"], [each["name"] for each in plan["migrations"]]) == (
         False,
-        ["foundation"],
+        ["foundation", "worker"],
     )
     done = run("migrate", *at).json
-    assert (done["applied"], [each["version"] for each in done["migrations"]]) == (True, [1])
+    assert (done["applied"], [each["version"] for each in done["migrations"]]) == (True, [1, 2])
     assert run("migrate", *at).json["migrations"] == []
 
 

@@ -276,7 +276,10 @@ def test_limits_can_be_read_back(store: StoreUnderTest) -> None:
     (mail,) = store.store.queues()
     assert (mail.name, mail.limit, mail.weight) == ("mail", limit, 2.5)
     (rule,) = store.store.key_limits()
-    assert (rule.key, rule.limit) == ("smtp", Limit(2))
+    assert (rule.name, rule.limit) == ("smtp", Limit(2))
+    every, of_mail = store.store.queue_limits()
+    assert (every.name, every.limit) == (ALL_QUEUES, Limit(1000))
+    assert (of_mail.name, of_mail.limit) == ("mail", limit)
 
 
 def test_the_use_of_a_key_names_who_holds_it(store: StoreUnderTest) -> None:
@@ -284,5 +287,5 @@ def test_the_use_of_a_key_names_who_holds_it(store: StoreUnderTest) -> None:
     jobs = [store.add(limit_key="smtp") for _ in range(3)]
     store.claim()
     use = store.store.key_use("smtp")
-    assert (use.limit, use.leased, use.waiting, use.holder) == (Limit(1), 1, 2, jobs[0])
+    assert (use.limit, use.leased, use.holder) == (Limit(1), 1, jobs[0])
     assert not store.store.key_use("other").limit

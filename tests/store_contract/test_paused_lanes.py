@@ -67,7 +67,7 @@ def test_a_pause_ends_at_its_time(store: StoreUnderTest) -> None:
     store.advance(60.0)
     assert store.store.wake_lanes(10) == 1
     assert ids(store) == [job_id]
-    assert store.store.lanes("", 10)[0].paused_at is None
+    assert store.store.lanes("", 10)[0].pause is None
 
 
 def test_a_stopped_head_can_be_canceled_and_the_next_stops_too(store: StoreUnderTest) -> None:
@@ -112,8 +112,10 @@ def test_lanes_show_depth_head_and_why(store: StoreUnderTest) -> None:
     assert (b.target, b.depth, b.head, b.head_state, b.blocked) == (
         "b", 3, failing, State.FAILED, True,
     )  # fmt: skip
-    assert (c.target, c.depth, c.head, c.paused_by, c.pause_reason) == (
-        "c", 1, waiting, "ann", "maintenance",
-    )  # fmt: skip
-    assert (d.target, d.depth, d.head, d.paused_by) == ("d", 0, None, "ann")
+    assert (c.target, c.depth, c.head) == ("c", 1, waiting)
+    assert c.pause is not None
+    assert (c.pause.by, c.pause.reason) == ("ann", "maintenance")
+    assert (d.target, d.depth, d.head) == ("d", 0, None)
+    assert d.pause is not None
+    assert d.pause.by == "ann"
     assert [lane.target for lane in store.store.lanes("b", 1)] == ["c"]

@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from leasehold.store.reading import PAGE_WINDOW
 from leasehold.store.steps import Statement
-from tests.store_postgres.filling import FINISHED, LEASED, LIMITED, OWNER, QUEUES, SCHEDULED
+from tests.store_postgres.filling import FINISHED, LEASED, OWNER, QUEUES, SCHEDULED
 
 #: What a statement may read for each row that it hands out or changes: the row itself, once
 #: more to write it, the rows of its lane, and entries of versions that are not yet vacuumed.
@@ -96,7 +96,8 @@ def _claims() -> Iterator[Case]:
     keys = [{"limit_key": key} for key in ("roomy", "full", "key:7")]
     yield Case("admit", Statement("admit", {}, keys), 7, 30)
     yield Case("waiting_keys", Statement("waiting_keys", {"after": "", "limit": 100}), 2)
-    yield Case("key_use", Statement("key_use", {"key": "roomy"}), 1, LIMITED)
+    yield Case("key_use", Statement("key_use", {"key": "roomy"}))
+    yield Case("doors", Statement("doors", {"queue": "limited"}), 1, LEASED)
     lanes = {"after": "", "limit": BATCH, "bound": BATCH}
     yield Case("lanes", Statement("lanes", lanes), BATCH, 10 * BATCH)
     yield Case("lane", Statement("lane", {"target": "lane7", "bound": BATCH}), 10)

@@ -62,6 +62,7 @@ OF_THE_STORE = {
         "operating",
         "pausing",
         "reading",
+        "registering",
         "steps",
     },
     "worker": {"contract", "database", "faces", "hints", "place"},

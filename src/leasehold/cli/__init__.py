@@ -12,6 +12,8 @@ from leasehold.cli.enqueue import enqueue
 from leasehold.cli.failing import EXIT_CODES, Commands
 from leasehold.cli.job import job
 from leasehold.cli.jobs import jobs
+from leasehold.cli.lanes import lanes
+from leasehold.cli.limits import limits
 from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
 from leasehold.cli.version import version
@@ -40,6 +42,8 @@ main.add_command(enqueue)
 main.add_command(jobs)
 main.add_command(job)
 main.add_command(queues)
+main.add_command(lanes)
+main.add_command(limits)
 main.add_command(workers)
 main.add_command(migrate)
 main.add_command(doctor)

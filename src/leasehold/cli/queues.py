@@ -16,7 +16,7 @@ from leasehold.cli.types import moment
 @store_options
 @click.pass_context
 def queues(context: click.Context, store: StoreChoice, as_json: bool) -> None:
-    """List queues; `pause` and `resume` them."""
+    """List queues; `pause`, `resume` and `weigh` them. `leasehold limits` limits them."""
     if context.invoked_subcommand is not None:
         return
     with store.open() as app:
@@ -65,3 +65,18 @@ def resume(store: StoreChoice, name: str, as_json: bool) -> None:
         print_json({"name": name, "paused": False, "was_paused": was_paused})
     else:
         click.echo(f"queue {name} goes on" if was_paused else f"queue {name} was not paused")
+
+
+@queues.command()
+@click.argument("name")
+@click.argument("weight", type=float)
+@as_json
+@store_options
+def weigh(store: StoreChoice, name: str, weight: float, as_json: bool) -> None:
+    """Give the queue NAME its share of the workers: WEIGHT beside 1 for every other queue."""
+    with store.open() as app:
+        app.operate.set_weight(name, weight)
+    if as_json:
+        print_json({"name": name, "weight": weight})
+    else:
+        click.echo(f"queue {name} weighs {weight:g}")

@@ -14,10 +14,11 @@ from rich.text import Text
 
 from leasehold.model.explain import Cause
 from leasehold.model.job import Job
+from leasehold.model.limit import ALL_QUEUES
 from leasehold.model.operation import Answer, Verb
 from leasehold.model.registry import LiveWorker, WorkerState
 from leasehold.model.state import State
-from leasehold.store.contract import DEPTH_BOUND, Counts, Page, Queue
+from leasehold.store.contract import DEPTH_BOUND, Counts, Lane, Page, Queue, Rule
 from leasehold.store.database import Diagnosis
 
 #: For pipes and files, where nothing should be cut off to fit a screen that is not there.
@@ -158,7 +159,10 @@ def due_or_lease(job: Job, now: datetime) -> Text:
 
 
 def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> RenderableType:
-    table = _table("queue", "ready", "leased", "oldest", "paused", right=("ready", "leased"))
+    table = _table(
+        "queue", "ready", "leased", "oldest", "weight", "limit", "paused",
+        right=("ready", "leased", "weight"),
+    )  # fmt: skip
     for queue in queues:
         oldest = queue.oldest_ready_at
         table.add_row(
@@ -166,6 +170,8 @@ def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> Renderabl
             _bounded(queue.ready),
             _bounded(queue.leased),
             since(oldest, now) if oldest else "",
+            f"{queue.weight:g}",
+            str(queue.limit) if queue.limit else "",
             _pause(queue, now),
         )
     totals = [
@@ -175,6 +181,47 @@ def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> Renderabl
     ]
     summary = Text(f"in all: {', '.join(totals) or 'no live jobs'}", style="dim")
     return Group(table, Text(), summary) if queues else summary
+
+
+def lane_table(lanes: list[Lane], now: datetime) -> RenderableType:
+    if not lanes:
+        return Text("no lanes", style="dim")
+    table = _table("lane", "depth", "head", "state", "since", "why", right=("depth", "head"))
+    for lane in lanes:
+        table.add_row(
+            Text(clean(lane.target)),
+            _bounded(lane.depth),
+            "" if lane.head is None else str(lane.head),
+            "" if lane.head_state is None else state_text(lane.head_state),
+            "" if lane.head_since is None else since(lane.head_since, now),
+            _why_blocked(lane, now),
+        )
+    return table
+
+
+def _why_blocked(lane: Lane, now: datetime) -> Text:
+    if lane.pause is not None:
+        until = f" until {at(lane.pause.until)}" if lane.pause.until else ""
+        why = f": {clean(lane.pause.reason)}" if lane.pause.reason else ""
+        text = f"paused by {clean(lane.pause.by)} {since(lane.pause.at, now)}{until}{why}"
+        return Text(text, style="yellow")
+    reason = clean(lane.head_reason or "")
+    return (
+        Text(f"blocked: {reason or lane.head_state}", style="red") if lane.blocked else Text(reason)
+    )
+
+
+def limit_table(queues: list[Rule], keys: list[Rule]) -> RenderableType:
+    if not queues and not keys:
+        return Text("no limits", style="dim")
+    table = _table("of", "name", "limit")
+    for rule in queues:
+        everything = rule.name == ALL_QUEUES
+        table.add_row("all queues" if everything else "queue", "" if everything else rule.name,
+                      str(rule.limit))  # fmt: skip
+    for rule in keys:
+        table.add_row("key", Text(clean(rule.name)), str(rule.limit))
+    return table
 
 
 def worker_table(workers: list[LiveWorker], now: datetime) -> RenderableType:

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
 from leasehold.model.job import Job
+from leasehold.model.limit import ALL_QUEUES, NO_LIMIT, Limit
+from leasehold.model.registry import LiveWorker, WorkerState
 from leasehold.model.state import LEASED, Stage, State
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """Who stopped something, since when, why, and until when."""
+
+    at: datetime
+    by: str
+    reason: str | None = None
+    until: datetime | None = None
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A limit and how much of it is used: ``holder`` is the job whose lease ends first."""
+
+    limit: Limit = NO_LIMIT
+    leased: int = 0
+    started: int = 0
+    holder: int | None = None
+
+
+class Door(msgspec.Struct, frozen=True):
+    """What somebody has said about a queue, or about all of them."""
+
+    name: str
+    pause: Pause | None = None
+    use: Use = Use()
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What else is known about a job's surroundings."""
 
     now: datetime
-    queue_paused: bool = False
-    queue_pause_reason: str | None = None
-    queue_paused_until: datetime | None = None
+    doors: tuple[Door, ...] = ()
     holder: Job | None = None
+    lane_pause: Pause | None = None
+    key: Use = Use()
     ahead: int = 0
     ahead_bound: int = 0
+    workers: tuple[LiveWorker, ...] = ()
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -35,11 +65,14 @@ def explain(job: Job, facts: Facts) -> list[Cause]:
     if job.state is not State.QUEUED:
         return [_by_state(job)]
     causes = _waiting_causes(job, facts)
-    if facts.queue_paused:
-        causes.append(_queue_paused(job, facts))
-    if not causes:
-        causes.append(_in_line(job, facts))
-    return causes
+    for door in facts.doors:
+        causes += _door_causes(door)
+    if facts.lane_pause is not None:
+        causes.append(_lane_paused(job, facts.lane_pause))
+    if job.limit_key is not None:
+        causes += _use_causes(f"its limit key {job.limit_key}", facts.key)
+    workers = _worker_causes(job, facts.workers)
+    return causes + workers if causes or workers else [_in_line(job, facts)]
 
 
 def _by_state(job: Job) -> Cause:
@@ -85,10 +118,65 @@ def _lane(job: Job, holder: Job) -> Cause:
     return Cause("lane_busy", text)
 
 
-def _queue_paused(job: Job, facts: Facts) -> Cause:
-    why = f": {facts.queue_pause_reason}" if facts.queue_pause_reason else ""
-    until = f" until {_at(facts.queue_paused_until)}" if facts.queue_paused_until else ""
-    return Cause("queue_paused", f"its queue {job.queue} is paused{until}{why}", "resume the queue")
+def _lane_paused(job: Job, pause: Pause) -> Cause:
+    text = f"its lane {job.target} is paused{_told(pause)}"
+    return Cause("lane_paused", text, f"resume the lane: leasehold lanes resume {job.target}")
+
+
+def _door_causes(door: Door) -> list[Cause]:
+    everything = door.name == ALL_QUEUES
+    what = "everything" if everything else f"its queue {door.name}"
+    causes = []
+    if door.pause is not None:
+        verb = "is paused" + _told(door.pause)
+        causes.append(
+            Cause("queue_paused", f"{what} {verb}", f"leasehold queues resume '{door.name}'")
+        )
+    return causes + _use_causes("all queues together" if everything else what, door.use)
+
+
+def _use_causes(what: str, use: Use) -> list[Cause]:
+    causes, limit = [], use.limit
+    if limit.max_leases is not None and use.leased >= limit.max_leases:
+        who = f"; job {use.holder} is among them" if use.holder is not None else ""
+        causes.append(
+            Cause("limit_full", f"{what}: {use.leased} of at most {limit.max_leases} run{who}")
+        )
+    if limit.rate is not None and use.started >= limit.rate.starts:
+        causes.append(
+            Cause(
+                "rate_full",
+                f"{what}: {use.started} started within {limit.rate.seconds:g} s, "
+                f"which is all that may",
+            )
+        )
+    return causes
+
+
+def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
+    if job.stage not in (Stage.READY, Stage.HEAD, Stage.PARKED):
+        return []
+    serving = [each for each in workers
+               if job.queue in each.queues and each.state is WorkerState.WORKING]  # fmt: skip
+    if not serving:
+        return [
+            Cause(
+                "no_worker",
+                f"no worker that serves the queue {job.queue} is alive",
+                f"start one: leasehold worker --queues {job.queue}",
+            )
+        ]
+    knowing = [worker for worker in serving if job.task in worker.tasks]
+    if not knowing:
+        text = f"no live worker of the queue {job.queue} knows the task {job.task}"
+        return [Cause("unknown_task", text, "start a worker that has it")] * (
+            job.stage is not Stage.PARKED
+        )
+    slots = sum(worker.concurrency for worker in knowing)
+    if all(worker.running >= worker.concurrency for worker in knowing):
+        text = f"all {slots} slots of the {len(knowing)} workers that could run it are busy"
+        return [Cause("no_free_slot", text, "it runs when one ends; more workers have more slots")]
+    return []
 
 
 def _in_line(job: Job, facts: Facts) -> Cause:
@@ -98,6 +186,12 @@ def _in_line(job: Job, facts: Facts) -> Cause:
         f"it is ready; {many} jobs of queue {job.queue} are ahead of it",
         "it runs when a worker of its queue has a free slot",
     )
+
+
+def _told(pause: Pause) -> str:
+    until = f" until {_at(pause.until)}" if pause.until else ""
+    why = f": {pause.reason}" if pause.reason else ""
+    return f" by {pause.by}{until}{why}"
 
 
 def _at(moment: datetime) -> str:

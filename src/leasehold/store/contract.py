@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from leasehold.model.explain import Door, Pause, Use
 from leasehold.model.history import Event
 from leasehold.model.job import Attempt, Enqueued, Job, NewJob, Request
 from leasehold.model.limit import NO_LIMIT, Limit
@@ -154,21 +155,11 @@ class Queue(msgspec.Struct, frozen=True):
         return self.paused_at is not None
 
 
-class KeyLimit(msgspec.Struct, frozen=True):
-    """A rule for a limit_key, or for a class of them."""
+class Rule(msgspec.Struct, frozen=True):
+    """A limit and what it stands on: a queue, all of them, a limit_key, or a class of those."""
 
-    key: str
+    name: str
     limit: Limit
-
-
-class KeyUse(msgspec.Struct, frozen=True):
-    """A limit_key as it stands."""
-
-    limit: Limit
-    leased: int
-    waiting: int
-    #: Of its live leases, the one that ends first.
-    holder: int | None
 
 
 class Lane(msgspec.Struct, frozen=True):
@@ -183,10 +174,8 @@ class Lane(msgspec.Struct, frozen=True):
     head_since: datetime | None
     #: The head waits for a person: paused, failed, or of a task that no worker knows.
     blocked: bool
-    paused_at: datetime | None
-    paused_by: str | None
-    pause_reason: str | None
-    paused_until: datetime | None
+    #: The lane itself, by a person.
+    pause: Pause | None
 
 
 class Store(Protocol):
@@ -300,6 +289,10 @@ class Store(Protocol):
         """Queues that have jobs or settings."""
         ...
 
+    async def doors(self, queue: str) -> list[Door]:
+        """What somebody has said about a queue, and about all of them together."""
+        ...
+
     async def pause_queue(
         self, name: str, by: str, reason: str | None, until: datetime | None
     ) -> None:
@@ -322,12 +315,16 @@ class Store(Protocol):
         """Of a limit_key, or of a class of them (``github:*``); NO_LIMIT removes the rule."""
         ...
 
-    async def key_limits(self) -> list[KeyLimit]:
+    async def queue_limits(self) -> list[Rule]:
+        """Every limit of queues, that of all together among them."""
+        ...
+
+    async def key_limits(self) -> list[Rule]:
         """Every rule for limit_keys."""
         ...
 
-    async def key_use(self, key: str) -> KeyUse:
-        """How a limit_key stands: its rule, its live leases, and who waits."""
+    async def key_use(self, key: str) -> Use:
+        """How a limit_key stands: its rule, and how much of it is used."""
         ...
 
     async def pause_lane(

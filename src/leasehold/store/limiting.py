@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from leasehold.model.explain import Door, Pause, Use
 from leasehold.model.limit import Limit, Rate
-from leasehold.store.contract import KeyLimit, KeyUse
+from leasehold.store.contract import Rule
 from leasehold.store.freeing import admitting
+from leasehold.store.rows import maybe_time, time_of
 from leasehold.store.steps import Row, Statement, Steps, read, together, write
 
 _KEYS_AT_ONCE = 100
@@ -37,19 +41,38 @@ def limit_of(max_leases: int | None, starts: int | None, seconds: float | None) 
     return Limit(max_leases, rate)
 
 
-def key_limits() -> Steps[list[KeyLimit]]:
+def queue_limits() -> Steps[list[Rule]]:
+    rows = yield from read("queue_limits")
+    return [_rule(row) for row in rows]
+
+
+def key_limits() -> Steps[list[Rule]]:
     rows = yield from read("key_limits")
-    return [_key_limit(row) for row in rows]
+    return [_rule(row) for row in rows]
 
 
-def _key_limit(row: Row) -> KeyLimit:
-    return KeyLimit(row[0], limit_of(*row[1:]))
+def _rule(row: Row) -> Rule:
+    return Rule(row[0], limit_of(*row[1:]))
 
 
-def key_use(key: str) -> Steps[KeyUse]:
+def key_use(key: str) -> Steps[Use]:
     rows = yield from read("key_use", key=key)
-    max_leases, starts, seconds, leased, waiting, holder = rows[0]
-    return KeyUse(limit_of(max_leases, starts, seconds), leased, waiting, holder)
+    max_leases, starts, seconds, leased, holder, started = rows[0]
+    return Use(limit_of(max_leases, starts, seconds), leased, started, holder)
+
+
+def doors(queue: str) -> Steps[list[Door]]:
+    rows = yield from read("doors", queue=queue)
+    now = yield from read("now")
+    return [_door(row, time_of(now[0][0])) for row in rows]
+
+
+def _door(row: Row, now: datetime) -> Door:
+    name, at, by, reason, until, *limit, leased, started, holder = row
+    until = maybe_time(until)
+    is_paused = at is not None and (until is None or until > now)
+    pause = Pause(time_of(at), by, reason, until) if is_paused else None
+    return Door(name, pause, Use(limit_of(*limit), leased, started, holder))
 
 
 def relieve(limit: int) -> Steps[int]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from leasehold.errors import BadInput
+from leasehold.model.explain import Pause
 from leasehold.model.history import Event
 from leasehold.model.job import Job
 from leasehold.model.state import FINAL, LEASED, Stage, State, state_of
@@ -148,11 +149,10 @@ def _lane(row: Row) -> Lane:
         head_reason=row[5],
         head_since=maybe_time(row[6]),
         blocked=stage in _BLOCKS_LANE,
-        paused_at=maybe_time(row[7]),
-        paused_by=row[8],
-        pause_reason=row[9],
-        paused_until=maybe_time(row[10]),
-    )
+        pause=None if row[7] is None else Pause(
+            time_of(row[7]), row[8], row[9], maybe_time(row[10])
+        ),
+    )  # fmt: skip
 
 
 def lane(target: str) -> Steps[Lane | None]:

@@ -103,6 +103,11 @@ def insistently(*statements: Statement) -> Steps[list[Rows]]:
     raise StoreUnavailable("a lane kept changing hands: try again") from conflict
 
 
+def nothing() -> Steps[None]:
+    """A verb that asks nothing."""
+    yield from ()
+
+
 def run(steps: Steps[T], session: Session) -> T:
     """Drive a verb on a blocking session."""
     try:

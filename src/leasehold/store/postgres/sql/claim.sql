@@ -4,7 +4,7 @@
 -- sends it again behind `try_limits`, in one transaction (`locked`, `keys`). What that could not
 -- lock is in another claimer's hands just now: it stays as it is.
 with mine as materialized (
-    select coalesce(string_to_array(current_setting('leasehold.limits', true), chr(10)), '{}')
+    select coalesce(string_to_array(current_setting('leasehold.limits', true), chr(10)), array[]::text[])
         as names
 ),
 door as materialized (

@@ -1,0 +1,15 @@
+-- What was said about a queue and about all of them, and how much of their limits is used.
+select q.name, q.paused_at, q.paused_by, q.pause_reason, q.paused_until,
+    q.max_leases, q.rate_starts, q.rate_seconds,
+    case when q.max_leases is not null then {schema}.count_leased(q.name, 10000) else 0 end,
+    case when q.rate_seconds is not null then
+        (select coalesce(sum(s.starts), 0)::integer from {schema}.spent s
+         where s.name = 'q/' || q.name
+           and s.slot >= {schema}.slot(q.rate_seconds) - {rate_slots}) else 0 end,
+    (select j.id from {schema}.job j
+     where q.max_leases is not null and j.stage = 'h' and (j.queue = q.name or q.name = '*')
+       and j.lease_expires_at > {schema}.clock()
+     order by j.lease_expires_at limit 1)
+from {schema}.queue q
+where q.name in (:queue::text, '*')
+order by q.name desc

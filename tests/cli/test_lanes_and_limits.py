@@ -1,0 +1,78 @@
+"""`leasehold lanes`, `limits`, `queues weigh`: seen, set, taken back; wrong input changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.model.outcome import OutcomeKind
+from tests.cli.shell import Shell
+
+
+def test_lanes_show_what_blocks_them(shell: Shell) -> None:
+    first = shell.store.add(target="account-1")
+    shell.store.add(target="account-1")
+    shell.store.end(shell.store.claim_one(), OutcomeKind.PAUSE, reason="no tokens left")
+    out = shell("lanes").out
+    assert "account-1" in out
+    assert "blocked: no tokens left" in out
+    (lane,) = shell("lanes", "--json").json["lanes"]
+    assert (lane["target"], lane["depth"], lane["head"], lane["blocked"]) == (
+        "account-1", 2, first, True,
+    )  # fmt: skip
+
+
+@pytest.mark.requirement("S4.3")
+def test_a_lane_is_paused_and_resumed_by_a_person(shell: Shell) -> None:
+    job = shell.store.add(target="account-1")
+    said = shell("lanes", "pause", "account-1", "--reason", "audit", "--by", "ann")
+    assert said.out == "lane account-1 is paused\n"
+    assert shell.store.claim() == []
+    assert "paused by ann" in shell("lanes").out
+    assert "is paused by ann: audit" in shell("job", "explain", str(job)).out
+    assert shell("lanes", "resume", "account-1").out == "lane account-1 goes on\n"
+    assert shell("lanes", "resume", "account-1").out == "lane account-1 was not paused\n"
+    assert [attempt.job_id for attempt in shell.store.claim()] == [job]
+
+
+@pytest.mark.requirement("S0.10")
+def test_limits_are_set_listed_and_lifted(shell: Shell) -> None:
+    assert shell("limits").out == "no limits\n"
+    assert shell("limits", "queue", "mail", "--max", "7").out == "queue mail: 7 at a time\n"
+    assert shell("limits", "all", "--max", "100").out == "all queues together: 100 at a time\n"
+    said = shell("limits", "key", "github:*", "--max", "2", "--rate", "100/min").out
+    assert said == "key github:*: 2 at a time, 100/60s starts\n"
+    out = shell("limits").out
+    assert "all queues" in out
+    assert "github:*" in out
+    document = shell("limits", "--json").json
+    assert [each["name"] for each in document["queues"]] == ["*", "mail"]
+    assert shell("limits", "queue", "mail").out == "queue mail: no limit\n"
+    assert [each["name"] for each in shell("limits", "--json").json["queues"]] == ["*"]
+
+
+def test_a_queue_is_weighed(shell: Shell) -> None:
+    assert shell("queues", "weigh", "mail", "2.5").out == "queue mail weighs 2.5\n"
+    (queue,) = shell("queues", "--json").json["queues"]
+    assert (queue["name"], queue["weight"]) == ("mail", 2.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("limits", "queue", "mail", "--rate", "lots"), "100/min"),
+        (("limits", "queue", "mail", "--rate", "0/min"), "1 to 1,000,000 starts"),
+        (("limits", "queue", "no such name!", "--max", "1"), "not a usable name"),
+        (("limits", "queue", "mail", "--max", "-1"), "--max"),
+        (("queues", "weigh", "mail", "0"), "0.001 to 1000000"),
+        (("lanes", "--limit", "0"), "1 to 1000 lanes"),
+        (("lanes", "pause", ""), "1 to 200 printable"),
+    ],
+)
+def test_wrong_input_says_what_to_do_and_changes_nothing(
+    shell: Shell, words: tuple[str, ...], told: str
+) -> None:
+    before = shell.store.everything()
+    said = shell(*words)
+    assert said.code == 2
+    assert told in said.err
+    assert shell.store.everything() == before
