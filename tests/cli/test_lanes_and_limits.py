@@ -1,4 +1,4 @@
-"""`leasehold lanes`, `limits`, `queues weigh`: seen, set, taken back; wrong input changes nothing."""
+"""`leasehold lanes`, `limits`, `queues weigh`: seen, set, taken back; bad input changes nothing."""
 
 from __future__ import annotations
 
