@@ -41,8 +41,8 @@ _FORK_SECONDS = 2.0
 _QUIET = frozenset({"renew", "start", "beat", "leave"})
 #: What a claim has looked at, and thinks of it. Each connection has its own, in memory.
 _LOOKED_AT = """create temp table looked (
-    id integer primary key, place integer, target text, limit_key text, goes integer,
-    stopped integer, key_room integer, careful integer, known integer, won integer default 0)"""
+    id integer primary key, priority integer, limit_key text, goes integer, stopped integer,
+    key_room integer, careful integer, known integer, won integer default 0)"""
 
 #: Connections of a parent that was writing when we were forked: never used, never closed.
 _of_parents: list[sqlite3.Connection] = []
