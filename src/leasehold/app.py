@@ -14,6 +14,7 @@ from leasehold.model.names import check_name
 from leasehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
 from leasehold.model.retry import DEFAULT_RETRY, Retry
 from leasehold.operate import AwaitedOperate, Operate
+from leasehold.rules import tell_rules
 from leasehold.settings import load, resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
@@ -162,6 +163,7 @@ class Leasehold:
         configured = load()
         register(self, configured.kinds.values())
         chosen = worker_settings(configured, **settings)
+        await tell_rules(self.aoperate, configured)
         return await Worker(self.database, self.tasks, chosen).run()
 
     # -- the store ---------------------------------------------------------------------------

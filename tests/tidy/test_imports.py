@@ -35,9 +35,10 @@ MAY_SEE: dict[str, set[str]] = {
                "store", "tasks",
                "telemetry"},
     # What puts the parts together.
+    "rules": {"operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
-    "app": {"client", "errors", "kinds", "model", "operate", "settings", "signature", "store",
-            "store.opening", "tasks", "worker"},
+    "app": {"client", "errors", "kinds", "model", "operate", "rules", "settings", "signature",
+            "store", "store.opening", "tasks", "worker"},
     # leasehold/__init__.py: the public names
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
     "testing": {"app", "client", "clock", "errors", "model", "signature", "store", "store.opening",
