@@ -17,6 +17,8 @@ MAY_SEE: dict[str, set[str]] = {
     "clock": set(),
     "telemetry": set(),
     "release": set(),
+    "exits": set(),
+    "seats": {"errors"},
     "exposition": {"telemetry"},
     "access": {"errors"},
     "model": {"errors"},
@@ -31,9 +33,9 @@ MAY_SEE: dict[str, set[str]] = {
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
-    "worker": {"access", "errors", "exposition", "model", "release", "settings", "signature",
-               "store", "tasks",
-               "telemetry"},
+    "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",
+               "signature", "store", "tasks", "telemetry"},
+    "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
     # What puts the parts together.
     "rules": {"operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
@@ -41,13 +43,13 @@ MAY_SEE: dict[str, set[str]] = {
             "store", "store.opening", "tasks", "worker"},
     # leasehold/__init__.py: the public names
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
-    "testing": {"app", "client", "clock", "errors", "model", "signature", "store", "store.opening",
-                "tasks", "telemetry", "worker"},
+    "testing": {"app", "client", "clock", "errors", "exits", "model", "signature", "store",
+                "store.opening", "tasks", "telemetry", "worker"},
     # The faces.
     "demo": {"app", "kinds", "model"},
     "devpostgres": {"errors"},
-    "cli": {"", "access", "app", "client", "demo", "devpostgres", "errors", "kinds", "model",
-            "operate", "settings", "store", "tasks", "telemetry"},
+    "cli": {"", "access", "app", "client", "demo", "devpostgres", "errors", "kinds", "manager",
+            "model", "operate", "seats", "settings", "store", "tasks", "telemetry", "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 
@@ -55,6 +57,7 @@ MAY_SEE: dict[str, set[str]] = {
 OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
+    "manager": {"contract"},
     "operate": {
         "contract",
         "faces",

@@ -53,7 +53,7 @@ def store_options(command: F) -> F:
         *args: Any, url: str | None, schema: str | None, app_name: str | None, **rest: Any
     ) -> Any:
         app = load_app(app_name) if app_name else None
-        return command(*args, store=StoreChoice(url, schema, app), **rest)
+        return command(*args, store=StoreChoice(url, schema, app, app_name), **rest)
 
     call.__doc__ = command.__doc__
     call.__name__ = command.__name__
@@ -67,10 +67,17 @@ def store_options(command: F) -> F:
 class StoreChoice:
     """Which store was meant; opened by `with`."""
 
-    def __init__(self, url: str | None, schema: str | None, app: Leasehold | None) -> None:
+    def __init__(
+        self,
+        url: str | None,
+        schema: str | None,
+        app: Leasehold | None,
+        app_name: str | None = None,
+    ) -> None:
         self.url = url
         self.schema = schema
         self.app = app
+        self.app_name = app_name
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Leasehold]:

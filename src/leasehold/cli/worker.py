@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from leasehold.app import Leasehold
@@ -17,6 +19,8 @@ from leasehold.telemetry import log
 @click.option("--poll-ms", type=float, help="How often to look, where nothing is heard.")
 @click.option("--grace-seconds", type=float, help="How long running jobs may take when draining.")
 @click.option("--until-idle", is_flag=True, help="End as soon as nothing is left to do.")
+@click.option("--managed-in", type=click.Path(path_type=Path), hidden=True)
+@click.option("--seat", type=int, hidden=True)
 @click.option(
     "--metrics-port", type=int, help="Serve /metrics and /livez of this process; 0: any free port."
 )
@@ -31,6 +35,8 @@ def worker(
     poll_ms: float | None,
     grace_seconds: float | None,
     until_idle: bool,
+    managed_in: Path | None,
+    seat: int | None,
     metrics_port: int | None,
     metrics_host: str | None,
     log_level: str,
@@ -39,12 +45,14 @@ def worker(
     """Run jobs of --app, and of the simulated kinds in the configuration.
 
     SIGTERM or Ctrl-C drains: nothing new is claimed, what runs may end within the grace
-    period. A second one hurries. Exit codes: 0 drained, 70 a part crashed, 75 a handler could
-    not be stopped and the process should be replaced.
+    period. A second one hurries. SIGUSR1 drains only a worker that has nothing in hand.
+
+    Exit codes: 0 drained, 70 a part crashed, 75 a handler could not be stopped and the process
+    should be replaced.
     """
     set_up_logs(log_level, log_format)
     app = app_with_tasks(store)
-    if store.app is None:
+    if store.app is None and managed_in is None:  # or its manager has said so
         log.warning("no --app is given: this worker knows the simulated kinds only")
     try:
         code = app.run_worker(
@@ -54,6 +62,8 @@ def worker(
             poll_seconds=None if poll_ms is None else poll_ms / 1000.0,
             grace_seconds=grace_seconds,
             until_idle=until_idle,
+            managed_in=managed_in,
+            seat=seat,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
         )

@@ -24,6 +24,7 @@ import socket
 from collections.abc import Callable, Iterator
 
 from leasehold.errors import StoreError
+from leasehold.exits import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
 from leasehold.model.job import Attempt
 from leasehold.model.outcome import Outcome, OutcomeKind
 from leasehold.model.registry import Beat, WorkerState
@@ -46,6 +47,7 @@ from leasehold.worker.hand import Hand, Held, StopReason
 from leasehold.worker.heart import Heart
 from leasehold.worker.keeper import Keeper
 from leasehold.worker.keeping import Keep, KeeperThread, Keeping
+from leasehold.worker.managed import Managed
 from leasehold.worker.monitor import Monitor
 from leasehold.worker.runner import STUCK_SECONDS, Runner
 from leasehold.worker.scribe import Scribe
@@ -54,9 +56,6 @@ from leasehold.worker.sweeper import Sweeper
 from leasehold.worker.threads import Threads
 from leasehold.worker.watch import LoopWatch
 
-EXIT_DONE = 0
-EXIT_CRASHED = 70
-EXIT_RECYCLE = 75  # a handler could not be stopped: start a fresh process
 _IDLE_LOOK_SECONDS = 0.02
 _LEAVE_SECONDS = 2.0
 
@@ -122,6 +121,9 @@ class Worker:
     def _build(self, store: AwaitedStore) -> None:
         settings = self._settings
         self._store = store
+        self._managed: Managed | None = None
+        if settings.managed_in is not None and settings.seat is not None:
+            self._managed = Managed(settings.managed_in, settings.seat, self.owner)
         self._slots = slots = Slots(settings.concurrency, self._loop.time)
         self.telemetry.watch("slots", lambda: slots.count)
         self.telemetry.watch("slots_running", lambda: len(slots.running))
@@ -165,6 +167,7 @@ class Worker:
             tasks=self._known, state=WorkerState.STUCK if self._stuck else state,
             running=len(self._slots.running), waiting=len(self._slots.waiting),
             finished=ended - given_back,
+            manager=self._managed.manager if self._managed else None,
         )  # fmt: skip
 
     async def _leave(self) -> None:
@@ -183,6 +186,9 @@ class Worker:
             asyncio.create_task(keeping.crashed(), name="keeper"),
             asyncio.create_task(self._watch.beat(), name="watch"),
         ]
+        if self._managed is not None:
+            gone = self._managed.until_gone(self._keeper.poke)
+            parts.append(asyncio.create_task(gone, name="managed"))
         draining = asyncio.create_task(self._until_drained(), name="drain")
         try:
             await asyncio.wait({claiming, draining, *parts}, return_when=asyncio.FIRST_COMPLETED)
@@ -365,9 +371,10 @@ class Worker:
     def _signal_handlers(self) -> Iterator[None]:
         """The first signal drains, the second hurries. Only where signals can be handled."""
         installed: list[signal.Signals] = []
-        for number in (signal.SIGTERM, signal.SIGINT):
+        wanted = {signal.SIGTERM: self._on_signal, signal.SIGINT: self._on_signal}
+        for number, handler in (wanted | {signal.SIGUSR1: self._on_rest}).items():
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                self._loop.add_signal_handler(number, self._on_signal)
+                self._loop.add_signal_handler(number, handler)
                 installed.append(number)
         try:
             yield
@@ -381,6 +388,11 @@ class Worker:
             self.drain()
         else:
             self.hurry()
+
+    def _on_rest(self) -> None:
+        """A manager has too many workers: go, unless you have something in hand."""
+        if not len(self.hand) and not self._attempts:
+            self.drain()
 
 
 def _crashes(*parts: asyncio.Task[None]) -> list[asyncio.Task[None]]:
