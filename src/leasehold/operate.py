@@ -13,8 +13,9 @@ from leasehold.model.history import Moment, timeline
 from leasehold.model.job import Job
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
+from leasehold.model.note import Note
 from leasehold.model.operation import Answer, Verb
-from leasehold.store import operating, reading, upkeep
+from leasehold.store import noting, operating, reading, upkeep
 from leasehold.store.contract import Counts, Filter, Page, Queue
 from leasehold.store.faces import AwaitedStore, BlockingStore
 from leasehold.store.steps import Steps
@@ -27,16 +28,18 @@ _LOOKS = 20
 
 
 class Story(msgspec.Struct, frozen=True):
-    """A job with everything that happened to it."""
+    """A job with everything that happened to it, and what its handlers said."""
 
     job: Job
     timeline: list[Moment]
+    log: list[Note]
 
 
 def show(job_id: int) -> Steps[Story]:
     job = yield from _existing(job_id)
     events = yield from reading.events(job_id)
-    return Story(job, timeline(job, events))
+    notes = yield from noting.notes(job_id)
+    return Story(job, timeline(job, events), notes)
 
 
 def why_not_running(job_id: int) -> Steps[list[Cause]]:

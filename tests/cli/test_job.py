@@ -9,7 +9,9 @@ import pytest
 
 from leasehold.model.job import Error
 from leasehold.model.outcome import OutcomeKind
+from leasehold.store.contract import Line, Noted
 from tests.cli.shell import Shell
+from tests.stores import key_of
 
 LARGE = str(2**63)
 VERBS = ("cancel", "pause", "resume", "retry")
@@ -184,3 +186,20 @@ def test_a_word_that_cannot_be_kept(
 ) -> None:
     job = str(shell.store.add())
     assert words in shell.refused("job", verb, job, *args, code=2)
+
+
+@pytest.mark.requirement("S2.5")
+def test_the_log_of_a_job_is_shown(shell: Shell) -> None:
+    store = shell.store
+    job = store.add()
+    silent = store.add()
+    attempt = store.claim_one()
+    lines = (Line(1, "page one", 0.0), Line(2, "page \x1b[31mtwo", 0.0))
+    store.store.note(attempt.owner, [Noted(key_of(attempt), None, lines)])
+    out = shell("job", "show", str(job)).out
+    assert re.search(r"\d\d:\d\d:\d\d\.\d{3} +page one", out)
+    assert "page \N{REPLACEMENT CHARACTER}[31mtwo" in out
+    document = shell("job", "show", str(job), "--json").json[0]
+    assert [line["line"] for line in document["log"]] == ["page one", "page \x1b[31mtwo"]
+    assert {line["token"] for line in document["log"]} == {attempt.token}
+    assert " log" not in shell("job", "show", str(silent)).out

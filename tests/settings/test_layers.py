@@ -70,6 +70,8 @@ def test_the_store_is_found(environment: dict[str, str], url: str, tmp_path: Pat
         ("[workers]\ndefault_count = 9\n", "9 .leasehold.toml:2. is more than"),
         ("[workers]\nqueues = []\n", "give a list of names"),
         ("[workers\n", "leasehold.toml is not TOML.*line 1"),
+        ("[http]\nport = 70000\n", "http.port = 70000: give a whole number"),
+        ("[http]\ntokens = 'hunter2'\n", "http.tokens: give a list"),
         ("[kinds.a]\nduration = 3\n", "did you mean duration_ms?"),
         ("[kinds.a]\noutcome = 'explode'\n", "choose succeed, fail, cancel"),
         ("[kinds.a]\nduration_ms = [9, 1]\n", "give milliseconds"),

@@ -89,3 +89,13 @@ def test_queues_show_what_they_hold(store: StoreUnderTest) -> None:
     assert (b.name, b.ready, b.leased, b.paused) == ("b", 1, 0, False)
     assert (c.name, c.ready, c.paused_by, c.pause_reason) == ("c", 0, "ann", "why")
     assert (c.paused_at, c.oldest_ready_at) == (store.now(), None)
+
+
+def test_a_job_that_waited_for_its_time_is_ready_since_then(store: StoreUnderTest) -> None:
+    created_at = store.now()
+    store.add(delay_seconds=3600.0)
+    store.advance(3700.0)
+    assert store.store.make_ready(10) == 1
+    assert store.store.queues()[0].oldest_ready_at == created_at + timedelta(seconds=3600)
+    store.add(queue="past", run_at=created_at - timedelta(days=1))
+    assert store.store.queues()[1].oldest_ready_at == store.now()

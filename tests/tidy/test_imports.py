@@ -16,6 +16,8 @@ MAY_SEE: dict[str, set[str]] = {
     "errors": set(),
     "clock": set(),
     "telemetry": set(),
+    "exposition": {"telemetry"},
+    "access": {"errors"},
     "model": {"errors"},
     "signature": {"errors", "model"},
     "settings": {"errors", "model"},
@@ -28,7 +30,8 @@ MAY_SEE: dict[str, set[str]] = {
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
-    "worker": {"errors", "model", "settings", "signature", "store", "tasks", "telemetry"},
+    "worker": {"access", "errors", "exposition", "model", "settings", "signature", "store", "tasks",
+               "telemetry"},
     # What puts the parts together.
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "settings", "signature", "store",
@@ -40,8 +43,8 @@ MAY_SEE: dict[str, set[str]] = {
     # The faces.
     "demo": {"app", "kinds", "model"},
     "devpostgres": {"errors"},
-    "cli": {"", "app", "client", "demo", "devpostgres", "errors", "kinds", "model", "operate",
-            "settings", "store", "tasks", "telemetry"},
+    "cli": {"", "access", "app", "client", "demo", "devpostgres", "errors", "kinds", "model",
+            "operate", "settings", "store", "tasks", "telemetry"},
     "__main__": {"cli"},
 }  # fmt: skip
 
@@ -49,7 +52,7 @@ MAY_SEE: dict[str, set[str]] = {
 OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
-    "operate": {"contract", "faces", "operating", "reading", "steps", "upkeep"},
+    "operate": {"contract", "faces", "noting", "operating", "reading", "steps", "upkeep"},
     "worker": {"contract", "database", "faces", "hints"},
 }
 

@@ -6,6 +6,7 @@ import click
 import msgspec
 from rich.table import Table
 
+from leasehold.access import shown_token
 from leasehold.cli.common import as_json, print_json
 from leasehold.cli.render import show
 from leasehold.settings import Settings, load
@@ -41,4 +42,6 @@ def config(as_json: bool) -> None:
 
 def _shown(name: str, settings: Settings) -> object:
     value = settings[name]
+    if name == "http.tokens":
+        return [shown_token(text) for text in value]
     return redacted(value) if name == "store.url" else value

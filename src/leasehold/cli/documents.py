@@ -25,4 +25,5 @@ def story_document(story: Story, show_args: bool) -> dict[str, Any]:
     return {
         "job": job_document(story.job, show_args),
         "timeline": msgspec.to_builtins(story.timeline),
+        "log": [{"at": note.at, "token": note.token, "line": note.line} for note in story.log],
     }

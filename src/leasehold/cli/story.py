@@ -15,7 +15,7 @@ from rich.text import Text
 from leasehold.cli.render import at, clean, since, span, state_text
 from leasehold.model.history import EventKind, Moment
 from leasehold.model.job import Error, Job, Lease
-from leasehold.model.note import Progress
+from leasehold.model.note import Note, Progress
 from leasehold.operate import Story
 
 MASK = "•••"
@@ -40,6 +40,7 @@ def story_view(story: Story, now: datetime, *, show_args: bool, show_trace: bool
         Text(),
         _timeline(story.timeline, show_trace),
         Text(),
+        *_log(story.log),
     )
 
 
@@ -144,6 +145,18 @@ def _timeline(moments: list[Moment], show_trace: bool) -> Table:
         )
         day = today
     return table
+
+
+def _log(notes: list[Note]) -> Iterator[RenderableType]:
+    """What handlers said by ctx.log; nothing where they said nothing."""
+    if not notes:
+        return
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    table.add_column("time (UTC)")
+    table.add_column("log", overflow="fold")
+    for note in notes:
+        table.add_row(f"{note.at:%Y-%m-%d} {_clock(note.at)}", Text(clean(note.line)))
+    yield from (table, Text())
 
 
 def _clock(moment: datetime) -> str:

@@ -17,6 +17,10 @@ from leasehold.telemetry import log
 @click.option("--poll-ms", type=float, help="How often to look, where nothing is heard.")
 @click.option("--grace-seconds", type=float, help="How long running jobs may take when draining.")
 @click.option("--until-idle", is_flag=True, help="End as soon as nothing is left to do.")
+@click.option(
+    "--metrics-port", type=int, help="Serve /metrics and /livez of this process; 0: any free port."
+)
+@click.option("--metrics-host", help="Where to. Others than 127.0.0.1 need http.tokens.")
 @log_options
 @store_options
 def worker(
@@ -27,6 +31,8 @@ def worker(
     poll_ms: float | None,
     grace_seconds: float | None,
     until_idle: bool,
+    metrics_port: int | None,
+    metrics_host: str | None,
     log_level: str,
     log_format: str,
 ) -> None:
@@ -48,6 +54,8 @@ def worker(
             poll_seconds=None if poll_ms is None else poll_ms / 1000.0,
             grace_seconds=grace_seconds,
             until_idle=until_idle,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
         )
     finally:
         app.close()

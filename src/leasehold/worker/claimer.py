@@ -112,6 +112,7 @@ class Claimer:
                 self._wait_seconds = max(self._wait_seconds, self._poll_seconds)
                 return claimed
             self._telemetry.count("claims")
+            self._telemetry.measure("claim_seconds", loop.time() - sent)
             if attempts:
                 self._telemetry.count("claimed", len(attempts))
                 self._take(attempts, sent + self._lease_seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from leasehold.access import Token, tokens_of
 from leasehold.errors import BadSettings
 from leasehold.model.job import DEFAULT_QUEUE
 from leasehold.model.names import check_name
@@ -23,6 +24,10 @@ class WorkerSettings:
     request_poll_seconds: float = 2.0
     history_days: float = 30.0
     until_idle: bool = False
+    #: Where /metrics and /livez of this process are served; no port: nowhere. 0: any free one.
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
+    tokens: tuple[Token, ...] = ()
 
     def __post_init__(self) -> None:
         for queue in self.queues:
@@ -31,6 +36,8 @@ class WorkerSettings:
             raise BadSettings("a worker needs at least one queue")
         if not 1 <= self.concurrency <= 10_000:
             raise BadSettings(f"concurrency={self.concurrency}: give 1 to 10000 slots")
+        if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
+            raise BadSettings(f"metrics_port={self.metrics_port}: give 0 to 65535")
         for name, low in (("lease_seconds", 0.5), ("poll_seconds", 0.001),
                           ("grace_seconds", 0.0), ("request_poll_seconds", 0.01)):  # fmt: skip
             if not low <= getattr(self, name) < 1e6:
@@ -47,6 +54,7 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "grace_seconds": float(settings["workers.shutdown_grace_seconds"]),
         "request_poll_seconds": float(settings["workers.request_poll_seconds"]),
         "history_days": float(settings["retention.history_days"]),
+        "tokens": tokens_of(settings["http.tokens"]),
     }
     fields.update((name, value) for name, value in given.items() if value is not None)
     return WorkerSettings(**fields)

@@ -90,6 +90,7 @@ class Finisher:
         loop = asyncio.get_running_loop()
         wait, waits = _RETRY_SECONDS, False
         while group:
+            sent = loop.time()
             try:
                 answer = await self._store.finish(self._owner, [ended for _, ended in group])
             except StoreError as error:
@@ -102,6 +103,7 @@ class Finisher:
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _RETRY_CAP_SECONDS)
                 continue
+            self._telemetry.measure("finish_seconds", loop.time() - sent)
             for held, ended in group:
                 self._hand.let_go(held)
                 self._tell(ended, answer.decisions.get(ended.attempt.job_id))

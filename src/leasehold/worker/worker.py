@@ -41,6 +41,7 @@ from leasehold.worker.finisher import Finisher
 from leasehold.worker.hand import Hand, Held, StopReason
 from leasehold.worker.keeper import Keeper
 from leasehold.worker.keeping import Keep, KeeperThread, Keeping
+from leasehold.worker.monitor import Monitor
 from leasehold.worker.runner import STUCK_SECONDS, Runner
 from leasehold.worker.scribe import Scribe
 from leasehold.worker.slots import Slots
@@ -100,7 +101,7 @@ class Worker:
                  extra=fields(worker=self.owner))  # fmt: skip
         self._watch = LoopWatch(self._attempts, self.telemetry, self._loop.time)
         keeping = self._keep(self._keeper, self._database, self._watch, self._heard)
-        with self._signal_handlers():
+        with self._signal_handlers(), self._monitored():
             keeping.start()
             try:
                 return await self._live(keeping)
@@ -112,7 +113,10 @@ class Worker:
 
     def _build(self, store: AwaitedStore) -> None:
         settings = self._settings
-        self._slots = Slots(settings.concurrency, self._loop.time)
+        self._slots = slots = Slots(settings.concurrency, self._loop.time)
+        self.telemetry.watch("slots", lambda: slots.count)
+        self.telemetry.watch("slots_running", lambda: len(slots.running))
+        self.telemetry.watch("slots_waiting", lambda: len(slots.waiting))
         self._keeper = Keeper(
             AwaitedStore(self._database.async_session()), self.owner, self.hand, self.telemetry,
             lease_seconds=settings.lease_seconds,
@@ -312,6 +316,18 @@ class Worker:
                 {hurry, *self._attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED
             )
         hurry.cancel()
+
+    @contextlib.contextmanager
+    def _monitored(self) -> Iterator[None]:
+        settings = self._settings
+        if settings.metrics_port is None:
+            yield
+            return
+        monitor = Monitor(
+            self.telemetry, settings.metrics_host, settings.metrics_port, settings.tokens
+        )
+        with contextlib.closing(monitor):
+            yield
 
     @contextlib.contextmanager
     def _signal_handlers(self) -> Iterator[None]:

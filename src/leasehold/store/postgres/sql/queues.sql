@@ -22,7 +22,8 @@ select n.name,
     {schema}.count_ready(n.name, :bound::integer),
     (select count(*) from (select from {schema}.job j
         where j.queue = n.name and j.stage = 'h' limit :bound::integer) x),
-    (select j.created_at from {schema}.job j
+    -- Since when: a job that waited for its time was not ready while it did.
+    (select greatest(j.created_at, j.run_at) from {schema}.job j
      where j.queue = n.name and {is_ready} order by j.queue, (-j.priority), j.id limit 1),
     p.paused_at, p.paused_by, p.pause_reason, p.paused_until
 from named n

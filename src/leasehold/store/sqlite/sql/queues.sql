@@ -21,7 +21,8 @@ select n.name,
         where j.queue = n.name and j.stage in ('r','R') limit :bound)),
     (select count(*) from (select 1 from job j where j.queue = n.name and j.stage = 'h'
         limit :bound)),
-    (select j.created_at from job j where j.queue = n.name and j.stage in ('r','R')
+    -- Since when: a job that waited for its time was not ready while it did.
+    (select max(j.created_at, coalesce(j.run_at, j.created_at)) from job j where j.queue = n.name and j.stage in ('r','R')
      order by j.queue, -j.priority, j.id limit 1),
     p.paused_at, p.paused_by, p.pause_reason, p.paused_until
 from named n
