@@ -7,9 +7,9 @@ from datetime import datetime
 
 import msgspec
 
-from leasehold.errors import BadInput
+from leasehold.errors import BadInput, IllegalTransition, JobNotFound
 from leasehold.model.explain import Cause, Facts, explain
-from leasehold.model.history import Moment, timeline
+from leasehold.model.history import Event, Moment, timeline
 from leasehold.model.job import Job
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
@@ -118,6 +118,20 @@ def act(verb: Verb, ids: Sequence[int], by: str, reason: str | None = None) -> S
     return answers
 
 
+def resume_in_lane(target: str, job_id: int, by: str, reason: str | None = None) -> Steps[Answer]:
+    """Let a paused or failed job of this lane go on; no other job, and nothing else."""
+    job = yield from _existing(job_id)
+    if job.target != target:
+        where = f"in lane {job.target}" if job.target else "in no lane"
+        raise JobNotFound(f"target {target!r} has no job {job_id}: that job is {where}")
+    (answer,) = yield from act(Verb.RESUME, [job_id], by, reason)
+    if answer.what == "already":
+        raise IllegalTransition(
+            f"job {job_id} is {answer.state}: only a paused or failed job can be resumed"
+        )
+    return answer
+
+
 def pause_queue(
     name: str, by: str, reason: str | None = None, until: datetime | None = None
 ) -> Steps[None]:
@@ -203,6 +217,17 @@ class AwaitedOperate:
         self, verb: Verb, ids: Sequence[int], by: str, reason: str | None = None
     ) -> list[Answer]:
         return await self._store.run(act(verb, ids, by, reason))
+
+    async def resume_in_lane(
+        self, target: str, job_id: int, by: str, reason: str | None = None
+    ) -> Answer:
+        return await self._store.run(resume_in_lane(target, job_id, by, reason))
+
+    async def events_after(self, event_id: int, limit: int) -> list[Event]:
+        return await self._store.events_after(event_id, limit)
+
+    async def newest_event(self) -> int:
+        return await self._store.newest_event()
 
     async def queues(self) -> list[Queue]:
         return await self._store.queues()
