@@ -104,6 +104,7 @@ def test_jobs_are_listed_by_what_they_are_and_by_pages(desk: Desk) -> None:
     assert _ids(desk, "/api/jobs?task=broken") == [other]
     assert _ids(desk, "/api/jobs?target=lane%203/b") == [ids[3]]
     assert _ids(desk, "/api/jobs?tag=y") == []
+    assert _ids(desk, "/api/jobs?queue=null") == []
     found: list[int] = []
     path = "/api/jobs?queue=a&limit=2"
     while True:
@@ -121,8 +122,8 @@ def _ids(desk: Desk, path: str) -> list[int]:
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=0", "limit=1001", "limit=many", "state=lost", "before=0", "sort=id", "queue=a&queue=b",
-     "queue=a%20b", "target="],
+    ["limit=0", "limit=null", "before=null", "limit=1001", "limit=many", "state=lost", "before=0",
+     "sort=id", "queue=a&queue=b", "queue=a%20b", "target="],
 )  # fmt: skip
 def test_a_list_that_makes_no_sense_is_refused(sqlite_desk: Desk, query: str) -> None:
     problem(sqlite_desk.get(f"/api/jobs?{query}"), 422, "bad-input")

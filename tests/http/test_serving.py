@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
 import httpx
 import pytest
@@ -10,6 +12,15 @@ import pytest
 from leasehold.errors import BadSettings
 from leasehold.http.serving import serve_http
 from tests.http.desk import Desk, bearer, served, serving, settings_with
+
+
+def test_without_its_extra_it_says_what_to_install() -> None:
+    program = "import sys; sys.modules['starlette'] = None; import leasehold.http"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "BadSettings: the HTTP API needs starlette" in ended.stderr
+    assert "install `leasehold[http]`" in ended.stderr
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org"])

@@ -21,7 +21,7 @@ from leasehold.documents import event_document
 from leasehold.errors import BadInput, StoreError
 from leasehold.http.asked import Asked, Service
 from leasehold.http.routes import Routes
-from leasehold.http.shapes import Followed
+from leasehold.http.shapes import Followed, given
 from leasehold.model.history import Event, EventKind
 from leasehold.operate import LARGEST_ID
 
@@ -52,7 +52,14 @@ class Stream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-@routes.get("/api/events", Role.VIEWER, query=Followed, answers={200: Told}, media=STREAM)
+@routes.get(
+    "/api/events",
+    Role.VIEWER,
+    query=Followed,
+    headers={"Last-Event-ID": {"type": "integer", "minimum": 0, "maximum": LARGEST_ID}},
+    answers={200: Told},
+    media=STREAM,
+)
 async def follow_events(asked: Asked) -> Stream:
     """What happens to jobs besides their routine way, as server-sent events. Goes on from the
     header Last-Event-ID, from `after`, or from now."""
@@ -67,9 +74,9 @@ async def follow_events(asked: Asked) -> Stream:
 
 def _place(asked: Asked) -> int | None:
     said = asked.request.headers.get("last-event-id")
-    if not said:
+    if said is None:
         query: Followed = asked.query
-        return query.after
+        return given(query.after)
     if not (said.isascii() and said.isdecimal() and int(said[:20]) <= LARGEST_ID):
         raise BadInput(f"Last-Event-ID {said[:40]!r}: give the id of an event")
     return int(said)

@@ -10,7 +10,7 @@ from leasehold.access import Role
 from leasehold.documents import JobDocument, StoryDocument, job_document, story_document
 from leasehold.http.asked import Asked, Done
 from leasehold.http.routes import Handler, Routes
-from leasehold.http.shapes import Act, Enqueue, JobPath, LanePath, Listed, Shown
+from leasehold.http.shapes import Act, Enqueue, JobPath, LanePath, Listed, Shown, given
 from leasehold.model import payload
 from leasehold.model.explain import Cause
 from leasehold.model.job import NewJob
@@ -88,11 +88,11 @@ async def list_jobs(asked: Asked) -> JobPage:
     page = await asked.operate.jobs(
         Filter(
             states=frozenset(query.state),
-            queue=query.queue,
-            task=query.task,
-            target=query.target,
-            tag=query.tag,
-            before=query.before,
+            queue=given(query.queue),
+            task=given(query.task),
+            target=given(query.target),
+            tag=given(query.tag),
+            before=given(query.before),
             limit=query.limit,
         )
     )

@@ -87,6 +87,10 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "responses": _responses(route, schema_of),
     }
     parameters = [*_parameters(route.path, "path"), *_parameters(route.query, "query")]
+    parameters += [
+        {"name": name, "in": "header", "required": False, "schema": schema}
+        for name, schema in route.headers.items()
+    ]
     if parameters:
         operation["parameters"] = parameters
     if route.body is not None:
@@ -124,7 +128,6 @@ def problems_of(route: Route) -> list[int]:
 def _parameters(kind: type | None, place: str) -> list[dict[str, Any]]:
     if kind is None:
         return []
-    # Without references: a parameter tells its own limits.
     (schema,), components = msgspec.json.schema_components([kind], ref_template=_REF)
     own = components[schema["$ref"].rpartition("/")[2]]
     required = own.get("required", ())
@@ -140,18 +143,11 @@ def _parameters(kind: type | None, place: str) -> list[dict[str, Any]]:
 
 
 def _plain(schema: Any, components: dict[str, Any]) -> Any:
-    """No references, and no null: in an address there is none."""
+    """No references: a parameter tells its own limits."""
     if isinstance(schema, list):
         return [_plain(each, components) for each in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         return components[re.sub(".*/", "", schema["$ref"])]
-    choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
-    if len(choices) == 1:
-        return _plain(choices[0], components)
-    return {
-        name: _plain(value, components)
-        for name, value in schema.items()
-        if (name, value) not in (("default", None), ("default", []))
-    }
+    return {name: _plain(value, components) for name, value in schema.items()}

@@ -13,7 +13,7 @@ Everything else (who may, decoding, limits, problems, the description) follows f
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from leasehold.access import Role
@@ -38,6 +38,8 @@ class Route:
     query: type | None = None
     body: type | None = None
     problems: tuple[int, ...] = ()
+    #: Headers that mean something here, by their schema; the handler reads them itself.
+    headers: Mapping[str, Any] = field(default_factory=dict)
     media: str = JSON
 
     def __post_init__(self) -> None:

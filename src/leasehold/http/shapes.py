@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from leasehold.model.job import IDEMPOTENCY_SECONDS, PRIORITY_LIMIT
 from leasehold.model.names import KEY_LENGTH_LIMIT
@@ -14,6 +14,8 @@ from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from leasehold.model.state import State
 from leasehold.operate import LARGEST_ID, REASON_LIMIT
 from leasehold.store.contract import PAGE_LIMIT
+
+T = TypeVar("T")
 
 Id = Annotated[int, Meta(ge=1, le=LARGEST_ID)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}$")]
@@ -23,6 +25,11 @@ By = Annotated[str, Meta(min_length=1, max_length=100)]
 Moment = Annotated[datetime, Meta(tz=True)]
 Span = Annotated[float, Meta(ge=0.001, le=WAIT_LIMIT_SECONDS)]
 Wait = Annotated[float, Meta(ge=0, le=WAIT_LIMIT_SECONDS)]
+
+
+def given(value: T | UnsetType) -> T | None:
+    """What an address leaves out. It is not null there: that would be the text "null"."""
+    return None if value is UNSET else value
 
 
 class JobPath(msgspec.Struct, frozen=True):
@@ -49,11 +56,11 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Which jobs; newest first. ``before`` is the ``next`` of the page before."""
 
     state: tuple[State, ...] = ()
-    queue: Name | None = None
-    task: Name | None = None
-    target: Key | None = None
-    tag: Name | None = None
-    before: Id | None = None
+    queue: Name | UnsetType = UNSET
+    task: Name | UnsetType = UNSET
+    target: Key | UnsetType = UNSET
+    tag: Name | UnsetType = UNSET
+    before: Id | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
     args: bool = False
 
@@ -62,7 +69,7 @@ class Followed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """From which event on (the header Last-Event-ID says the same); without, from now on.
     ``follow=false``: only what is there already."""
 
-    after: Annotated[int, Meta(ge=0, le=LARGEST_ID)] | None = None
+    after: Annotated[int, Meta(ge=0, le=LARGEST_ID)] | UnsetType = UNSET
     follow: bool = True
 
 
