@@ -121,6 +121,7 @@ def test_a_route_without_a_role_cannot_be_registered() -> None:
     [
         {"client": ("10.1.2.3", 9)},
         {"host": "evil.example"},
+        {"headers": {"Host": "["}},
         {"host": "localhost.evil.example"},
         {"headers": {"Origin": "http://evil.example"}},
         {"headers": {"Origin": "null"}},

@@ -54,7 +54,9 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "grace_seconds": float(settings["workers.shutdown_grace_seconds"]),
         "request_poll_seconds": float(settings["workers.request_poll_seconds"]),
         "history_days": float(settings["retention.history_days"]),
-        "tokens": tokens_of(settings["http.tokens"]),
     }
+    if given.get("metrics_port") is not None:
+        # Whoever serves nothing need not have the tokens.
+        fields["tokens"] = tokens_of(settings["http.tokens"])
     fields.update((name, value) for name, value in given.items() if value is not None)
     return WorkerSettings(**fields)
