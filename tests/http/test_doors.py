@@ -19,13 +19,13 @@ QUICK = Limits(stream_seconds=0.0)
 IN = "let in"
 #: What each kind of caller gets, by the role that a route declares.
 WALK: dict[str, dict[Role, int | str]] = {
-    "no token": {Role.ANYONE: IN, Role.VIEWER: 401, Role.OPERATOR: 401},
-    "wrong": {Role.ANYONE: IN, Role.VIEWER: 401, Role.OPERATOR: 401},
-    "viewer": {Role.ANYONE: IN, Role.VIEWER: IN, Role.OPERATOR: 403},
-    "operator": {Role.ANYONE: IN, Role.VIEWER: IN, Role.OPERATOR: IN},
-    "admin": {Role.ANYONE: IN, Role.VIEWER: IN, Role.OPERATOR: IN},
-    "admin@other": {Role.ANYONE: IN, Role.VIEWER: 403, Role.OPERATOR: 403},
-    "admin@ours": {Role.ANYONE: IN, Role.VIEWER: IN, Role.OPERATOR: IN},
+    "no token": {Role.ANYONE: IN, Role.VIEWER: 401, Role.OPERATOR: 401, Role.ADMIN: 401},
+    "wrong": {Role.ANYONE: IN, Role.VIEWER: 401, Role.OPERATOR: 401, Role.ADMIN: 401},
+    "viewer": {Role.ANYONE: IN, Role.VIEWER: IN, Role.OPERATOR: 403, Role.ADMIN: 403},
+    "operator": {Role.ANYONE: IN, Role.VIEWER: IN, Role.OPERATOR: IN, Role.ADMIN: 403},
+    "admin": {Role.ANYONE: IN, Role.VIEWER: IN, Role.OPERATOR: IN, Role.ADMIN: IN},
+    "admin@other": {Role.ANYONE: IN, Role.VIEWER: 403, Role.OPERATOR: 403, Role.ADMIN: 403},
+    "admin@ours": {Role.ANYONE: IN, Role.VIEWER: IN, Role.OPERATOR: IN, Role.ADMIN: IN},
 }
 #: The table of the API, said once more: a route that is new here was thought about.
 ROLES = {
@@ -38,6 +38,15 @@ ROLES = {
     "GET /api/jobs/{id}/explain": Role.VIEWER,
     "GET /api/queues": Role.VIEWER,
     "GET /api/stats": Role.VIEWER,
+    "GET /api/lanes": Role.VIEWER,
+    "GET /api/limits": Role.VIEWER,
+    "GET /api/workers": Role.VIEWER,
+    "POST /api/lanes/{target}/pause": Role.OPERATOR,
+    "POST /api/lanes/{target}/resume": Role.OPERATOR,
+    "POST /api/limits/all": Role.ADMIN,
+    "POST /api/limits/queues/{name}": Role.ADMIN,
+    "POST /api/limits/keys/{key}": Role.ADMIN,
+    "POST /api/queues/{name}/weigh": Role.ADMIN,
     "GET /api/events": Role.VIEWER,
     "POST /api/jobs": Role.OPERATOR,
     "POST /api/jobs/{id}/cancel": Role.OPERATOR,
@@ -50,11 +59,17 @@ ROLES = {
     "POST /targets/{target}/jobs/{id}/resume/": Role.OPERATOR,
 }
 
+#: Where an empty body says too little.
+BODIES: dict[str, dict[str, Any]] = {
+    "/api/jobs": {"task": "greet"},
+    "/api/queues/{name}/weigh": {"weight": 2},
+}
+
 
 def _ask(desk: Desk, route: Route, **request: Any) -> httpx.Response:
-    path = route.at.format(id=1, name="default", target="t")
+    path = route.at.format(id=1, name="default", target="t", key="k")
     if route.body is not None:
-        request.setdefault("json", {"task": "greet"} if route.at == "/api/jobs" else {})
+        request.setdefault("json", BODIES.get(route.at, {}))
     return desk.ask(route.method, path, **request)
 
 

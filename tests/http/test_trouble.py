@@ -120,6 +120,7 @@ def test_every_error_of_the_tree_is_mapped() -> None:
         "LeaseholdError": 500, "BadInput": 422, "BadName": 422, "BadArguments": 422,
         "BadPayload": 422, "BadSettings": 422, "UnknownTask": 422, "Refused": 409,
         "IllegalTransition": 409, "JobNotFound": 404, "UniqueKeyTaken": 409, "LeaseLost": 409,
+        "TenantExists": 409, "TenantNotFound": 404,
         "StoreError": 500, "StoreUnavailable": 503, "OutcomeUnknown": 503, "StoreReadOnly": 503,
         "StoreFull": 503, "SchemaMissing": 503, "SchemaTooNew": 503,
     }  # fmt: skip

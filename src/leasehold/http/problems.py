@@ -24,6 +24,7 @@ from leasehold.errors import (
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
+    TenantNotFound,
     UniqueKeyTaken,
 )
 from leasehold.telemetry import log
@@ -35,6 +36,7 @@ _OURS = "this is a bug in leasehold, or a store in a strange state; its log says
 #: The status of an error is that of the first of its ancestors that stands here.
 STATUS: dict[type[LeaseholdError], int] = {
     JobNotFound: 404,
+    TenantNotFound: 404,
     Refused: 409,
     LeaseLost: 409,
     BadInput: 422,

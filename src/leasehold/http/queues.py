@@ -9,7 +9,7 @@ import msgspec
 from leasehold.access import Role
 from leasehold.http.asked import Asked
 from leasehold.http.routes import Routes
-from leasehold.http.shapes import Nothing, PauseQueue, QueuePath
+from leasehold.http.shapes import Nothing, Pause, QueuePath
 from leasehold.store.contract import DEPTH_BOUND, Counts, Queue
 
 routes = Routes()
@@ -49,12 +49,12 @@ async def list_queues(asked: Asked) -> QueueList:
     "/api/queues/{name}/pause",
     Role.OPERATOR,
     path=QueuePath,
-    body=PauseQueue,
+    body=Pause,
     answers={200: QueueAnswer},
 )
 async def pause_queue(asked: Asked) -> QueueAnswer:
     """Nothing of the queue is claimed until it is resumed, or until a time. What runs goes on."""
-    body: PauseQueue = asked.body
+    body: Pause = asked.body
     name: str = asked.path.name
     await asked.operate.pause_queue(name, asked.by, body.reason, body.until)
     return QueueAnswer(name, "done")

@@ -18,7 +18,7 @@ from starlette.routing import Route as StarletteRoute
 
 from leasehold.access import tokens_of
 from leasehold.app import Leasehold
-from leasehold.http import events, health, jobs, openapi, queues
+from leasehold.http import events, health, jobs, lanes, limiting, openapi, queues, workers
 from leasehold.http.answering import answer
 from leasehold.http.asked import Service
 from leasehold.http.limits import Limits, limits_of
@@ -32,6 +32,9 @@ TABLE: tuple[Route, ...] = (
     *openapi.routes,
     *jobs.routes,
     *queues.routes,
+    *lanes.routes,
+    *limiting.routes,
+    *workers.routes,
     *events.routes,
 )
 #: A target is any text, and can hold a slash.

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from leasehold.model.job import IDEMPOTENCY_SECONDS, PRIORITY_LIMIT
+from leasehold.model.limit import LIMIT_CEILING
 from leasehold.model.names import KEY_LENGTH_LIMIT
 from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from leasehold.model.state import State
@@ -45,6 +46,14 @@ class QueuePath(msgspec.Struct, frozen=True):
     name: Name
 
 
+class TargetPath(msgspec.Struct, frozen=True):
+    target: Key
+
+
+class KeyPath(msgspec.Struct, frozen=True):
+    key: Key
+
+
 class Shown(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is left out unless asked for. Only an operator may ask."""
 
@@ -63,6 +72,13 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     before: Id | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
     args: bool = False
+
+
+class LanesListed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """By target; ``after`` is the ``next`` of the page before."""
+
+    after: Key | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 100
 
 
 class Followed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,12 +100,25 @@ class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Nothing has to be said."""
 
 
-class PauseQueue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Pause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why, on whose behalf, and until when; without, until it is resumed."""
 
     reason: Reason | None = None
     by: By | None = None
     until: Moment | None = None
+
+
+class SetLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """At most so many at a time; so many starts within a time, as ``100/min``."""
+
+    max: Annotated[int, Meta(ge=0, le=LIMIT_CEILING)] | None = None
+    rate: Annotated[str, Meta(min_length=1, max_length=40)] | None = None
+
+
+class SetWeight(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The queue's share, beside 1 for every other queue."""
+
+    weight: Annotated[float, Meta(ge=0.001, le=1_000_000)]
 
 
 class Enqueue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
