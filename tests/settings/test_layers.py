@@ -31,6 +31,13 @@ def test_a_worker_without_settings_equals_the_shipped_file(tmp_path: Path) -> No
     assert worker_settings(load(environment={}, folder=tmp_path)) == WorkerSettings()
 
 
+def test_only_a_worker_that_serves_metrics_needs_the_tokens(tmp_path: Path) -> None:
+    settings = load(None, {"LEASEHOLD_HTTP_TOKENS": "viewer:env:MISSING_HERE"}, tmp_path)
+    assert worker_settings(settings).tokens == ()
+    with pytest.raises(BadSettings, match="env:MISSING_HERE is missing"):
+        worker_settings(settings, metrics_port=0)
+
+
 def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     (tmp_path / "leasehold.toml").write_text("[workers]\nconcurrency = 3\nmax_count = 9\n")
     environment = {"LEASEHOLD_WORKERS_CONCURRENCY": "4"}

@@ -195,6 +195,9 @@ def _history(found: Found) -> Iterator[Case]:
     ids = [*found.live[:5], 5, FINISHED // 2, FINISHED]
     yield Case("read_jobs", Statement("read_jobs", {}, _ids(ids)), len(ids), DAYS)
     yield Case("read_events", Statement("read_events", {"id": FINISHED // 2}), 1, DAYS)
+    after = {"after": 0, "limit": BATCH}
+    yield Case("events_after", Statement("events_after", after), BATCH, 2 * DAYS)
+    yield Case("newest_event", Statement("newest_event", {}), 1, 2 * DAYS)
     yield Case("delete", Statement("delete", {}, _ids(ids)), len(ids), 2 * DAYS)
     known = {"id": FINISHED // 2, "by": "somebody", "reason": None}
     back = {"seen_state": "failed", "stage": "r", "event": "resumed", "fresh_attempts": True}

@@ -33,6 +33,7 @@ MAY_SEE: dict[str, set[str]] = {
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
+    "documents": {"model", "operate"},
     "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",
                "signature", "store", "tasks", "telemetry"},
     "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
@@ -48,14 +49,18 @@ MAY_SEE: dict[str, set[str]] = {
     # The faces.
     "demo": {"app", "kinds", "model"},
     "devpostgres": {"errors"},
-    "cli": {"", "access", "app", "client", "demo", "devpostgres", "errors", "kinds", "manager",
-            "model", "operate", "seats", "settings", "store", "tasks", "telemetry", "worker"},
+    "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
+             "settings", "store", "tasks", "telemetry"},
+    "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "kinds",
+            "manager", "model", "operate", "seats", "settings", "store", "tasks", "telemetry",
+            "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 
 #: Of the store, these parts see only the values and promises, never the verbs' statements.
 OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
+    "http": {"contract"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
     "manager": {"contract"},
     "operate": {

@@ -269,6 +269,15 @@ class Store(Protocol):
         """The kept events of a job, oldest first."""
         ...
 
+    async def events_after(self, event_id: int, limit: int) -> list[Event]:
+        """Events of all jobs with larger ids, in order: each is seen by whoever asks on from
+        the last that it got, also one whose transaction commits after those of later ones."""
+        ...
+
+    async def newest_event(self) -> int:
+        """The largest id of an event, 0 if there is none: where to follow from."""
+        ...
+
     async def notes(self, job_id: int) -> list[Note]:
         """The kept lines of a job's log, oldest first."""
         ...

@@ -60,5 +60,8 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "history_days": float(settings["retention.history_days"]),
         "tokens": tokens_of(settings["http.tokens"]),
     }
+    if given.get("metrics_port") is not None:
+        # Whoever serves nothing need not have the tokens.
+        fields["tokens"] = tokens_of(settings["http.tokens"])
     fields.update((name, value) for name, value in given.items() if value is not None)
     return WorkerSettings(**fields)
