@@ -51,9 +51,9 @@ MAY_SEE: dict[str, set[str]] = {
     "devpostgres": {"errors"},
     "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
              "settings", "store", "tasks", "telemetry"},
-    "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "kinds",
-            "manager", "model", "operate", "seats", "settings", "store", "tasks", "telemetry",
-            "worker"},
+    "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "http",
+            "kinds", "manager", "model", "operate", "seats", "settings", "store", "tasks",
+            "telemetry", "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 
