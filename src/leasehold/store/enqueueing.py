@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leasehold.errors import StoreUnavailable
+from leasehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from leasehold.model.job import Enqueued, NewJob
 from leasehold.model.policy import pack
 from leasehold.store.rows import json_text
@@ -26,7 +26,7 @@ def enqueue(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
     if any(_has_key(job) for job in jobs):
         # One key sends all of them the longer way: they keep their order.
         for part in parts:
-            answers.update((yield from _enqueue_keyed(part)))
+            yield from _enqueue_keyed(part, answers)
     elif parts:
         # All or none: whoever is told that it failed may call again.
         statements = [Statement("enqueue", {}, _rows(part)) for part in parts]
@@ -78,13 +78,33 @@ def _row(place: int, job: NewJob) -> dict[str, Any]:
     return row
 
 
-def _enqueue_keyed(jobs: list[tuple[int, NewJob]]) -> Steps[dict[int, Enqueued]]:
+def _enqueue_keyed(
+    jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]
+) -> Steps[None]:
+    """The answers are added to those of the parts before.
+
+    These are several transactions. Once one of them has stored a job, no later failure may be
+    told as one after which nothing was written.
+    """
+    try:
+        yield from _insert_or_find(jobs, answers)
+    except StoreError as error:
+        if isinstance(error, OutcomeUnknown) or not any(each.created for each in answers.values()):
+            raise
+        raise OutcomeUnknown(
+            f"some of these jobs were stored, then the store failed ({error}); repeat the call "
+            "with the same idempotency keys"
+        ) from error
+
+
+def _insert_or_find(
+    jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]
+) -> Steps[None]:
     """Insert what no key forbids; look up the holders of the keys that did.
 
     A holder can vanish between the insert that met it and the look for it; then the job
     gets another chance to be inserted.
     """
-    answers: dict[int, Enqueued] = {}
     twins = _twins(jobs)
     waiting = {place: job for place, job in jobs if place not in twins}
     for _ in range(_LOOKS):
@@ -101,7 +121,7 @@ def _enqueue_keyed(jobs: list[tuple[int, NewJob]]) -> Steps[dict[int, Enqueued]]
         if not waiting:
             for place, twin in twins.items():
                 answers[place] = Enqueued(answers[twin].id, False)
-            return answers
+            return
     raise StoreUnavailable(
         "a unique or idempotency key kept changing hands while it was looked up: try again"
     )

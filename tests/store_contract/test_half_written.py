@@ -1,0 +1,31 @@
+"""A call that is several transactions fails between two of them: its caller is told the truth."""
+
+from __future__ import annotations
+
+import pytest
+
+from leasehold.errors import OutcomeUnknown, StoreUnavailable
+from leasehold.model.job import NewJob
+from leasehold.store.enqueueing import enqueue
+
+_KEYED = NewJob(task="t", unique_key="taken")
+_PLAIN = NewJob(task="t")
+
+
+@pytest.mark.requirement("P9")
+def test_some_jobs_were_stored_before_the_store_failed() -> None:
+    """Found by the simulation: the caller was told that calling again is safe."""
+    steps = enqueue([_PLAIN, _KEYED])
+    assert [each.name for each in next(steps).statements] == ["enqueue_keyed"]
+    born = [(0, 17)]  # the plain one; the key of the other is taken
+    assert [each.name for each in steps.send([born]).statements] == ["find_holders"]
+    with pytest.raises(OutcomeUnknown, match="some of these jobs were stored"):
+        steps.throw(StoreUnavailable("the connection broke"))
+
+
+def test_nothing_was_stored_before_the_store_failed() -> None:
+    steps = enqueue([_KEYED])
+    next(steps)
+    steps.send([[]])
+    with pytest.raises(StoreUnavailable):
+        steps.throw(StoreUnavailable("the connection broke"))
