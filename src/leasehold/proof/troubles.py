@@ -1,0 +1,46 @@
+"""Faults as they were written down: what excuses a lost lease, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leasehold.proof.lives import FOREVER
+from leasehold.proof.record import Record
+
+_MICROS = 1_000_000
+#: A fault is noted when it begins; what it does can come as much later.
+LATE_MICROS = 4 * _MICROS
+#: One failed statement is tried again in time; this many may not be.
+_MANY = 3
+
+
+class Troubles:
+    """By machine."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._graves: dict[str, list[tuple[int, int]]] = {}
+        self._any: dict[str, list[int]] = {}
+        self.healed_at: int | None = None
+        for record in records:
+            if record.what == "healed":
+                self.healed_at = record.at
+            if record.what != "fault":
+                continue
+            self._any.setdefault(record.who, []).append(record.at)
+            if record.info.get("grave"):
+                until = record.info.get("until") or FOREVER
+                is_statement = "to" in record.info
+                end = record.at + LATE_MICROS if is_statement else until
+                self._graves.setdefault(record.who, []).append((record.at, end))
+
+    def grave(self, who: str | None, start: int, end: int) -> bool:
+        """Whether something happened that can cost a lease."""
+        if who is None:
+            return False
+        graves = self._graves.get(who, ())
+        if any(begin <= end and start <= until for begin, until in graves):
+            return True
+        return self.count(who, start, end) >= _MANY
+
+    def count(self, who: str | None, start: int, end: int) -> int:
+        return sum(start <= at <= end for at in self._any.get(who or "", ()))
