@@ -14,6 +14,7 @@ from leasehold.cli.job import job
 from leasehold.cli.jobs import jobs
 from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
+from leasehold.cli.simulate import simulate
 from leasehold.cli.version import version
 from leasehold.cli.worker import worker
 
@@ -42,4 +43,5 @@ main.add_command(queues)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)
+main.add_command(simulate)
 main.add_command(version)

@@ -1,20 +1,19 @@
-"""I2, I4, I5, P7: every start has its lease and its cause, every end is its owner's, none is free."""
+"""I2, I4, S3.5: every start has its lease and its cause, every end is its owner's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
-from leasehold.model.history import Event, EventKind
+from leasehold.model.history import EventKind
 from leasehold.model.state import State
 from leasehold.proof.case import Case, Run
-from leasehold.proof.lives import FOREVER, Life, Span
+from leasehold.proof.lives import Span
 from leasehold.proof.troubles import LATE_MICROS
 from leasehold.proof.violation import Violation
 
 _MICROS = 1_000_000
 _K = EventKind
-_CHARGED = frozenset({_K.RETRIED, _K.LEASE_LOST, _K.FAILED})
-_REFUNDED = frozenset({_K.SNOOZED, _K.GIVEN_BACK, _K.DRAINED})
 #: Ends that only a handler's own end can have led to.
 _OF_HANDLERS = frozenset({_K.SUCCEEDED, _K.RETRIED, _K.SNOOZED})
 _STOPPED = frozenset({_K.PAUSED, _K.CANCELED, _K.DRAINED})
@@ -48,12 +47,18 @@ def causes(case: Case) -> Iterator[Violation]:
                 "I4", job_id, f"ran by token {token}, of whose end nothing is told", run.started.at
             )
     for life in case.lives.values():
-        for before, after in zip(life.spans, life.spans[1:], strict=False):
+        for before, after in pairwise(life.spans):
             if before.end > after.start:
-                yield Violation("I2", life.job.id, f"token {after.token} began before the one before ended")
+                yield Violation(
+                    "I2", life.job.id, f"token {after.token} began before the one before ended"
+                )
             elif after.token <= before.token:
-                yield Violation("S3.4", life.job.id, f"token {after.token} came after {before.token}")
-            elif before.state is not State.QUEUED and not life.hand_between(before.end, after.start):
+                yield Violation(
+                    "S3.4", life.job.id, f"token {after.token} came after {before.token}"
+                )
+            elif before.state is not State.QUEUED and not life.hand_between(
+                before.end, after.start
+            ):
                 yield Violation("I4", life.job.id, f"ran again after it was {before.state}")
 
 
@@ -65,9 +70,13 @@ def owners(case: Case) -> Iterator[Violation]:
             continue
         at = run.started.info
         if span.owner is not None and span.owner != at["owner"] and not span.was_lost:
-            yield Violation("I2", job_id, f"{span.owner} ended the attempt of {at['owner']}", span.end)
+            yield Violation(
+                "I2", job_id, f"{span.owner} ended the attempt of {at['owner']}", span.end
+            )
         if span.attempt != run.started.attempt:
-            yield Violation("I5", job_id, f"attempt {run.started.attempt} is told as {span.attempt}")
+            yield Violation(
+                "I5", job_id, f"attempt {run.started.attempt} is told as {span.attempt}"
+            )
         yield from _end_fits(case, run, span)
 
 
@@ -75,9 +84,8 @@ def _end_fits(case: Case, run: Run, span: Span) -> Iterator[Violation]:
     kind, how = span.kind, run.how
     if kind is _K.GIVEN_BACK:
         yield Violation("I5", span.job, "was given back as never started, but ran", span.end)
-    elif kind in _OF_HANDLERS and not run.started.info.get("fenced"):
-        if run.ended is None or run.ended.at > span.end:
-            yield Violation("I2", span.job, f"is {kind} while its handler was still running", span.end)
+    elif kind in _OF_HANDLERS and _was_running(run, span.end):
+        yield Violation("I2", span.job, f"is {kind} while its handler was still running", span.end)
     if how is None or kind is None or span.was_lost:
         return
     allowed = _LEADS_TO[how]
@@ -86,14 +94,21 @@ def _end_fits(case: Case, run: Run, span: Span) -> Iterator[Violation]:
     if case.troubles.grave(span.owner, span.start, span.end):
         allowed = allowed | {_K.PAUSED, _K.CANCELED, _K.FAILED}  # recovered, and obeyed a request
     if kind not in allowed:
-        yield Violation("I2", span.job, f"its handler ended by {how}, the store says {kind}", span.end)
+        yield Violation(
+            "I2", span.job, f"its handler ended by {how}, the store says {kind}", span.end
+        )
+
+
+def _was_running(run: Run, at: int) -> bool:
+    """A fenced transaction ends its job before its handler has ended."""
+    return not run.started.info.get("fenced") and (run.ended is None or run.ended.at > at)
 
 
 def _ran_too_long(run: Run) -> bool:
     timeout = run.started.info.get("timeout")
     if timeout is None or run.ended is None:
         return False
-    return run.ended.at - run.started.at >= timeout * _MICROS * 0.95
+    return bool(run.ended.at - run.started.at >= timeout * _MICROS * 0.95)
 
 
 def results(case: Case) -> Iterator[Violation]:
@@ -104,10 +119,14 @@ def results(case: Case) -> Iterator[Violation]:
             continue
         run = case.runs.get((life.job.id, report.token))
         if run is None:
-            yield Violation("I2", life.job.id, f"succeeded by token {report.token}, which never ran")
+            yield Violation(
+                "I2", life.job.id, f"succeeded by token {report.token}, which never ran"
+            )
         elif isinstance(report.result, dict) and report.result.get("token") != report.token:
             wrong = report.result.get("token")
-            yield Violation("I2", life.job.id, f"has the result of token {wrong}, not {report.token}")
+            yield Violation(
+                "I2", life.job.id, f"has the result of token {wrong}, not {report.token}"
+            )
 
 
 def lost_leases(case: Case) -> Iterator[Violation]:
@@ -116,7 +135,9 @@ def lost_leases(case: Case) -> Iterator[Violation]:
         for span in life.spans:
             run = case.runs.get((life.job.id, span.token))
             if span.was_lost and not _is_explained(case, run, span):
-                yield Violation("I4", life.job.id, f"lost the lease of {span.owner}, who was well", span.end)
+                yield Violation(
+                    "I4", life.job.id, f"lost the lease of {span.owner}, who was well", span.end
+                )
             if run is not None:
                 yield from _stops(run, span)
 
@@ -146,64 +167,3 @@ def timeouts(case: Case) -> Iterator[Violation]:
         late = last - run.started.at - limit * _MICROS
         if late > STOP_MICROS and not case.troubles.grave(run.started.who, run.started.at, last):
             yield Violation("S3.5", job_id, f"ran {late / _MICROS:.1f} s beyond its timeout")
-
-
-def budgets(case: Case) -> Iterator[Violation]:
-    """I5, P7: what is charged is counted, what is not is refunded, and nobody tries for ever."""
-    for life in case.lives.values():
-        yield from _budget(case, life)
-
-
-def _budget(case: Case, life: Life) -> Iterator[Violation]:
-    job = life.job
-    counted, charged = {0}, 0
-    for step in life.steps():
-        if step.kind is _K.RETRIED_BY_HAND or step.kind is _K.RESUMED:
-            by_hand = step.kind is _K.RETRIED_BY_HAND
-            counted = {0 if by_hand or count >= job.max_attempts else count for count in counted}
-            charged = 0
-        if step.token is None:
-            continue
-        number = step.attempt
-        if number - 1 not in counted:
-            yield Violation("I5", job.id, f"attempt {number} came after {sorted(counted)} were counted")
-        charged += step.kind in _CHARGED
-        counted = _counted(step.kind, number)
-        if charged > job.max_attempts:
-            yield Violation("P7", job.id, f"{charged} attempts failed of at most {job.max_attempts}")
-    yield from _policy(case, life)
-
-
-def _counted(kind: EventKind | None, number: int) -> set[int]:
-    """What the store can have counted after such an end."""
-    if kind in _REFUNDED:
-        return {number - 1}
-    if kind in (_K.PAUSED, _K.CANCELED):
-        return {number - 1, number}  # as it had gone wrong before, or not
-    return {number}
-
-
-def _policy(case: Case, life: Life) -> Iterator[Violation]:
-    """S3.3, S4.9: failures follow the policy, backoff included."""
-    job, policy = life.job, life.job.policy
-    for index, span in enumerate(life.spans):
-        run = case.runs.get((job.id, span.token))
-        how = run.how if run is not None else None
-        if span.kind in (_K.RETRIED, _K.LEASE_LOST):
-            if span.attempt >= job.max_attempts:
-                yield Violation("P7", job.id, f"is tried again after attempt {span.attempt}, its last")
-            if span.kind is _K.LEASE_LOST and policy.on_lease_expired == "fail":
-                yield Violation("S4.9", job.id, "is tried again after a lost lease: it should fail")
-            least = policy.retry.delay_seconds(span.attempt, 1.0)
-            if how not in ("retrylater",) and (span.due or span.end) - span.end < least * _MICROS - 2:
-                yield Violation("S2.7", job.id, f"is tried again without waiting {least:.2f} s")
-        if span.kind is _K.FAILED and span.attempt < job.max_attempts:
-            if how not in ("fail", "hopeless") and not policy.on_lease_expired == "fail":
-                yield Violation("S3.3", job.id, f"failed at attempt {span.attempt} of {job.max_attempts}")
-        if span.kind is _K.SNOOZED and run is not None and run.ended is not None:
-            if (span.due or 0) - span.end < run.ended.info.get("delay", 0.0) * _MICROS - 2:
-                yield Violation("S4.10", job.id, "was snoozed for less than it asked")
-        after = life.spans[index + 1] if index + 1 < len(life.spans) else None
-        if after is not None and span.due is not None and after.start < span.due:
-            if not life.hand_between(span.end, after.start):
-                yield Violation("S1.1", job.id, "was claimed before it was due")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from leasehold.proof import attempts, delivery, ending, lanes, operations
+from leasehold.proof import attempts, budgets, delivery, ending, lanes, operations
 from leasehold.proof.case import Case
 from leasehold.proof.evidence import Evidence
 from leasehold.proof.violation import Violation
@@ -23,7 +23,7 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     attempts.results,
     attempts.lost_leases,
     attempts.timeouts,
-    attempts.budgets,
+    budgets.budgets,
     lanes.one_at_a_time,
     lanes.in_order,
     lanes.by_priority,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from leasehold.proof.case import Case, Question
@@ -46,9 +47,7 @@ def nothing_twice(case: Case) -> Iterator[Violation]:
             if len(jobs) > 1:
                 yield Violation("I10", jobs[1], f"{call}.{place} made jobs {jobs}")
             if jobs and all(_is_surely_nothing(question) for question in questions):
-                yield Violation(
-                    "I10", jobs[0], f"{call}.{place} was told that nothing was written"
-                )
+                yield Violation("I10", jobs[0], f"{call}.{place} was told that nothing was written")
 
 
 def unique_keys(case: Case) -> Iterator[Violation]:
@@ -61,7 +60,7 @@ def unique_keys(case: Case) -> Iterator[Violation]:
             )
     for key, spans in held.items():
         spans.sort()
-        for (_, end, first), (start, _, second) in zip(spans, spans[1:], strict=False):
+        for (_, end, first), (start, _, second) in pairwise(spans):
             if start < end and first != second:
                 yield Violation("I6", second, f"was live with job {first}: both have {key}")
 

@@ -39,4 +39,6 @@ def limits(case: Case) -> Iterator[Violation]:
         for at, change in changes:
             live += change
             if live > limit:
-                yield Violation("S0.10", 0, f"{live} jobs of {key} were live: the limit is {limit}", at)
+                yield Violation(
+                    "S0.10", 0, f"{live} jobs of {key} were live: the limit is {limit}", at
+                )

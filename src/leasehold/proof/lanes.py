@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from leasehold.model.history import EventKind
 from leasehold.proof.case import Case
@@ -15,7 +16,7 @@ def one_at_a_time(case: Case) -> Iterator[Violation]:
     """No two leases of one lane hold at once; whoever holds a lane holds it until it leaves."""
     for target, lives in case.lanes().items():
         holds = sorted(hold for life in lives for hold in _holds(life))
-        for (_, end, first), (start, _, second) in zip(holds, holds[1:], strict=False):
+        for (_, end, first), (start, _, second) in pairwise(holds):
             if start < end and first != second:
                 yield Violation("I3", second, f"was leased while job {first} held {target}", start)
 

@@ -36,7 +36,9 @@ def honest_operations(case: Case) -> Iterator[Violation]:
             case "done" if not _has_event(life, _DONE[verb], told.call):
                 yield Violation("I10", told.job, f"{told.call} was told: {verb} done; it was not")
             case "requested" if not _has_request(life, question):
-                yield Violation("I10", told.job, f"{told.call} was told: {verb} requested; it was not")
+                yield Violation(
+                    "I10", told.job, f"{told.call} was told: {verb} requested; it was not"
+                )
             case "already" if _seen(State(told.info["state"])) not in _states(life, question):
                 state = told.info["state"]
                 yield Violation("I10", told.job, f"{told.call} was told: it is {state}; it was not")
@@ -50,8 +52,7 @@ def _has_request(life: Life, question: Question) -> bool:
     """Its own event, or that of an earlier one, which it left as it was."""
     assert question.told is not None
     return any(
-        event.kind in _REQUESTS and micros_of(event.at) <= question.told.at
-        for event in life.events
+        event.kind in _REQUESTS and micros_of(event.at) <= question.told.at for event in life.events
     )
 
 
@@ -86,11 +87,19 @@ def requests(case: Case) -> Iterator[Violation]:
             if span is None:
                 continue
             if span.state is State.QUEUED and span.end != FOREVER:
-                yield Violation("P2", life.job.id, f"is queued again, though {event.kind}", span.end)
+                yield Violation(
+                    "P2", life.job.id, f"is queued again, though {event.kind}", span.end
+                )
             cancels = event.kind is _K.CANCEL_REQUESTED
             has_lane = life.job.target is not None
-            if cancels and span.kind is _K.PAUSED and not life.job.policy.pauses_on_cancel(has_lane):
-                yield Violation("S4.6", life.job.id, "was paused, though a cancel was asked", span.end)
+            if (
+                cancels
+                and span.kind is _K.PAUSED
+                and not life.job.policy.pauses_on_cancel(has_lane)
+            ):
+                yield Violation(
+                    "S4.6", life.job.id, "was paused, though a cancel was asked", span.end
+                )
             yield from _obeyed(case, life, span.token, at)
 
 
@@ -99,15 +108,19 @@ def _obeyed(case: Case, life: Life, token: int, at: int) -> Iterator[Violation]:
     if run is None or not run.steps:
         return
     last = run.steps[-1].at
-    if last > at + OBEY_MICROS and not case.troubles.count(run.started.who, run.started.at, last):
-        if not case.troubles.grave(run.started.who, at, last):
-            seconds = (last - at) / _MICROS
-            yield Violation("S4.5", life.job.id, f"ran on for {seconds:.1f} s after it was asked to stop")
+    excused = case.troubles.count(run.started.who, run.started.at, last)
+    excused += case.troubles.grave(run.started.who, at, last)
+    if last > at + OBEY_MICROS and not excused:
+        seconds = (last - at) / _MICROS
+        text = f"ran on for {seconds:.1f} s after it was asked to stop"
+        yield Violation("S4.5", life.job.id, text)
 
 
 def paused_queues(case: Case) -> Iterator[Violation]:
     """Nothing of a paused queue is claimed."""
-    changes = [q for q in case.questions if q.asked.info.get("verb") in ("pause_queue", "resume_queue")]
+    changes = [
+        q for q in case.questions if q.asked.info.get("verb") in ("pause_queue", "resume_queue")
+    ]
     for question in changes:
         told = question.told
         if question.asked.info["verb"] != "pause_queue" or told is None or "error" in told.info:
@@ -123,4 +136,6 @@ def paused_queues(case: Case) -> Iterator[Violation]:
             if life.job.queue == queue:
                 for span in life.spans:
                     if told.at < span.start < resumed:
-                        yield Violation("pause", life.job.id, f"was claimed while {queue} was paused")
+                        yield Violation(
+                            "pause", life.job.id, f"was claimed while {queue} was paused"
+                        )

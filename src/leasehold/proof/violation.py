@@ -14,4 +14,6 @@ class Violation(msgspec.Struct, frozen=True):
     at: int = 0
 
     def __str__(self) -> str:
-        return f"{self.rule}: job {self.job}: {self.text}" if self.job else f"{self.rule}: {self.text}"
+        return (
+            f"{self.rule}: job {self.job}: {self.text}" if self.job else f"{self.rule}: {self.text}"
+        )

@@ -45,9 +45,12 @@ class Clients:
     async def _make(self, call: Call) -> None:
         await asyncio.sleep(call.at)
         which = call.number % _COUNT
+        who = self._hosts[which].name
         jobs = [self._job(call, place, plan) for place, plan in enumerate(call.jobs)]
         for _ in range(call.repeats if call.idempotent else 1):
-            while not await self._try(self._hosts[which].name, self._clients[which], call, jobs):
+            is_done = False
+            while not is_done:
+                is_done = await self._try(who, self._clients[which], call, jobs)
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _try(self, who: str, client: Client, call: Call, jobs: list[NewJob]) -> bool:

@@ -12,10 +12,12 @@ import contextvars
 import heapq
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVarTuple, Unpack
 
 from leasehold.clock import VirtualClock
 from leasehold.testing.loop import VirtualLoop
+
+Ts = TypeVarTuple("Ts")
 
 #: Whose callback is running; None: the world's own.
 HOST: ContextVar[Host | None] = ContextVar("host", default=None)
@@ -41,7 +43,7 @@ class _HostHandle(asyncio.Handle):
 
     def _run(self) -> None:
         if not _is_put_aside(self):
-            super()._run()  # type: ignore[misc]
+            super()._run()
 
 
 class _HostTimer(asyncio.TimerHandle):
@@ -49,7 +51,7 @@ class _HostTimer(asyncio.TimerHandle):
 
     def _run(self) -> None:
         if not _is_put_aside(self):
-            super()._run()  # type: ignore[misc]
+            super()._run()
 
 
 def _is_put_aside(handle: Any) -> bool:
@@ -78,13 +80,20 @@ class HostLoop(VirtualLoop):
         return handle
 
     def call_soon_threadsafe(
-        self, callback: Callable[..., object], *args: Any, context: Any = None
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         """There are no other threads: nobody has to be woken."""
         return self._call_soon(callback, args, context)
 
     def call_at(
-        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         host = HOST.get()
         real = when if host is None else when / host.rate

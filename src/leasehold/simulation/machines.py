@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from leasehold.clock import VirtualClock
-from leasehold.proof.violation import Violation
 from leasehold.simulation.hosts import HOST, Host, HostLoop
 from leasehold.simulation.network import Line, Network
 from leasehold.simulation.program import LEASE_SECONDS, Fault, WorkerPlan

@@ -3,8 +3,9 @@
     sent -> (delay) -> executed -> (delay) -> answered
 
 A batch can fail before it was executed, and its sender is told so, or only that nobody knows;
-it can fail after it was executed, and the answer is lost; it can be executed twice. A machine
-that is cut off is refused, or hears nothing until it gives up.
+it can fail after it was executed, and the answer is lost; it can be executed twice; it can be
+given up by its sender and arrive all the same, much later. A machine that is cut off is refused,
+or hears nothing until it gives up; what it sent meanwhile may arrive when the way is free again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,13 @@ from leasehold.store.database import AsyncTransaction, Database
 from leasehold.store.steps import AsyncSession, Batch, Conflict, Rows, Statement
 
 _MICROS = 1_000_000
+#: What was given up arrives about this much later.
+LATE_SECONDS = 3.0
+#: The share of what is sent into a cut line and arrives when it is mended.
+_STUCK = 0.3
+#: An operator who was told nothing asks again; that its first word comes after its second would
+#: only say that the last word counts.
+_IN_TIME = frozenset({"pause_queue", "resume_queue"})
 #: A connection that hears nothing is given up after this long, as by a TCP timeout.
 GIVE_UP_SECONDS = 2.5
 #: Hints arrive a little later, and many as one: a fleet that is woken by every write is slow.
@@ -40,7 +48,6 @@ class Noise:
     doubled: float = 0.0
     slow: float = 0.0
     late: float = 0.0
-    late_seconds: float = 3.0
 
 
 SILENCE = Noise()
@@ -69,15 +76,14 @@ class Network:
 class Line:
     """One machine's database: the real one, seen through a line that can fail."""
 
-    def __init__(
-        self, network: Network, host: Host, chance: random.Random, is_deaf: bool
-    ) -> None:
+    def __init__(self, network: Network, host: Host, chance: random.Random, is_deaf: bool) -> None:
         self._network = network
         self._host = host
         self._chance = chance
         self._inner = network.database
         self._open: list[_LineTransaction] = []
         self._under_way: dict[int, Batch] = {}
+        self._arriving: set[asyncio.Task[None]] = set()
         self._sent = 0
         #: Notifications never arrive, as behind some connection poolers: it has to poll.
         self._is_deaf = is_deaf
@@ -114,7 +120,9 @@ class Line:
         for kind in ("fail_before", "unknown_before", "fail_after", "doubled", "slow", "late"):
             draw -= getattr(noise, kind)
             if draw < 0:
-                if kind in ("doubled", "unknown_before") and not batch.writes:
+                if kind in ("doubled", "unknown_before", "late") and not batch.writes:
+                    return ""
+                if kind == "late" and any(s.name in _IN_TIME for s in batch.statements):
                     return ""
                 if kind == "doubled" and any(map(_makes_without_key, batch.statements)):
                     return ""
@@ -129,6 +137,9 @@ class Line:
             raise StoreUnavailable("simulated: the connection was refused")
         if fault == "unknown_before":
             raise OutcomeUnknown("simulated: the connection broke; nothing was written")
+        if fault == "late":
+            self._arrives_later(batch, self._chance.uniform(0.2, 1.5) * LATE_SECONDS)
+            raise OutcomeUnknown("simulated: no answer came in time")
 
     async def _way_back(self, batch: Batch, fault: str) -> None:
         if self._chance.random() < 0.3:
@@ -141,7 +152,7 @@ class Line:
         if fault == "slow":
             return self._chance.uniform(0.05, 0.8)
         if fault == "late":
-            return self._network.noise.late_seconds * self._chance.uniform(0.5, 1.5)
+            return self._chance.uniform(0.1, 0.4)
         return self._chance.uniform(0.0005, 0.004)
 
     @property
@@ -152,9 +163,25 @@ class Line:
         if not self._is_cut_off:
             return
         left = (self._host.cut_off_until - self._network.clock.micros) / _MICROS
+        if not sent and batch.writes and self._chance.random() < _STUCK:
+            self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5))
+            sent = True
         await asyncio.sleep(min(left, GIVE_UP_SECONDS) if self._host.hangs_while_cut_off else 0.02)
         self._network.told(self._host, "cut_off", _names(batch))
         raise _broken(batch) if sent else StoreUnavailable("simulated: no way to the store")
+
+    def _arrives_later(self, batch: Batch, seconds: float) -> None:
+        """Its sender has given it up; nobody hears the answer."""
+
+        async def arrive() -> None:
+            await asyncio.sleep(seconds)
+            self._network.told(self._host, "arrived_late", _names(batch))
+            await self._again(batch, self._inner.async_session())
+
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(arrive(), context=contextvars.Context())
+        self._arriving.add(task)
+        task.add_done_callback(self._arriving.discard)
 
     async def _again(self, batch: Batch, session: AsyncSession) -> None:
         with contextlib.suppress(Conflict, StoreError):
@@ -191,7 +218,9 @@ class Line:
             return True
         return False
 
-    def closed(self, transaction: _LineTransaction, batches: list[tuple[Batch, list[Rows]]]) -> None:
+    def closed(
+        self, transaction: _LineTransaction, batches: list[tuple[Batch, list[Rows]]]
+    ) -> None:
         self._open.remove(transaction)
         for batch, answers in batches:
             self._network.seen(self._host, batch, answers)
@@ -304,4 +333,3 @@ def _makes_without_key(statement: Statement) -> bool:
 
 def _names(batch: Batch) -> str:
     return "+".join(statement.name for statement in batch.statements)
-

@@ -30,9 +30,7 @@ _REMEDY = {
 class Operators:
     """Every act has a name of its own, by which its events can be told apart."""
 
-    def __init__(
-        self, scribe: Scribe, network: Network, witness: Witness, loop: HostLoop
-    ) -> None:
+    def __init__(self, scribe: Scribe, network: Network, witness: Witness, loop: HostLoop) -> None:
         self._scribe = scribe
         self._witness = witness
         self._loop = loop

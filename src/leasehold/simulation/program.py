@@ -19,7 +19,7 @@ UNIQUE_KEYS = ("u1", "u2", "u3")
 TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
 VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
 #: Faults happen within this time; afterwards everything is healed.
-HORIZON_SECONDS = 10.0
+HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
 
 #: How one run of a job goes: how long it takes and how it ends.
@@ -100,7 +100,7 @@ class Program:
 
 def random_program(seed: int) -> Program:
     chance = random.Random(f"program/{seed}")
-    workers = tuple(_worker(chance, number) for number in range(1, chance.randint(2, 4) + 1))
+    workers = tuple(_worker(chance, number) for number in range(1, chance.randint(2, 3) + 1))
     # Somebody serves every queue and knows every task, so that everything can end.
     workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
     calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
@@ -152,12 +152,14 @@ def _job(chance: random.Random) -> JobPlan:
         timeout=chance.choice((0.7, 1.5)) if chance.random() < 0.3 else None,
         max_attempts=chance.choice((1, 2, 3, 3, 5)),
         pending=chance.random() < 0.05,
-        runs=tuple(_run(chance) for _ in range(chance.choice((0, 1, 1, 2, 3)))),
+        runs=tuple(_run(chance) for _ in range(chance.choice((0, 1, 1, 2, 3, 4)))),
     )
 
 
 def _run(chance: random.Random) -> Run:
-    seconds = round(chance.choice((0.0, 0.01, 0.1, 0.5, 1.2, 3.0)) * chance.uniform(0.8, 1.2), 3)
+    seconds = round(
+        chance.choice((0.0, 0.01, 0.1, 0.5, 1.2, 2.0, 3.0)) * chance.uniform(0.8, 1.2), 3
+    )
     how = chance.choice(("return", "return", "return", "error", "error", "give_up", "fail",
                          "later", "snooze", "snooze", "pause", "cancel"))  # fmt: skip
     return seconds, how
@@ -186,6 +188,5 @@ def _noise(chance: random.Random) -> Noise:
         fail_after=loud,
         doubled=loud / 2,
         slow=loud,
-        late=loud / 4,
-        late_seconds=LEASE_SECONDS * 1.2,
+        late=loud / 2,
     )

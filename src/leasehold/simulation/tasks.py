@@ -16,7 +16,6 @@ from leasehold.worker.context import Context
 STEP_SECONDS = 0.3
 SNOOZE_SECONDS = 0.9
 LATER_SECONDS = 0.6
-RETRY = dict(base_seconds=0.4, factor=2.0, cap_seconds=3.0, jitter=0.2)
 
 
 class Trouble(Exception):
@@ -39,7 +38,7 @@ class Handlers:
         self._runs: Counter[int] = Counter()
         #: After healing every run succeeds.
         self.is_healed = False
-        retry = Retry(give_up_on=(Hopeless,), **RETRY)
+        retry = Retry(base_seconds=0.4, cap_seconds=3.0, give_up_on=(Hopeless,))
         self.tasks = {
             "plain": app.task(name="plain", retry=retry)(self._handler()),
             "newer": app.task(name="newer", retry=retry)(self._handler()),

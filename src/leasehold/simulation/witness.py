@@ -155,9 +155,7 @@ def _is_owners(before: Seen, statement: Statement, row: dict[str, Any]) -> bool:
 
 
 def _is_operators(statement: Statement, row: dict[str, Any]) -> bool:
-    return statement.name in _OPERATORS or (
-        statement.name == "settle" and row["seen_stage"] == "x"
-    )
+    return statement.name in _OPERATORS or (statement.name == "settle" and row["seen_stage"] == "x")
 
 
 def _seen(job: Job) -> Seen:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import hashlib
-import random
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -22,7 +20,7 @@ from leasehold.proof.record import Record
 from leasehold.proof.violation import Violation
 from leasehold.simulation.clients import Clients
 from leasehold.simulation.hosts import HOST, Host, HostLoop
-from leasehold.simulation.machines import Machine, Machines
+from leasehold.simulation.machines import Machines
 from leasehold.simulation.network import SILENCE, Network
 from leasehold.simulation.operators import Operators
 from leasehold.simulation.program import HORIZON_SECONDS, LEASE_SECONDS, QUEUES, Program, WorkerPlan
@@ -45,7 +43,9 @@ class Played:
     """What one program led to."""
 
     program: Program
-    violations: list[Violation] = field(default_factory=list)
+    #: Found while it happened, by the witness; and afterwards, by the checker alone.
+    at_once: list[Violation] = field(default_factory=list)
+    afterwards: list[Violation] = field(default_factory=list)
     story: list[tuple[int, str, str]] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     states: Counter[State] = field(default_factory=Counter)
@@ -56,14 +56,22 @@ class Played:
     statements: int = 0
     digest: str = ""
 
+    @property
+    def violations(self) -> list[Violation]:
+        return self.at_once + self.afterwards
+
 
 def play(program: Program, open_store: Callable[[VirtualClock], Database] = open_memory) -> Played:
     """The same program gives the same answer, to the microsecond."""
     clock = VirtualClock()
-    world = World(program, clock, open_store(clock))
-    with _quiet(), asyncio.Runner(loop_factory=lambda: HostLoop(clock)) as runner:
-        runner.run(world.run())
-    return world.judged()
+    database = open_store(clock)
+    world = World(program, clock, database)
+    try:
+        with _quiet(), asyncio.Runner(loop_factory=lambda: HostLoop(clock)) as runner:
+            runner.run(world.run())
+        return world.judged()
+    finally:
+        database.close()
 
 
 @contextlib.contextmanager
@@ -116,8 +124,7 @@ class World:
     def fault(self, host: Host, kind: str, to: str) -> None:
         """Something that really went wrong on the way of a batch."""
         self._played.faults[kind] += 1
-        grave = kind in ("late", "arrived_after_death")
-        self.note(host.name, "fault", info={"kind": kind, "to": to, "grave": grave})
+        self.note(host.name, "fault", info={"kind": kind, "to": to})
 
     def struck(self, who: str, kind: str, until: int) -> None:
         """Something that happened to a machine as a whole."""
@@ -125,9 +132,7 @@ class World:
         grave = kind != "drain"
         self.note(who, "fault", info={"kind": kind, "until": until, "grave": grave})
 
-    def _handler_note(
-        self, what: str, job: int, token: int, attempt: int = 0, **info: Any
-    ) -> None:
+    def _handler_note(self, what: str, job: int, token: int, attempt: int = 0, **info: Any) -> None:
         host = HOST.get()
         assert host is not None
         self.note(host.name, what, job=job, token=token, attempt=attempt, info=info)
@@ -187,14 +192,14 @@ class World:
     def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:
         error = context.get("exception")
         text = f"{context.get('message')}: {error!r}"
-        self._played.violations.append(Violation("crash", 0, text, self._clock.micros))
+        self._played.at_once.append(Violation("crash", 0, text, self._clock.micros))
 
     # -- the judgement -----------------------------------------------------------------------
 
     def judged(self) -> Played:
         played, evidence = self._played, self._evidence
-        played.violations += self._witness.violations
-        played.violations += check(evidence)
+        played.at_once += self._witness.violations
+        played.afterwards += check(evidence)
         played.transitions = self._witness.transitions
         for (_source, goal), count in self._witness.transitions.items():
             played.states[goal] += count

@@ -78,9 +78,7 @@ def _row(place: int, job: NewJob) -> dict[str, Any]:
     return row
 
 
-def _enqueue_keyed(
-    jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]
-) -> Steps[None]:
+def _enqueue_keyed(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]) -> Steps[None]:
     """The answers are added to those of the parts before.
 
     These are several transactions. Once one of them has stored a job, no later failure may be
@@ -97,9 +95,7 @@ def _enqueue_keyed(
         ) from error
 
 
-def _insert_or_find(
-    jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]
-) -> Steps[None]:
+def _insert_or_find(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]) -> Steps[None]:
     """Insert what no key forbids; look up the holders of the keys that did.
 
     A holder can vanish between the insert that met it and the look for it; then the job
