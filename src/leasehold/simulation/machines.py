@@ -35,7 +35,7 @@ class Machine:
     line: Line
     worker: Worker
     running: asyncio.Task[int]
-    is_draining: bool = False
+    concurrency: int
 
     @property
     def is_up(self) -> bool:
@@ -74,7 +74,7 @@ class Machines:
         )
         self._scribe.note(plan.name, "begun", info={"concurrency": plan.concurrency})
         running = loop.spawn(host, worker.run(), plan.name)
-        self._machines[plan.name] = Machine(host, line, worker, running)
+        self._machines[plan.name] = Machine(host, line, worker, running, plan.concurrency)
         running.add_done_callback(lambda task: self._exited(plan.name, task))
 
     def _exited(self, name: str, task: asyncio.Task[int]) -> None:
@@ -122,7 +122,6 @@ class Machines:
         loop.call_later(seconds + 0.001, machine.line.tell_listener, "")
 
     def _drain(self, machine: Machine, _seconds: float) -> None:
-        machine.is_draining = True
         self._scribe.struck(machine.host.name, "drain", 0)
         self._call(machine, machine.worker.drain)
 
@@ -148,6 +147,10 @@ class Machines:
             if machine.host.cut_off_until > self._clock.micros:
                 machine.host.cut_off_until = 0
                 machine.line.tell_listener("")
+
+    def has_room(self, name: str) -> bool:
+        machine = self._machines[name]
+        return len(machine.worker.hand) < machine.concurrency
 
     async def drain_all(self, seconds: float) -> None:
         up = [machine for machine in self._machines.values() if machine.is_up]

@@ -214,7 +214,7 @@ class Line:
     def commit_fails(self) -> bool:
         """Whether the answer to a commit is lost; the commit itself happens."""
         if self._is_cut_off or self._chance.random() < self._network.noise.fail_after:
-            self._network.told(self._host, "fail_after", "commit")
+            self._network.told(self._host, "fail_after", "a commit")
             return True
         return False
 

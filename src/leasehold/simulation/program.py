@@ -100,7 +100,9 @@ class Program:
 
 def random_program(seed: int) -> Program:
     chance = random.Random(f"program/{seed}")
-    workers = tuple(_worker(chance, number) for number in range(1, chance.randint(2, 3) + 1))
+    workers = tuple(
+        _worker(chance, number) for number in range(1, chance.choice((1, 1, 2, 2, 3)) + 1)
+    )
     # Somebody serves every queue and knows every task, so that everything can end.
     workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
     calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
