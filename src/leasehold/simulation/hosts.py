@@ -12,6 +12,7 @@ import contextvars
 import heapq
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeVarTuple, Unpack
 
 from leasehold.clock import VirtualClock
@@ -21,6 +22,14 @@ Ts = TypeVarTuple("Ts")
 
 #: Whose callback is running; None: the world's own.
 HOST: ContextVar[Host | None] = ContextVar("host", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ambush:
+    """The worst moment for a fault: just when an ending is sent, or a claim was executed."""
+
+    statements: frozenset[str]
+    spring: Callable[[], None]
 
 
 class Host:
@@ -35,6 +44,8 @@ class Host:
         #: Until when it cannot reach the store, by the world's clock; and how that shows.
         self.cut_off_until = 0
         self.hangs_while_cut_off = False
+        #: What befalls it as soon as it sends the next such statement.
+        self.ambush: Ambush | None = None
         self.put_aside: list[asyncio.Handle] = []
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from leasehold.clock import VirtualClock
-from leasehold.simulation.hosts import HOST, Host, HostLoop
-from leasehold.simulation.network import Line, Network
+from leasehold.simulation.hosts import HOST, Ambush, Host, HostLoop
+from leasehold.simulation.network import CLAIMS, ENDINGS, Line, Network
 from leasehold.simulation.program import LEASE_SECONDS, Fault, WorkerPlan
 from leasehold.store.database import Database
 from leasehold.tasks import Registry
@@ -92,14 +93,27 @@ class Machines:
     def _crash(self, machine: Machine, _seconds: float) -> None:
         machine.host.is_dead = True
         self._scribe.struck(machine.host.name, "crash", 0)
-        asyncio.get_running_loop().create_task(machine.line.left_behind())
+        self._outside(machine.line.left_behind())
+
+    def _crash_at_end(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(ENDINGS, lambda: self._crash(machine, seconds))
+
+    def _crash_at_claim(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(CLAIMS, lambda: self._crash(machine, seconds))
+
+    def _freeze_at_end(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(ENDINGS, lambda: self._freeze(machine, seconds))
 
     def _freeze(self, machine: Machine, seconds: float) -> None:
         loop = cast(HostLoop, asyncio.get_running_loop())
         machine.host.is_frozen = True
         self._scribe.struck(machine.host.name, "freeze", self._until(seconds))
-        loop.create_task(machine.line.break_off())
-        loop.call_later(seconds, self._thaw, machine)
+        self._outside(machine.line.break_off())
+        loop.call_later(seconds, self._thaw, machine, context=contextvars.Context())
+
+    def _outside(self, work: Coroutine[Any, Any, None]) -> None:
+        """What the server does, whoever made it do so."""
+        asyncio.get_running_loop().create_task(work, context=contextvars.Context())
 
     def _thaw(self, machine: Machine) -> None:
         if machine.host.is_frozen:
@@ -142,6 +156,7 @@ class Machines:
 
     def heal(self) -> None:
         for machine in self._machines.values():
+            machine.host.ambush = None
             if machine.host.is_frozen:
                 self._thaw(machine)
             if machine.host.cut_off_until > self._clock.micros:

@@ -18,6 +18,11 @@ UNIQUE_KEYS = ("u1", "u2", "u3")
 #: Tasks differ in what their policy says; see `tasks`.
 TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
 VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
+#: What befalls workers.
+KINDS = (
+    "crash", "crash_at_end", "crash_at_claim", "freeze", "freeze_at_end", "freeze_at_end", "cut",
+    "hang", "drain", "hurry",
+)  # fmt: skip
 #: Faults happen within this time; afterwards everything is healed.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
@@ -176,7 +181,7 @@ def _operation(chance: random.Random, number: int) -> Operation:
 
 
 def _fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
-    kind = chance.choice(("crash", "crash", "freeze", "freeze", "cut", "hang", "drain", "hurry"))
+    kind = chance.choice(KINDS)
     seconds = round(LEASE_SECONDS * chance.choice((0.3, 1.2, 1.6, 2.5)), 3)
     return Fault(_moment(chance), kind, chance.choice(workers).name, seconds)
 
