@@ -90,9 +90,66 @@ def _swapped(holder: Any, name: str, value: Any) -> Iterator[None]:
 
 
 #: Seeds that find each.
-SEEDS: dict[str, tuple[int, ...]] = {}
+SEEDS: dict[str, tuple[int, ...]] = {
+    "a success is accepted from anybody": (56,),
+    "an ending is accepted from anybody": (19,),
+    "a renewal needs no token": (80,),
+    "a living lease is recovered": (4,),
+    "leased jobs are claimed again": (0,),
+    "the newest of a lane is next": (0,),
+    "a paused job does not hold its lane": (0,),
+    "a failed job does not hold its lane": (0,),
+    "a recovery counts no attempt": (0,),
+    "a snooze is charged": (0,),
+    "a job is tried once too often": (0,),
+    "a recovery does not know the policy": (0,),
+    "a retry leaves no event": (0,),
+    "priority is turned around": (0,),
+    "a job is claimed before it is due": (0,),
+    "jobs in backoff are forgotten": (0,),
+    "nobody recovers": (0,),
+    "an idempotency key is forgotten": (0,),
+    "a half-written call is told as not written": (),
+    "a cancel overwrites a success": (8,),
+    "a request that came late is dropped": (14,),
+    "a resumed job does not keep its place": (0,),
+    "a keeper does not renew": (4,),
+    "a drain leaves leases": (7,),
+    "timeouts are not applied": (4,),
+    "a success is accepted after the lease's end": (33,),
+    "an ending is accepted after the lease's end": (1,),
+    "an expired lease is renewed": (34,),
+    "tokens do not grow": (0,),
+    "a lane has no guard": (0,),
+    "a promotion is lost": (0,),
+    "a job in backoff does not hold its lane": (2,),
+    "a claim counts no attempt": (0,),
+    "a give-back is charged": (51,),
+    "a drain is charged": (16,),
+    "a retry does not wait": (0,),
+    "a retry by hand has no fresh budget": (10,),
+    "a lost lease leaves no event": (0,),
+    "the newest is claimed first": (0,),
+    "a paused queue is claimed": (3,),
+    "parked jobs stay parked": (4,),
+    "a unique key is not enforced": (0,),
+    "a duplicate is told as new": (0,),
+    "a client repeats what may have happened": (9,),
+    "a request is not read": (25,),
+    "a request is told, not kept": (8,),
+    "a keeper never gives up": (0,),
+    "an ending is written once at most": (10,),
+    "attempts of a second queue are forgotten": (0,),
+}
 #: Nothing is left afterwards by which these could be known: only whoever sees every write does.
-WITNESSED: frozenset[str] = frozenset()
+WITNESSED = frozenset(
+    {
+        "a renewal needs no token",
+        "a success is accepted after the lease's end",
+        "an ending is accepted after the lease's end",
+        "an expired lease is renewed",
+    }
+)
 
 # -- fences ------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from leasehold.model.history import Event
 from leasehold.model.job import Job
@@ -17,10 +17,16 @@ class Evidence:
     jobs: Mapping[int, Job]
     events: Mapping[int, Sequence[Event]]
     #: How many jobs with a limit key may be live at once.
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, int]
 
 
-def gather(store: BlockingStore, ids: Sequence[int], records: Sequence[Record]) -> Evidence:
+def gather(
+    store: BlockingStore,
+    ids: Sequence[int],
+    records: Sequence[Record],
+    limits: Mapping[str, int],
+) -> Evidence:
     """Through the store's read verbs, as anybody would read it."""
     jobs = store.read(ids)
-    return Evidence(records, jobs, {job_id: store.events(job_id) for job_id in sorted(jobs)})
+    events = {job_id: store.events(job_id) for job_id in sorted(jobs)}
+    return Evidence(records, jobs, events, limits)

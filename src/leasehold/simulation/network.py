@@ -210,7 +210,7 @@ class Line:
         for batch in under_way.values():
             if batch.writes and not self._is_cut_off and self._chance.random() < 0.7:
                 self._network.told(self._host, "sent_before_death", _names(batch))
-                self._arrives_later(batch, self._chance.uniform(0.0, 1.5) * LATE_SECONDS)
+                self._arrives_later(batch, self._chance.uniform(0.3, 1.5) * LATE_SECONDS)
 
     async def break_off(self) -> None:
         """The server waits for nobody: an open transaction of a silent machine is rolled back."""

@@ -101,6 +101,8 @@ class Program:
     operations: tuple[Operation, ...]
     faults: tuple[Fault, ...]
     noise: Noise = SILENCE
+    #: Limit keys, and how many of their jobs may be live at once.
+    limits: tuple[tuple[str, int], ...] = ()
 
 
 def random_program(seed: int) -> Program:

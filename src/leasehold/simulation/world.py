@@ -208,7 +208,8 @@ class World:
                 self.note("world", "waits", job=job_id, info={"seconds": seconds})
 
     def _gather(self) -> None:
-        self._evidence = gather(self._store, sorted(self._witness.jobs), self._records)
+        ids, limits = sorted(self._witness.jobs), dict(self._program.limits)
+        self._evidence = gather(self._store, ids, self._records, limits)
 
     def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:
         error = context.get("exception")
