@@ -102,6 +102,8 @@ class World:
         self._played = Played(program)
         self._records: list[Record] = []
         self._ready_since: dict[int, int] = {}
+        #: What is left of dead machines is cleared away afterwards, and is no part of the run.
+        self._is_over = False
         self._witness = Witness(self._store, clock, self.tell)
         self._network = Network(database, clock, f"network/{program.seed}", self._seen, self.fault)
         self._app = Leasehold("sqlite://:memory:", schema="leasehold")
@@ -116,12 +118,16 @@ class World:
 
     def tell(self, who: str, text: str) -> None:
         """A line of the story."""
+        if self._is_over:
+            return
         at = self._clock.micros - self._began
         self._digest.update(f"{at} {who} {text}\n".encode())
         self._played.story.append((at, who, text))
 
     def note(self, who: str, what: str, **fields: Any) -> None:
         """A record for the checker, which is also a line of the story."""
+        if self._is_over:
+            return
         record = Record(self._clock.micros, who, what, **fields)
         self._records.append(record)
         if what != "step":
@@ -144,6 +150,8 @@ class World:
         self.note(host.name, what, job=job, token=token, attempt=attempt, info=info)
 
     def _seen(self, host: Host, batch: Batch, answers: list[Rows]) -> None:
+        if self._is_over:
+            return
         self._played.statements += len(batch.statements)
         names = "+".join(statement.name for statement in batch.statements)
         if answers[0] and answers[0][0][0] is not None:  # most claims find nothing
@@ -210,6 +218,7 @@ class World:
     def _gather(self) -> None:
         ids, limits = sorted(self._witness.jobs), dict(self._program.limits)
         self._evidence = gather(self._store, ids, self._records, limits)
+        self._is_over = True
 
     def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:
         error = context.get("exception")
