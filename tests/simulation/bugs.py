@@ -21,6 +21,7 @@ from leasehold.model.job import Enqueued, Job
 from leasehold.model.operation import Move
 from leasehold.model.state import Stage, State
 from leasehold.store import enqueueing, sqlfiles
+from leasehold.store.letters import LETTERS
 from leasehold.store.sqlite import database
 from leasehold.worker.finisher import Finisher
 from leasehold.worker.keeper import Keeper
@@ -246,7 +247,7 @@ bug("a retry by hand has no fresh budget", sql(
 
 
 def _untold(kind: str) -> tuple[str, str, str]:
-    text = sqlfiles.load_statements("leasehold.store.sqlite", {})["settle"]
+    text = sqlfiles.load_statements("leasehold.store.sqlite", LETTERS)["settle"]
     part = next(part for part in text.split(";") if "insert into event" in part)
     return "settle", part, part.replace("where id = :id", f"where :event <> '{kind}' and id = :id")
 
