@@ -109,7 +109,8 @@ class Machines:
         machine.host.is_frozen = True
         self._scribe.struck(machine.host.name, "freeze", self._until(seconds))
         self._outside(machine.line.break_off())
-        loop.call_later(seconds, self._thaw, machine, context=contextvars.Context())
+        # By the world's clock, whoever sprang it: the machine's own may run fast or slow.
+        contextvars.Context().run(loop.call_later, seconds, self._thaw, machine)
 
     def _outside(self, work: Coroutine[Any, Any, None]) -> None:
         """What the server does, whoever made it do so."""
