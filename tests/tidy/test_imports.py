@@ -42,11 +42,15 @@ MAY_SEE: dict[str, set[str]] = {
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
     "testing": {"app", "client", "clock", "errors", "model", "signature", "store", "store.opening",
                 "tasks", "telemetry", "worker"},
+    # The proof: what was recorded against what is stored, and fleets that record it.
+    "proof": {"model", "store"},
+    "simulation": {"app", "client", "clock", "errors", "model", "operate", "proof", "store",
+                   "store.opening", "tasks", "telemetry", "testing", "worker"},
     # The faces.
     "demo": {"app", "kinds", "model"},
     "devpostgres": {"errors"},
     "cli": {"", "access", "app", "client", "demo", "devpostgres", "errors", "kinds", "model",
-            "operate", "settings", "store", "tasks", "telemetry"},
+            "operate", "settings", "simulation", "store", "tasks", "telemetry"},
     "__main__": {"cli"},
 }  # fmt: skip
 
@@ -131,7 +135,7 @@ def test_databases_are_opened_by_the_app_only() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.ImportFrom) and node.module == "leasehold.store.opening"
     }
-    assert opening == {"app", "testing"}
+    assert opening == {"app", "simulation", "testing"}
 
 
 def test_drivers_are_imported_by_their_store_only() -> None:

@@ -16,6 +16,7 @@ from leasehold.cli.lanes import lanes
 from leasehold.cli.limits import limits
 from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
+from leasehold.cli.simulate import simulate
 from leasehold.cli.version import version
 from leasehold.cli.worker import worker
 from leasehold.cli.workers import workers
@@ -48,4 +49,5 @@ main.add_command(workers)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)
+main.add_command(simulate)
 main.add_command(version)
