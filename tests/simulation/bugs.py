@@ -185,12 +185,11 @@ bug("leased jobs are claimed again", sql(
 
 # -- lanes -------------------------------------------------------------------------------------
 
-_HOLDERS = "('R','u','h','b','p','x')"
+_HOLDERS = "('R','u','h','b','p','x','l','t')"
 _NOT_UNIQUE = ("schema", "create unique index job_holder", "create index job_holder")
 
 bug("a lane has no guard", sql(
-    ("claim", "and stage = 'r' and target is not null", "and stage = 'r' and 0"),
-    ("claim", "target is null or stage = 'R' or", "1 or"),
+    ("claim", "k.target is null or k.stage = 'R' or", "1 or"),
     _NOT_UNIQUE,
 ))  # fmt: skip
 bug("the newest of a lane is next", sql(
@@ -199,18 +198,18 @@ bug("the newest of a lane is next", sql(
 ))  # fmt: skip
 bug("a promotion is lost", sql(("promote", "where id = ", "where 0 and id = ")))
 bug("a paused job does not hold its lane", sql(
-    ("claim", _HOLDERS, "('R','u','h','b','x')"),
-    ("promote", _HOLDERS, "('R','u','h','b','x')"),
+    ("claim", _HOLDERS, "('R','u','h','b','x','l','t')"),
+    ("promote", _HOLDERS, "('R','u','h','b','x','l','t')"),
     _NOT_UNIQUE,
 ))  # fmt: skip
 bug("a job in backoff does not hold its lane", sql(
-    ("claim", _HOLDERS, "('R','u','h','p','x')"),
-    ("promote", _HOLDERS, "('R','u','h','p','x')"),
+    ("claim", _HOLDERS, "('R','u','h','p','x','l','t')"),
+    ("promote", _HOLDERS, "('R','u','h','p','x','l','t')"),
     _NOT_UNIQUE,
 ))  # fmt: skip
 bug("a failed job does not hold its lane", sql(
-    ("claim", _HOLDERS, "('R','u','h','b','p')"),
-    ("promote", _HOLDERS, "('R','u','h','b','p')"),
+    ("claim", _HOLDERS, "('R','u','h','b','p','l','t')"),
+    ("promote", _HOLDERS, "('R','u','h','b','p','l','t')"),
     _NOT_UNIQUE,
 ))  # fmt: skip
 
@@ -230,7 +229,7 @@ bug("a snooze is charged", sql(("settle", _REFUND, _REFUND.replace(
 bug("a drain is charged", sql(("settle", _REFUND, _REFUND.replace(
     ":refund", "(:refund and :event <> 'drained')"))))  # fmt: skip
 bug("a job is tried once too often", sql(
-    ("claim", "max_attempts, lost, priority", "max_attempts + 1, lost, priority"),
+    ("claim", "max_attempts, lost, job.priority", "max_attempts + 1, lost, job.priority"),
     ("expired", "max_attempts, lost, priority", "max_attempts + 1, lost, priority"),
 ))  # fmt: skip
 bug("a retry does not wait", sql(("settle", "when :delay_seconds > 0", "when 0")))
