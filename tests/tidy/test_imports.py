@@ -65,7 +65,7 @@ OF_THE_STORE = {
         "registering",
         "steps",
     },
-    "worker": {"contract", "database", "faces", "hints", "place"},
+    "worker": {"contract", "database", "faces", "hints", "place", "places"},
 }
 
 

@@ -16,6 +16,9 @@ DOORS: dict[str, dict[str, str]] = {
         "random.random": "the default chance; tests and simulations hand in their own",
         "secrets.token_hex": "an owner's name must never come again",
     },
+    "worker/host.py": {
+        "random.random": "the default chance of all its workers",
+    },
     "worker/child.py": {
         "time.monotonic": "a child process has no event loop to ask how long a handler ran",
     },

@@ -1,7 +1,7 @@
 """Shares by weight: who is served next, and how much of what there is. Pure.
 
-Each queue has a *pass*, which grows with what it was served, the slower the more it weighs;
-whoever has the lowest is next. A queue that had nothing to give does not save up for later:
+Each queue (or tenant) has a *pass*, which grows with what it was served, the slower the more it
+weighs; whoever has the lowest is next. A queue that had nothing to give does not save up for later:
 when it comes back it stands where the others are. So shares follow the weights while all are
 busy, nobody waits for a queue that is idle, and the lightest is served once in a while.
 """
@@ -26,6 +26,11 @@ class Fairness:
 
     def weigh(self, queue: str, weight: float) -> None:
         self._weights[queue] = weight
+
+    def join(self, queue: str, weight: float) -> None:
+        """Comes, or comes back: it stands where the others are."""
+        self._weights[queue] = weight
+        self._passes[queue] = max(self._passes.get(queue, self._now), self._now)
 
     def first(self, queues: Collection[str]) -> str:
         """Who is next among these."""

@@ -33,7 +33,7 @@ class Claimer:
         queues: Sequence[str], tasks: frozenset[str] | None, lease_seconds: float,
         poll_seconds: float, room: Callable[[], int], free: Callable[[], int],
         take: Callable[[list[Attempt], float], None], is_listening: Callable[[], bool],
-        on_nothing: Callable[[], None],
+        on_nothing: Callable[[], None], settle: Callable[[int, int], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner
@@ -46,6 +46,8 @@ class Claimer:
         self._room = room
         self._free = free
         self._take = take
+        #: Told how many were asked for and how many came.
+        self._settle = settle
         self._is_listening = is_listening
         #: Recovery runs inside claiming too: whoever finds nothing looks for expired leases.
         self._on_nothing = on_nothing
@@ -82,7 +84,9 @@ class Claimer:
             if room <= 0:
                 await self._poke.wait()
                 continue
-            if await self._claim(min(room, CLAIM_LIMIT)):
+            claimed = await self._claim(min(room, CLAIM_LIMIT))
+            self._settle(room, claimed)
+            if claimed:
                 self._wait_seconds = FIRST_WAIT_SECONDS
                 self.is_idle = False
                 # Let what was claimed begin before looking for more.
