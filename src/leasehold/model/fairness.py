@@ -28,8 +28,11 @@ class Fairness:
         self._weights[queue] = weight
 
     def join(self, queue: str, weight: float) -> None:
-        """Comes, or comes back: it stands where the others are."""
         self._weights[queue] = weight
+        self.come_back(queue)
+
+    def come_back(self, queue: str) -> None:
+        """It had nothing to do: it stands where the others are."""
         self._passes[queue] = max(self._passes.get(queue, self._now), self._now)
 
     def first(self, queues: Collection[str]) -> str:
@@ -46,4 +49,4 @@ class Fairness:
             self._now = max(self._now, self._passes[queue])
             self._passes[queue] += count / self._weights[queue]
         if count < asked:
-            self._passes[queue] = max(self._passes[queue], self._now)
+            self.come_back(queue)

@@ -15,19 +15,23 @@ ahead is done.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from typing import TypeAlias
 
 from leasehold.model.fairness import Fairness
 from leasehold.worker.hand import Held
 from leasehold.worker.slots import Pace, Slots
 
+#: Calls something in a moment.
+Soon: TypeAlias = Callable[[Callable[[], None]], object]
+
 
 class Capacity:
     """All slots of a process. Belongs to its event loop."""
 
-    def __init__(self, slots: int, now: Callable[[], float]) -> None:
+    def __init__(self, slots: int, now: Callable[[], float], soon: Soon) -> None:
         self.slots = slots
+        self.soon = soon
         self.running = 0
         self.in_hand = 0
         self._now = now
@@ -68,24 +72,34 @@ class Capacity:
     def grant(self, share: Share, wanted: int) -> int:
         """How many it may claim now. With none it stands at the gate, and is called."""
         granted = self._granted(share, wanted)
-        if granted or wanted <= 0:
+        if granted:
             self._gate.pop(share.tenant, None)
+        elif wanted <= 0 and share.room() > 0:
+            self.withdraw(share)
         share.promised += granted
         self._promised += granted
         self._call(besides=share)
         return granted
 
     def _granted(self, share: Share, wanted: int) -> int:
+        self._gate[share.tenant] = share
         if wanted <= 0:
             return 0
-        self._gate[share.tenant] = share
-        room = self._room(share)
-        if room > 0 and self._claims.first(self._gate) == share.tenant:
-            return min(wanted, self._claims.share(share.tenant, self._gate, room))
+        if share.had_nothing:
+            share.had_nothing = False
+            self._claims.come_back(share.tenant)
+        room, standing = self._room(share), self._standing()
+        if room > 0 and self._claims.first(standing) == share.tenant:
+            return min(wanted, self._claims.share(share.tenant, standing, room))
         return int(self._may_come_first(share))
 
+    def _standing(self) -> list[str]:
+        """Who is at the gate and could use a slot: not those who have all that they may."""
+        return [name for name, share in self._gate.items() if share.room() > 0]
+
     def withdraw(self, share: Share) -> None:
-        """It claims no more."""
+        """It wants nothing now."""
+        share.had_nothing = True
         if self._gate.pop(share.tenant, None) is not None:
             self._call()
 
@@ -94,6 +108,7 @@ class Capacity:
         if self._shares.get(share.tenant) is share:
             self._promised -= share.promised
             share.promised = 0
+            share.had_nothing = got == 0
             self._claims.served(share.tenant, got, asked)
             self._call()
 
@@ -118,8 +133,8 @@ class Capacity:
 
     def _call(self, besides: Share | None = None) -> None:
         """Somebody at the gate may come, if there is room."""
-        if self._gate:
-            first = self._gate[self._claims.first(self._gate)]
+        if standing := self._standing():
+            first = self._gate[self._claims.first(standing)]
             if first is not besides and self._room(first) > 0:
                 first.on_room()
 
@@ -140,6 +155,8 @@ class Capacity:
     # -- what shares tell --------------------------------------------------------------------
 
     def taken(self, share: Share, held: Held) -> None:
+        if not share.running and len(share.waiting) == 1:  # until now it had nothing in hand
+            self._starts.come_back(share.tenant)
         self.in_hand += 1
         self._suspects += held.attempt.lost > 0
         if share.promised:
@@ -175,6 +192,8 @@ class Share(Slots):
         super().__init__(count, now)
         self.tenant = tenant
         self.promised = 0
+        #: It had no use for slots when it was last seen.
+        self.had_nothing = False
         self._capacity = capacity
         self._claim: Callable[[], None] = _nobody
         self._start: Callable[[], None] = _nobody
@@ -191,7 +210,7 @@ class Share(Slots):
         """Soon, and not inside of whoever passes the turn on: that could go on for ever."""
         if not self._is_called:
             self._is_called = True
-            asyncio.get_running_loop().call_soon(self._take_turn)
+            self._capacity.soon(self._take_turn)
 
     def _take_turn(self) -> None:
         self._is_called = False

@@ -27,13 +27,13 @@ from leasehold.tasks import Registry
 from leasehold.telemetry import Telemetry, fields, log
 from leasehold.worker.capacity import Capacity
 from leasehold.worker.config import WorkerSettings
+from leasehold.worker.directory import Directory
 from leasehold.worker.hand import Held
 from leasehold.worker.keepers import Keepers
 from leasehold.worker.lodger import LentThreads, Lodger, Tributary
 from leasehold.worker.monitor import monitored
 from leasehold.worker.roster import Roster
 from leasehold.worker.signals import stop_signals
-from leasehold.worker.tenancy import Tenancy
 from leasehold.worker.watch import LoopWatch
 from leasehold.worker.worker import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE, Worker
 
@@ -56,11 +56,11 @@ class Host:
     """Runs jobs of many tenants until it is told to drain."""
 
     def __init__(
-        self, tenancy: Tenancy, tasks: Registry, settings: WorkerSettings, *,
+        self, directory: Directory, tasks: Registry, settings: WorkerSettings, *,
         telemetry: Telemetry | None = None, chance: Callable[[], float] = random.random,
         threads: LentThreads | None = None, keepers: Keepers | None = None,
     ) -> None:  # fmt: skip
-        self._tenancy = tenancy
+        self._directory = directory
         self._tasks = tasks
         self._settings = settings
         self._chance = chance
@@ -84,13 +84,13 @@ class Host:
         self._draining = asyncio.Event()
         self._change = asyncio.Event()
         slots = self._settings.concurrency
-        self.capacity = capacity = Capacity(slots, self._loop.time)
+        self.capacity = capacity = Capacity(slots, self._loop.time, self._loop.call_soon)
         self.roster = Roster(max(AWAKE_LIMIT, 2 * slots), self._loop.time)
         self.telemetry.watch("slots", lambda: capacity.slots)
         self.telemetry.watch("slots_running", lambda: capacity.running)
         self.telemetry.watch("slots_waiting", lambda: capacity.in_hand - capacity.running)
         with contextlib.suppress(StoreUnavailable):  # it is read again
-            self.roster.update(await self._tenancy.tenants())
+            self.roster.update(await self._directory.tenants())
         log.info("host starts: queues %s, %d slots, %d tasks, %d tenants",
                  ", ".join(self._settings.queues), slots, len(self._tasks.names),
                  len(self.roster.lines))  # fmt: skip
@@ -172,7 +172,7 @@ class Host:
         while True:
             await asyncio.sleep(DIRECTORY_SECONDS)
             try:
-                tenants = await self._tenancy.tenants()
+                tenants = await self._directory.tenants()
             except StoreError as error:
                 self.telemetry.count("store_errors", label="directory")
                 log.warning("the directory of tenants cannot be read, trying again: %s", error)
@@ -188,7 +188,7 @@ class Host:
     def _open_places(self) -> None:
         for name in {line.tenant.place for line in self.roster.lines} - self._places.keys():
             try:
-                self._places[name] = place = self._tenancy.place(name)
+                self._places[name] = place = self._directory.place(name)
             except BadSettings as error:  # said once: it will not change while this process runs
                 log.error("tenants of place %s are not served here: %s", name, error)
                 self._places[name] = None
@@ -245,14 +245,14 @@ class Host:
             self._trouble(seen.tenant, seen.trouble)
         elif self.roster.looked(seen):
             log.info("tenant %s works again", seen.tenant, extra=fields(tenant=seen.tenant))
-            self._tell(seen.tenant, self._tenancy.heal(seen.tenant))
+            self._tell(seen.tenant, self._directory.heal(seen.tenant))
 
     def _trouble(self, tenant: str, why: str) -> None:
         """Marked and said once; the others go on."""
         if self.roster.trouble(tenant, why):
             log.error("tenant %s is degraded and left alone for now: %s", tenant, why,
                       extra=fields(tenant=tenant))  # fmt: skip
-            self._tell(tenant, self._tenancy.degrade(tenant, why))
+            self._tell(tenant, self._directory.degrade(tenant, why))
 
     def _tell(self, tenant: str, words: Coroutine[Any, Any, None]) -> None:
         """The directory, which may be away: it is told again with the next change."""

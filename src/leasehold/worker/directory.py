@@ -9,8 +9,8 @@ from leasehold.model.tenant import Tenant
 from leasehold.store.places import Place
 
 
-class Tenancy(Protocol):
-    """The directory, as a host sees it."""
+class Directory(Protocol):
+    """Which tenants there are, as a host sees it."""
 
     async def tenants(self) -> Sequence[Tenant]:
         """All that this process should serve, whatever their state."""
