@@ -143,12 +143,12 @@ def test_a_broken_tenant_is_marked_left_alone_and_taken_back(
             await town.until(lambda: town.succeeded("good") == 2, 10)
             await asyncio.sleep(300)
             assert town.told == [("bad", "its table is gone")]
-            assert town.lines["bad"].state is TenantState.DEGRADED
+            assert town.state("bad") is TenantState.DEGRADED
             assert "bad" not in host.lodgers
             del town.home.broken["bad"]
             await town.until(lambda: town.succeeded("bad") == 2, 65)
             assert town.told[1:] == [("bad", "healed")]
-            assert town.lines["bad"].state is TenantState.ACTIVE
+            assert town.state("bad") is TenantState.ACTIVE
 
     with caplog.at_level("ERROR", "leasehold"):
         town.play(scene())
@@ -174,7 +174,7 @@ def test_a_worker_that_crashes_takes_nobody_along(town: Town) -> None:
             assert town.told == [("bad", "its worker crashed: see the log")]
             await town.until(lambda: town.succeeded("bad") == 2, 120)
             await town.until(lambda: town.succeeded("good") == 100, 120)
-            assert town.lines["bad"].state is TenantState.ACTIVE
+            assert town.state("bad") is TenantState.ACTIVE
 
     town.play(scene())
 

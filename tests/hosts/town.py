@@ -138,6 +138,9 @@ class Town:
             task.using(**options).enqueue(*args)
         self.app.swap_client(before)
 
+    def state(self, tenant: str) -> TenantState:
+        return self.lines[tenant].state
+
     def statements(self) -> int:
         return sum(len(database.seen) for database in self.home.databases.values())
 
