@@ -27,13 +27,14 @@ MAY_SEE: dict[str, set[str]] = {
     "store": {"errors", "model"},
     "store.opening": {"clock", "errors", "store", "store.postgres", "store.sqlite"},
     "store.postgres": {"errors", "model", "telemetry", "store"},
-    "store.sqlite": {"clock", "errors", "store"},
+    "store.sqlite": {"clock", "errors", "model", "store"},
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
     "worker": {"access", "errors", "exposition", "model", "release", "settings", "signature",
                "store", "tasks",
                "telemetry"},
+    "tenancy": {"clock", "errors", "model", "store"},
     # What puts the parts together.
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "settings", "signature", "store",
@@ -63,6 +64,15 @@ OF_THE_STORE = {
         "pausing",
         "reading",
         "registering",
+        "steps",
+    },
+    "tenancy": {
+        "contract",
+        "database",
+        "directory",
+        "faces",
+        "following",
+        "relocating",
         "steps",
     },
     "worker": {"contract", "database", "faces", "hints", "place", "places"},

@@ -28,6 +28,9 @@ DOORS: dict[str, dict[str, str]] = {
     "testing/harness.py": {
         "random.Random": "the chance of a test, from a seed",
     },
+    "tenancy/moving.py": {
+        "time.sleep": "leases end when they end, and tell nobody outside their worker",
+    },
     "devpostgres.py": {
         "time.monotonic": "how long a server may take to start",
         "time.sleep": "a starting server tells nobody when it is ready",

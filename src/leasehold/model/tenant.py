@@ -37,6 +37,9 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     #: Who paused it and why, or what is broken.
     note: str | None = None
+    #: Where it goes, while it moves; and where something of it was left behind.
+    moving_to: str | None = None
+    moved_from: str | None = None
 
 
 def check_tenant(name: object) -> str:

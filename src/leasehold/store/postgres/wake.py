@@ -18,7 +18,7 @@ from leasehold.telemetry import log
 #: An own hint that does not come back within this time means: nobody hears us.
 PROOF_SECONDS = 5.0
 _PROBE = "?"
-_RETRY_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 
 
 async def listen(conninfo: str, channel: str, heard: Callable[[str | None], None]) -> None:
@@ -31,7 +31,7 @@ async def listen(conninfo: str, channel: str, heard: Callable[[str | None], None
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
         heard(None)
-        await asyncio.sleep(_RETRY_SECONDS)
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _follow(
