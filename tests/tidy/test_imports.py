@@ -72,6 +72,7 @@ OF_THE_STORE = {
         "directory",
         "faces",
         "following",
+        "places",
         "relocating",
         "steps",
     },

@@ -59,8 +59,8 @@ class Claimer:
 
     @property
     def is_settled(self) -> bool:
-        """The last look found nothing, and nothing was heard since."""
-        return self._found_nothing and not self._poke.is_set()
+        """The last look found nothing, from the start, and nothing was heard since."""
+        return self._found_nothing and not self._poke.is_set() and self._looked_at_all()
 
     def poke(self) -> None:
         """A slot was freed, or somebody enqueued."""
@@ -153,6 +153,10 @@ class Claimer:
                 await self._poke.wait()
         except TimeoutError:
             self._wait_seconds = min(self._wait_seconds * 2, longest)
+
+    def _looked_at_all(self) -> bool:
+        """A retry comes back under its old number, behind where the last claim ended."""
+        return all(self._memory.place(queue).is_start for queue in self._fairness.queues)
 
     def _is_held_back(self) -> bool:
         return any(self._memory.place(queue).held_back for queue in self._fairness.queues)
