@@ -19,13 +19,17 @@ from typing import Any
 from leasehold.errors import BadSettings
 from leasehold.model.kind import Kind, kind_of
 from leasehold.model.names import check_name, check_schema
+from leasehold.model.tenant import HOME, check_place
 
 FILE_NAME = "leasehold.toml"
 ENVIRONMENT_PREFIX = "LEASEHOLD_"
+PLACE_PREFIX = "LEASEHOLD_PLACE_"
 DEFAULT_ORIGIN = "config/default.toml"
 #: Short names that people expect, besides LEASEHOLD_<SECTION>_<KEY>.
 _SHORT = {"LEASEHOLD_URL": "store.url", "LEASEHOLD_SCHEMA": "store.schema"}
 _LAST_RESORT = "DATABASE_URL"
+#: Whose keys are names that people choose.
+_FREE_SECTIONS = ("kinds", "places")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,8 @@ class Settings:
 
     values: dict[str, Value] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
+    #: Where tenants can live, besides HOME: URLs, which can hold passwords.
+    places: dict[str, Value] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
@@ -59,10 +65,13 @@ def load(
     _add(settings, known, shipped, DEFAULT_ORIGIN)
     for origin, content, text in _file(folder or Path.cwd()):
         _add(settings, known, content, origin, text)
-    for name, value, origin in _from_environment(
-        known, os.environ if environment is None else environment
-    ):
+    variables = os.environ if environment is None else environment
+    for name, value, origin in _from_environment(known, variables):
         settings.values[name] = Value(value, origin)
+    for variable, url in variables.items():
+        if variable.startswith(PLACE_PREFIX):
+            name = variable.removeprefix(PLACE_PREFIX).lower()
+            _add_place(settings, name, url, variable)
     for name, value in (flags or {}).items():
         if value is not None:
             settings.values[name] = Value(_checked(name, value, known[name], "a flag"), "flag")
@@ -99,7 +108,9 @@ def _add(
     for name, fields in kinds.items():
         check_name("kind", name)
         settings.kinds[name] = kind_of(name, fields, _place(origin, text, name))
-    rest = {key: value for key, value in content.items() if key != "kinds"}
+    for name, url in content.get("places", {}).items():
+        _add_place(settings, name, url, _place(origin, text, name))
+    rest = {key: value for key, value in content.items() if key not in _FREE_SECTIONS}
     for name, value in _flat(rest).items():
         key = name.rpartition(".")[2]
         where = _place(origin, text, key)
@@ -108,10 +119,20 @@ def _add(
         settings.values[name] = Value(_checked(name, value, known[name], where), where)
 
 
+def _add_place(settings: Settings, name: str, url: object, where: str) -> None:
+    """The URL is never told: it can hold a password."""
+    check_place(name)
+    if name == HOME:
+        raise BadSettings(f"{where}: the place {HOME!r} is where the directory is: store.url")
+    if not isinstance(url, str) or not url:
+        raise BadSettings(f"{where}: places.{name}: give the URL of a database, or a file")
+    settings.places[name] = Value(url, where)
+
+
 def _flat(content: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for section, fields in content.items():
-        if section == "kinds":
+        if section in _FREE_SECTIONS:
             continue
         if isinstance(fields, dict):
             flat.update((f"{section}.{key}", value) for key, value in fields.items())

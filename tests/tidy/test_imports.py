@@ -38,7 +38,7 @@ MAY_SEE: dict[str, set[str]] = {
     # What puts the parts together.
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "settings", "signature", "store",
-            "store.opening", "tasks", "worker"},
+            "store.opening", "tasks", "tenancy", "worker"},
     # leasehold/__init__.py: the public names
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
     "testing": {"app", "client", "clock", "errors", "model", "signature", "store", "store.opening",

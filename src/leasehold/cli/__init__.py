@@ -16,6 +16,7 @@ from leasehold.cli.lanes import lanes
 from leasehold.cli.limits import limits
 from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
+from leasehold.cli.tenants import tenants
 from leasehold.cli.version import version
 from leasehold.cli.worker import worker
 from leasehold.cli.workers import workers
@@ -45,6 +46,7 @@ main.add_command(queues)
 main.add_command(lanes)
 main.add_command(limits)
 main.add_command(workers)
+main.add_command(tenants)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)

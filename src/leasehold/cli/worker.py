@@ -69,4 +69,4 @@ def app_with_tasks(store: StoreChoice) -> Leasehold:
         app.url = store.url
     if store.schema is not None:
         app.schema = store.schema
-    return app
+    return app if store.tenant is None else app.tenant(store.tenant)

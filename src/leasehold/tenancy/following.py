@@ -115,4 +115,6 @@ class TenantDatabase:
         """Its connections are those of its place."""
 
     async def aclose(self) -> None:
-        """The same."""
+        """Those of the running loop, which may end now."""
+        await self._places.aclose()
+        await self._lookup.aclose()

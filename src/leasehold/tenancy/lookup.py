@@ -35,6 +35,7 @@ class Lookup:
     """The directory, for those who look into it often."""
 
     def __init__(self, control: Database, now: Callable[[], float] = monotonic) -> None:
+        self._control = control
         self._store = BlockingStore(control.session())
         self._awaited = AwaitedStore(control.async_session())
         self._now = now
@@ -47,6 +48,9 @@ class Lookup:
     async def aline(self, name: str, *, anew: bool = False) -> Tenant:
         fresh = None if anew else self._fresh(name)
         return fresh or self._remember(await self._awaited.run(existing(name)))
+
+    async def aclose(self) -> None:
+        await self._control.aclose()
 
     def _fresh(self, name: str) -> Tenant | None:
         until, line = self._lines.get(name, (0.0, None))
