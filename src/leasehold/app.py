@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from leasehold.client import Client, JobHandle
 from leasehold.errors import BadSettings
@@ -24,12 +24,14 @@ from leasehold.tenancy.known import KnownPlaces
 from leasehold.tenancy.tenancy import Tenancy
 from leasehold.worker.config import worker_settings
 from leasehold.worker.context import Context
+from leasehold.worker.host import Host
 from leasehold.worker.looping import run_loop
 from leasehold.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Isolation = Literal["auto", "process"]
+Tenants: TypeAlias = Literal["all"] | Collection[str] | None
 
 
 class Define(Protocol):
@@ -151,23 +153,30 @@ class Leasehold:
 
     # -- working -----------------------------------------------------------------------------
 
-    def run_worker(self, **settings: Any) -> int:
-        """Run jobs until SIGTERM or SIGINT; answers the exit code. See WorkerSettings."""
-        return run_loop(self._run_worker_and_close(settings))
+    def run_worker(self, *, tenants: Tenants = None, **settings: Any) -> int:
+        """Run jobs until SIGTERM or SIGINT; answers the exit code. See WorkerSettings.
 
-    async def _run_worker_and_close(self, settings: dict[str, Any]) -> int:
+        With ``tenants``, those of the tenants that are named, or of ``"all"``.
+        """
+        return run_loop(self._run_worker_and_close(tenants, settings))
+
+    async def _run_worker_and_close(self, tenants: Tenants, settings: dict[str, Any]) -> int:
         """The loop ends with the worker, and so must the connections that belong to it."""
         try:
-            return await self.arun_worker(**settings)
+            return await self.arun_worker(tenants=tenants, **settings)
         finally:
             await self.database.aclose()
 
-    async def arun_worker(self, **settings: Any) -> int:
+    async def arun_worker(self, *, tenants: Tenants = None, **settings: Any) -> int:
         """The same inside a running event loop."""
         configured = load()
         register(self, configured.kinds.values())
         chosen = worker_settings(configured, **settings)
-        return await Worker(self.database, self.tasks, chosen).run()
+        if tenants is None:
+            return await Worker(self.database, self.tasks, chosen).run()
+        served = self.tenants.served(None if tenants == "all" else tenants)
+        await served.check()
+        return await Host(served, self.tasks, chosen).run()
 
     # -- tenants -----------------------------------------------------------------------------
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import click
 
-from leasehold.app import Leasehold
+from leasehold.app import Leasehold, Tenants
 from leasehold.cli.common import StoreChoice, store_options
 from leasehold.cli.logs import log_options, set_up_logs
+from leasehold.model.tenant import check_tenant
 from leasehold.telemetry import log
 
 
 @click.command()
 @click.option("--queue", "queues", multiple=True, help="A queue to serve; can be repeated.")
+@click.option(
+    "--tenants", metavar="all|A,B,C", help="Serve these tenants in one process, by their weights."
+)
 @click.option("--concurrency", type=int, help="Jobs at a time.")
 @click.option("--lease-seconds", type=float, help="A crashed worker's jobs come back after this.")
 @click.option("--poll-ms", type=float, help="How often to look, where nothing is heard.")
@@ -26,6 +30,7 @@ from leasehold.telemetry import log
 def worker(
     store: StoreChoice,
     queues: tuple[str, ...],
+    tenants: str | None,
     concurrency: int | None,
     lease_seconds: float | None,
     poll_ms: float | None,
@@ -48,6 +53,7 @@ def worker(
         log.warning("no --app is given: this worker knows the simulated kinds only")
     try:
         code = app.run_worker(
+            tenants=_named(tenants),
             queues=queues or None,
             concurrency=concurrency,
             lease_seconds=lease_seconds,
@@ -60,6 +66,12 @@ def worker(
     finally:
         app.close()
     raise click.exceptions.Exit(code)
+
+
+def _named(tenants: str | None) -> Tenants:
+    if tenants is None or tenants == "all":
+        return tenants
+    return [check_tenant(name.strip()) for name in tenants.split(",")]
 
 
 def app_with_tasks(store: StoreChoice) -> Leasehold:

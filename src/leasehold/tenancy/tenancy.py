@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from leasehold.errors import BadInput, LeaseholdError, Refused, SchemaMissing, TenantExists
@@ -15,6 +17,7 @@ from leasehold.tenancy.following import TenantDatabase
 from leasehold.tenancy.known import KnownPlaces
 from leasehold.tenancy.lookup import Lookup, existing
 from leasehold.tenancy.moving import Move
+from leasehold.tenancy.serving import Served
 
 
 class Migrated(msgspec.Struct, frozen=True):
@@ -29,6 +32,7 @@ class Tenancy:
     """The tenants of one control store."""
 
     def __init__(self, control: Database, places: KnownPlaces) -> None:
+        self._control = control
         self._store = BlockingStore(control.session())
         self._lookup = Lookup(control)
         self.places = places
@@ -45,6 +49,10 @@ class Tenancy:
     def open(self, name: str) -> TenantDatabase:
         """Its database, wherever it lives; looked for when it is used."""
         return TenantDatabase(check_tenant(name), self._lookup, self.places)
+
+    def served(self, names: Collection[str] | None = None) -> Served:
+        """All of them, or those that are named, for a process that runs their jobs."""
+        return Served(self._control, self.places, names)
 
     def _inside(self, line: Tenant) -> BlockingStore:
         return BlockingStore(self.places[line.place].open(line.name).session())
