@@ -31,9 +31,10 @@ class Fairness:
         self._weights[queue] = weight
         self.come_back(queue)
 
-    def come_back(self, queue: str) -> None:
-        """It had nothing to do: it stands where the others are."""
-        self._passes[queue] = max(self._passes.get(queue, self._now), self._now)
+    def come_back(self, queue: str, behind: float = 0.0) -> None:
+        """It was away: it stands where the others are, or is owed at most so much."""
+        latest = self._now - behind / self._weights[queue]
+        self._passes[queue] = max(self._passes.get(queue, latest), latest)
 
     def first(self, queues: Collection[str]) -> str:
         """Who is next among these."""

@@ -85,13 +85,19 @@ class Capacity:
         self._gate[share.tenant] = share
         if wanted <= 0:
             return 0
-        if share.had_nothing:
-            share.had_nothing = False
-            self._claims.come_back(share.tenant)
+        self._come_back(share)
         room, standing = self._room(share), self._standing()
         if room > 0 and self._claims.first(standing) == share.tenant:
             return min(wanted, self._claims.share(share.tenant, standing, room))
         return int(self._may_come_first(share))
+
+    def _come_back(self, share: Share) -> None:
+        """Who had nothing to do has saved up nothing. Who was away claiming catches up, but no
+        more than a hand full: if its store was slow, that is nobody else's fault."""
+        behind = 0 if share.had_nothing else self.slots + self._ahead()
+        share.had_nothing = False
+        for turns in (self._claims, self._starts):
+            turns.come_back(share.tenant, behind)
 
     def _standing(self) -> list[str]:
         """Who is at the gate and could use a slot: not those who have all that they may."""
@@ -109,7 +115,7 @@ class Capacity:
             self._promised -= share.promised
             share.promised = 0
             share.had_nothing = got == 0
-            self._claims.served(share.tenant, got, asked)
+            self._claims.served(share.tenant, got, got or asked)
             self._call()
 
     def free(self, share: Share) -> int:
@@ -155,8 +161,6 @@ class Capacity:
     # -- what shares tell --------------------------------------------------------------------
 
     def taken(self, share: Share, held: Held) -> None:
-        if not share.running and len(share.waiting) == 1:  # until now it had nothing in hand
-            self._starts.come_back(share.tenant)
         self.in_hand += 1
         self._suspects += held.attempt.lost > 0
         if share.promised:
