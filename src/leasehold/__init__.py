@@ -20,6 +20,8 @@ from leasehold.errors import (
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
+    TenantExists,
+    TenantNotFound,
     UniqueKeyTaken,
     UnknownTask,
 )
@@ -65,6 +67,8 @@ __all__ = [
     "StoreReadOnly",
     "StoreUnavailable",
     "Task",
+    "TenantExists",
+    "TenantNotFound",
     "UniqueKeyTaken",
     "UnknownTask",
 ]

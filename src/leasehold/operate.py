@@ -15,7 +15,7 @@ from leasehold.model.job import Job
 from leasehold.model.limit import ALL_QUEUES, Limit
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
-from leasehold.model.note import Note
+from leasehold.model.note import REASON_LIMIT, Note
 from leasehold.model.operation import Answer, Verb
 from leasehold.store import limiting, noting, operating, pausing, reading, registering
 from leasehold.store.contract import PAGE_LIMIT, Filter, Lane, Page
@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 AHEAD_BOUND = 10_000
 LARGEST_ID = 2**63 - 1
-REASON_LIMIT = 500
 #: A page that filters for something rare looks on this often before it answers short.
 _LOOKS = 20
 

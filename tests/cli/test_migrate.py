@@ -43,7 +43,7 @@ def test_what_was_done_as_a_document(postgres_url: str) -> None:
     plan = run("migrate", "--plan", *at).json
     assert (plan["applied"], [each["name"] for each in plan["migrations"]]) == (
         False,
-        ["foundation", "worker"],
+        ["foundation", "worker", "tenant"],
     )
     done = run("migrate", *at).json
     assert (done["applied"], [each["version"] for each in done["migrations"]]) == (True, [1, 2])

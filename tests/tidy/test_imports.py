@@ -29,7 +29,7 @@ MAY_SEE: dict[str, set[str]] = {
     "store": {"errors", "model"},
     "store.opening": {"clock", "errors", "store", "store.postgres", "store.sqlite"},
     "store.postgres": {"errors", "model", "telemetry", "store"},
-    "store.sqlite": {"clock", "errors", "store"},
+    "store.sqlite": {"clock", "errors", "model", "store"},
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
@@ -37,11 +37,12 @@ MAY_SEE: dict[str, set[str]] = {
     "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",
                "signature", "store", "tasks", "telemetry"},
     "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
+    "tenancy": {"clock", "errors", "model", "store"},
     # What puts the parts together.
     "rules": {"operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "rules", "settings", "signature",
-            "store", "store.opening", "tasks", "worker"},
+            "store", "store.opening", "tasks", "tenancy", "worker"},
     # leasehold/__init__.py: the public names
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
     "testing": {"app", "client", "clock", "errors", "exits", "model", "signature", "store",
@@ -78,7 +79,17 @@ OF_THE_STORE = {
         "registering",
         "steps",
     },
-    "worker": {"contract", "database", "faces", "hints", "place"},
+    "tenancy": {
+        "contract",
+        "database",
+        "directory",
+        "faces",
+        "following",
+        "places",
+        "relocating",
+        "steps",
+    },
+    "worker": {"contract", "database", "faces", "hints", "place", "places"},
 }
 
 

@@ -16,6 +16,9 @@ DOORS: dict[str, dict[str, str]] = {
         "random.random": "the default chance; tests and simulations hand in their own",
         "secrets.token_hex": "an owner's name must never come again",
     },
+    "worker/host.py": {
+        "random.random": "the default chance of all its workers",
+    },
     "worker/child.py": {
         "time.monotonic": "a child process has no event loop to ask how long a handler ran",
     },
@@ -39,6 +42,9 @@ DOORS: dict[str, dict[str, str]] = {
     },
     "simulation/machines.py": {
         "random.Random": "the chance of a worker, from a seed",
+    },
+    "tenancy/moving.py": {
+        "time.sleep": "leases end when they end, and tell nobody outside their worker",
     },
     "devpostgres.py": {
         "time.monotonic": "how long a server may take to start",

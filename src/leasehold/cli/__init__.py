@@ -17,6 +17,7 @@ from leasehold.cli.limits import limits
 from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
 from leasehold.cli.simulate import simulate
+from leasehold.cli.tenants import tenants
 from leasehold.cli.top import top
 from leasehold.cli.up import up
 from leasehold.cli.version import version
@@ -50,6 +51,7 @@ main.add_command(lanes)
 main.add_command(limits)
 main.add_command(workers)
 main.add_command(top)
+main.add_command(tenants)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)

@@ -18,6 +18,7 @@ from leasehold.model.limit import ALL_QUEUES
 from leasehold.model.operation import Answer, Verb
 from leasehold.model.registry import LiveWorker, WorkerState
 from leasehold.model.state import State
+from leasehold.model.tenant import Tenant, TenantState
 from leasehold.store.contract import DEPTH_BOUND, Counts, Lane, Page, Queue, Rule
 from leasehold.store.database import Diagnosis
 
@@ -39,6 +40,13 @@ _WORKER_STYLE = {
     WorkerState.WORKING: "green",
     WorkerState.DRAINING: "yellow",
     WorkerState.STUCK: "bold red",
+}
+
+_TENANT_STYLE = {
+    TenantState.ACTIVE: "green",
+    TenantState.PAUSED: "yellow",
+    TenantState.MOVING: "blue",
+    TenantState.DEGRADED: "bold red",
 }
 
 
@@ -242,6 +250,25 @@ def worker_table(workers: list[LiveWorker], now: datetime) -> RenderableType:
             str(worker.finished),
             since(worker.started_at, now),
             since(worker.seen_at, now),
+        )
+    return table
+
+
+def tenant_table(tenants: list[Tenant], now: datetime) -> RenderableType:
+    if not tenants:
+        return Text("no tenants", style="dim")
+    table = simple_table(
+        "tenant", "place", "state", "weight", "slots", "since", "note", right=("weight",)
+    )
+    for tenant in tenants:
+        table.add_row(
+            tenant.name,
+            tenant.place,
+            Text(tenant.state.value, style=_TENANT_STYLE[tenant.state]),
+            f"{tenant.weight:g}",
+            "" if tenant.max_slots is None else str(tenant.max_slots),
+            since(tenant.created_at, now),
+            Text(clean(tenant.note or "")),
         )
     return table
 

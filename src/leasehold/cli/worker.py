@@ -6,14 +6,18 @@ from pathlib import Path
 
 import click
 
-from leasehold.app import Leasehold
+from leasehold.app import Leasehold, Tenants
 from leasehold.cli.common import StoreChoice, store_options
 from leasehold.cli.logs import log_options, set_up_logs
+from leasehold.model.tenant import check_tenant
 from leasehold.telemetry import log
 
 
 @click.command()
 @click.option("--queue", "queues", multiple=True, help="A queue to serve; can be repeated.")
+@click.option(
+    "--tenants", metavar="all|A,B,C", help="Serve these tenants in one process, by their weights."
+)
 @click.option("--concurrency", type=int, help="Jobs at a time.")
 @click.option("--lease-seconds", type=float, help="A crashed worker's jobs come back after this.")
 @click.option("--poll-ms", type=float, help="How often to look, where nothing is heard.")
@@ -30,6 +34,7 @@ from leasehold.telemetry import log
 def worker(
     store: StoreChoice,
     queues: tuple[str, ...],
+    tenants: str | None,
     concurrency: int | None,
     lease_seconds: float | None,
     poll_ms: float | None,
@@ -56,6 +61,7 @@ def worker(
         log.warning("no --app is given: this worker knows the simulated kinds only")
     try:
         code = app.run_worker(
+            tenants=_named(tenants),
             queues=queues or None,
             concurrency=concurrency,
             lease_seconds=lease_seconds,
@@ -72,6 +78,12 @@ def worker(
     raise click.exceptions.Exit(code)
 
 
+def _named(tenants: str | None) -> Tenants:
+    if tenants is None or tenants == "all":
+        return tenants
+    return [check_tenant(name.strip()) for name in tenants.split(",")]
+
+
 def app_with_tasks(store: StoreChoice) -> Leasehold:
     """The app with its tasks, on the store that was asked for."""
     app = store.app or Leasehold(store.url, schema=store.schema)
@@ -79,4 +91,4 @@ def app_with_tasks(store: StoreChoice) -> Leasehold:
         app.url = store.url
     if store.schema is not None:
         app.schema = store.schema
-    return app
+    return app if store.tenant is None else app.tenant(store.tenant)

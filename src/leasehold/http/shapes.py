@@ -11,9 +11,10 @@ from msgspec import UNSET, Meta, UnsetType
 from leasehold.model.job import IDEMPOTENCY_SECONDS, PRIORITY_LIMIT
 from leasehold.model.limit import LIMIT_CEILING
 from leasehold.model.names import KEY_LENGTH_LIMIT
+from leasehold.model.note import REASON_LIMIT
 from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from leasehold.model.state import State
-from leasehold.operate import LARGEST_ID, REASON_LIMIT
+from leasehold.operate import LARGEST_ID
 from leasehold.store.contract import PAGE_LIMIT
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from leasehold.errors import BadName
 
 #: Where tenants live unless they were placed elsewhere: beside the directory itself.
 HOME = "home"
-_TENANT = re.compile(r"[a-z][a-z0-9_]{0,30}", re.ASCII)
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,30}", re.ASCII)
 
 
 class TenantState(StrEnum):
@@ -37,13 +37,25 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     #: Who paused it and why, or what is broken.
     note: str | None = None
+    #: Where it goes, while it moves; and where something of it was left behind.
+    moving_to: str | None = None
+    moved_from: str | None = None
 
 
 def check_tenant(name: object) -> str:
     """Part of a schema's and of a file's name, so the whitelist is narrow."""
-    if isinstance(name, str) and _TENANT.fullmatch(name):
+    return _checked("tenant", name)
+
+
+def check_place(name: object) -> str:
+    """As narrow: it is part of a variable's name in the environment."""
+    return _checked("place", name)
+
+
+def _checked(what: str, name: object) -> str:
+    if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     raise BadName(
-        f"tenant {name!r} is not a usable name: use 1 to 31 lower-case letters, digits or '_', "
+        f"{what} {name!r} is not a usable name: use 1 to 31 lower-case letters, digits or '_', "
         "starting with a letter"
     )

@@ -21,6 +21,7 @@ from leasehold.model.operation import Answer, Verb
 from leasehold.model.outcome import Decision, Outcome
 from leasehold.model.registry import Beat, LiveWorker
 from leasehold.model.state import State
+from leasehold.model.tenant import Tenant, TenantState
 from leasehold.store.place import Memory
 
 PAGE_LIMIT = 1000
@@ -382,6 +383,52 @@ class Store(Protocol):
 
     async def forget_workers(self, silent_seconds: float) -> int:
         """Remove those whose word expired this long ago. Answers how many."""
+        ...
+
+    async def tenants(self) -> list[Tenant]:
+        """The directory, by name. Of the control store; others know no tenants."""
+        ...
+
+    async def tenant(self, name: str) -> Tenant | None:
+        """One line of the directory."""
+        ...
+
+    async def add_tenant(
+        self, name: str, place: str, weight: float = 1.0, max_slots: int | None = None
+    ) -> Tenant | None:
+        """None: one of this name is there already."""
+        ...
+
+    async def remove_tenant(self, name: str) -> bool:
+        """Answers whether it was there."""
+        ...
+
+    async def set_tenant_state(
+        self, name: str, state: TenantState, note: str | None = None
+    ) -> bool:
+        """With who and why. Answers False where there is none, or it is on its way elsewhere."""
+        ...
+
+    async def set_tenant_share(self, name: str, weight: float, max_slots: int | None) -> bool:
+        """Its share of the workers, and how many slots of a process it may have at most."""
+        ...
+
+    async def begin_move(self, name: str, place: str, note: str | None = None) -> bool:
+        """Mark it as moving there. False: it moves elsewhere, or is not rid of its last move."""
+        ...
+
+    async def take_back_move(self, name: str, note: str | None = None) -> str | None:
+        """It moves back to where it is. Answers the place that may have a copy of it."""
+        ...
+
+    async def end_move(
+        self, name: str, place: str, state: TenantState, note: str | None = None
+    ) -> bool:
+        """From now on it lives there. False: it was not moving there any more."""
+        ...
+
+    async def forget_move(self, name: str) -> None:
+        """Nothing is left where it came from."""
         ...
 
     async def now(self) -> datetime:

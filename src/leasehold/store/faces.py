@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from leasehold.store import (
     claiming,
+    directory,
     enqueueing,
     fencing,
     finishing,
@@ -98,6 +99,16 @@ class BlockingStore:
     leave = _blocking(registering.leave)
     workers = _blocking(registering.workers)
     forget_workers = _blocking(registering.forget_workers)
+    tenants = _blocking(directory.tenants)
+    tenant = _blocking(directory.tenant)
+    add_tenant = _blocking(directory.add_tenant)
+    remove_tenant = _blocking(directory.remove_tenant)
+    set_tenant_state = _blocking(directory.set_tenant_state)
+    set_tenant_share = _blocking(directory.set_tenant_share)
+    begin_move = _blocking(directory.begin_move)
+    take_back_move = _blocking(directory.take_back_move)
+    end_move = _blocking(directory.end_move)
+    forget_move = _blocking(directory.forget_move)
     now = _blocking(reading.now)
 
 
@@ -153,6 +164,16 @@ class AwaitedStore:
     leave = _awaited(registering.leave)
     workers = _awaited(registering.workers)
     forget_workers = _awaited(registering.forget_workers)
+    tenants = _awaited(directory.tenants)
+    tenant = _awaited(directory.tenant)
+    add_tenant = _awaited(directory.add_tenant)
+    remove_tenant = _awaited(directory.remove_tenant)
+    set_tenant_state = _awaited(directory.set_tenant_state)
+    set_tenant_share = _awaited(directory.set_tenant_share)
+    begin_move = _awaited(directory.begin_move)
+    take_back_move = _awaited(directory.take_back_move)
+    end_move = _awaited(directory.end_move)
+    forget_move = _awaited(directory.forget_move)
     now = _awaited(reading.now)
 
 

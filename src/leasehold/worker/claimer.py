@@ -33,7 +33,7 @@ class Claimer:
         queues: Sequence[str], tasks: frozenset[str] | None, lease_seconds: float,
         poll_seconds: float, room: Callable[[], int], free: Callable[[], int],
         take: Callable[[list[Attempt], float], None], is_listening: Callable[[], bool],
-        on_nothing: Callable[[], None],
+        on_nothing: Callable[[], None], settle: Callable[[int, int], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner
@@ -46,6 +46,8 @@ class Claimer:
         self._room = room
         self._free = free
         self._take = take
+        #: Told how many were asked for and how many came.
+        self._settle = settle
         self._is_listening = is_listening
         #: Recovery runs inside claiming too: whoever finds nothing looks for expired leases.
         self._on_nothing = on_nothing
@@ -57,8 +59,8 @@ class Claimer:
 
     @property
     def is_settled(self) -> bool:
-        """The last look found nothing, and nothing was heard since."""
-        return self._found_nothing and not self._poke.is_set()
+        """The last look found nothing, from the start, and nothing was heard since."""
+        return self._found_nothing and not self._poke.is_set() and self._looked_at_all()
 
     def poke(self) -> None:
         """A slot was freed, or somebody enqueued."""
@@ -82,7 +84,9 @@ class Claimer:
             if room <= 0:
                 await self._poke.wait()
                 continue
-            if await self._claim(min(room, CLAIM_LIMIT)):
+            claimed = await self._claim(min(room, CLAIM_LIMIT))
+            self._settle(room, claimed)
+            if claimed:
                 self._wait_seconds = FIRST_WAIT_SECONDS
                 self.is_idle = False
                 # Let what was claimed begin before looking for more.
@@ -149,6 +153,10 @@ class Claimer:
                 await self._poke.wait()
         except TimeoutError:
             self._wait_seconds = min(self._wait_seconds * 2, longest)
+
+    def _looked_at_all(self) -> bool:
+        """A retry comes back under its old number, behind where the last claim ended."""
+        return all(self._memory.place(queue).is_start for queue in self._fairness.queues)
 
     def _is_held_back(self) -> bool:
         return any(self._memory.place(queue).held_back for queue in self._fairness.queues)

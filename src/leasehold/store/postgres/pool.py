@@ -35,6 +35,10 @@ _DEFAULTS = {
     "application_name": "leasehold",
 }
 
+#: Statements that a connection keeps prepared. One schema has fewer; with hundreds of schemas on
+#: one connection those in use stay, and the others are not worth the server's memory.
+_PREPARED_LIMIT = 400
+
 
 def conninfo(url: str) -> str:
     """The URL with timeouts where it names none."""
@@ -111,9 +115,11 @@ class Pool:
                     return connection
                 connection.close()
         try:
-            return Connection.connect(self._conninfo, autocommit=True)
+            connection = Connection.connect(self._conninfo, autocommit=True)
         except psycopg.Error as error:
             raise _unreachable(self._url, error) from None
+        connection.prepared_max = _PREPARED_LIMIT
+        return connection
 
     def _give_back(self, connection: Connection[Any]) -> None:
         if connection.closed:
@@ -171,9 +177,11 @@ class AsyncPool:
                 return connection
             await connection.close()
         try:
-            return await AsyncConnection.connect(self._conninfo, autocommit=True)
+            connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
         except psycopg.Error as error:
             raise _unreachable(self._url, error) from None
+        connection.prepared_max = _PREPARED_LIMIT
+        return connection
 
     async def _give_back(self, connection: AsyncConnection[Any]) -> None:
         if connection.closed:

@@ -20,7 +20,7 @@ PROOF_SECONDS = 5.0
 #: So long nobody has to have said anything before it is tried whether we still hear.
 SILENCE_SECONDS = 20.0
 _PROBE = "?"
-_RETRY_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 
 
 async def listen(conninfo: str, channel: str, heard: Callable[[str | None], None]) -> None:
@@ -33,7 +33,7 @@ async def listen(conninfo: str, channel: str, heard: Callable[[str | None], None
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
         heard(None)
-        await asyncio.sleep(_RETRY_SECONDS)
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _follow(
