@@ -122,8 +122,16 @@ class SqliteTarget:
         self._folder.mkdir(parents=True)
         mount = shutil.which("mount")
         if mount is not None and os.geteuid() == 0:
-            command = [mount, "-t", "tmpfs", "-o", f"size={_TMPFS_BYTES}", "tmpfs", self._folder]
-            self.can_fill = subprocess.run(command, capture_output=True).returncode == 0
+            command = [
+                mount,
+                "-t",
+                "tmpfs",
+                "-o",
+                f"size={_TMPFS_BYTES}",
+                "tmpfs",
+                str(self._folder),
+            ]
+            self.can_fill = _run(command)
 
     def url_for(self, name: str) -> str:
         return self.url
@@ -161,7 +169,11 @@ class SqliteTarget:
 
     async def close(self) -> None:
         if self.can_fill:
-            await asyncio.to_thread(subprocess.run, ["umount", self._folder], capture_output=True)
+            await asyncio.to_thread(_run, ["umount", str(self._folder)])
+
+
+def _run(command: list[str]) -> bool:
+    return subprocess.run(command, capture_output=True).returncode == 0
 
 
 def _fill(ballast: Path) -> None:

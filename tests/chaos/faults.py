@@ -10,7 +10,8 @@ import asyncio
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 from leasehold.errors import StoreError
 from tests.chaos.database import PostgresTarget, SqliteTarget, Target
@@ -43,8 +44,8 @@ class Faults:
         for kind, mean in sorted(self._plan.faults.items()):
             self._spawn(self._again_and_again(kind, mean), kind)
 
-    def _spawn(self, work: object, name: str) -> None:
-        task = asyncio.create_task(work, name=name)  # type: ignore[arg-type]
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

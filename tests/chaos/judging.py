@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,11 +10,12 @@ from dataclasses import dataclass, field
 from leasehold.app import Leasehold
 from leasehold.model.history import Event, EventKind
 from leasehold.model.job import Job
-from leasehold.model.state import State
+from leasehold.model.state import FINAL, State
 from leasehold.proof import ending, lanes
 from leasehold.proof.case import Case
 from leasehold.proof.checker import RULES
 from leasehold.proof.evidence import Evidence
+from leasehold.proof.lives import Span
 from leasehold.proof.record import Record
 from leasehold.proof.violation import Violation
 from leasehold.store.contract import Filter
@@ -25,6 +27,8 @@ _MICROS = 1_000_000
 #: it yet (see `_limit`).
 _NOT_HERE = (lanes.by_priority, ending.limits)
 _PAGE = 1000
+#: As long as a stalled connection can keep a transaction open.
+_COMMIT_LAG_MICROS = 5 * _MICROS
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ def gather_evidence(app: Leasehold, events: list[Event], records: list[Record]) 
     told: dict[int, list[Event]] = {job_id: [] for job_id in jobs}
     for event in events:
         told.setdefault(event.job_id, []).append(event)
-    return Evidence(records, jobs, told, {LIMITED_KEY: LIMITED_TO})
+    return Evidence(records, jobs, told, {LIMITED_KEY: LIMITED_TO}, _COMMIT_LAG_MICROS)
 
 
 def _every_job(app: Leasehold) -> Iterator[Job]:
@@ -125,8 +129,14 @@ def _doubled(case: Case) -> dict[str, int]:
         life = case.lives.get(job_id)
         for token in sorted(tokens)[:-1]:
             span = life.by_token.get(token) if life is not None else None
-            counts[str(span.kind) if span is not None and span.kind else "unexplained"] += 1
+            counts[_cause(span)] += 1
     return dict(counts)
+
+
+def _cause(span: Span | None) -> str:
+    if span is None or span.kind is None:
+        return "unexplained"
+    return "brought back by hand" if span.state in FINAL else str(span.kind)
 
 
 def _measure(case: Case, found: Judgement) -> None:
@@ -157,7 +167,8 @@ def _measure(case: Case, found: Judgement) -> None:
     )
     for _, until, kind in shared:
         if kind in ("hard_stop", "blackhole", "disk_full"):
-            after = next((at for at in successes if at >= until), until)
+            place = bisect_left(successes, until)
+            after = successes[place] if place < len(successes) else until
             found.worst_standstill_seconds = max(
                 found.worst_standstill_seconds, (after - until) / _MICROS
             )

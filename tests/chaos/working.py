@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from typing import Any
 
 from leasehold import Leasehold
 from leasehold.telemetry import Telemetry
@@ -49,10 +50,10 @@ async def _work(plan: Plan, app: Leasehold, pen: Pen) -> int:
 
 async def _count(telemetry: Telemetry, pen: Pen) -> None:
     """A killed worker tells nobody what it had counted: so it says so as it goes."""
-    before: dict[str, int] = {}
+    before: dict[str, Any] = {}
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
-        counts = {name: telemetry.total(name) for name in _COUNTED}
+        counts: dict[str, Any] = {name: telemetry.total(name) for name in _COUNTED}
         if counts != before:
             pen.note("counted", **counts)
             before = counts

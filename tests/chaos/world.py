@@ -104,8 +104,10 @@ class World:
                 self._say(f"{spoke - began:6.0f} s  {await self._state(app)}")
 
     def _ended(self, worker: Member) -> None:
-        """A worker that nobody has killed ends by itself only when drained, and well."""
-        if worker.code != -signal.SIGKILL and not (worker.is_draining and worker.code == 0):
+        """A worker that nobody has killed ends only when drained, and well; or, told so in its
+        first moments, before it listens to signals, at once."""
+        drained = worker.is_draining and worker.code in (0, -signal.SIGTERM)
+        if worker.code != -signal.SIGKILL and not drained:
             self._pen.note("exited", who=worker.name, code=worker.code)
 
     async def _state(self, app: Leasehold) -> str:

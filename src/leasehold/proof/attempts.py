@@ -89,6 +89,8 @@ def _end_fits(case: Case, run: Run, span: Span) -> Iterator[Violation]:
     if how is None or kind is None or span.was_lost:
         return
     allowed = _LEADS_TO[how]
+    if how == "stopped" and run.started.info.get("fenced"):
+        allowed = allowed | {_K.SUCCEEDED}  # the stop came while its transaction was committed
     if _ran_too_long(run):
         allowed = allowed | {_K.RETRIED, _K.FAILED}
     if case.troubles.grave(span.owner, span.start, span.end):

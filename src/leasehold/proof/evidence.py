@@ -18,6 +18,9 @@ class Evidence:
     events: Mapping[int, Sequence[Event]]
     #: How many jobs with a limit key may be live at once.
     limits: Mapping[str, int]
+    #: A store with transactions tells when something was written, not when others could see it:
+    #: that may be as much later.
+    commit_lag_micros: int = 0
 
 
 def gather(

@@ -39,7 +39,7 @@ def honest_operations(case: Case) -> Iterator[Violation]:
                 yield Violation(
                     "I10", told.job, f"{told.call} was told: {verb} requested; it was not"
                 )
-            case "already" if _seen(State(told.info["state"])) not in _states(life, question):
+            case "already" if _seen(State(told.info["state"])) not in _states(case, life, question):
                 state = told.info["state"]
                 yield Violation("I10", told.job, f"{told.call} was told: it is {state}; it was not")
 
@@ -56,7 +56,7 @@ def _has_request(life: Life, question: Question) -> bool:
     )
 
 
-def _states(life: Life, question: Question) -> set[State]:
+def _states(case: Case, life: Life, question: Question) -> set[State]:
     """Those that the job had between question and answer."""
     assert question.told is not None
     found: set[State] = set()
@@ -65,7 +65,7 @@ def _states(life: Life, question: Question) -> set[State]:
         at = micros_of(moment.at)
         if at > question.told.at:
             break
-        if at >= question.asked.at:
+        if at + case.evidence.commit_lag_micros >= question.asked.at:
             found.add(current)
         current = _seen(moment.state)
     return found | {current}
