@@ -27,21 +27,21 @@ class Connections:
         self._of_loops: _LoopPools = weakref.WeakKeyDictionary()
         # Handlers hold transactions open for as long as they like. With connections of their
         # own they never keep the worker's parts, or each other's enqueues, waiting.
-        self.handler_pool = Pool(url, pool_size)
+        self.handler_pool = Pool(url, pool_size, ours=False)
         self._handlers_of_loops: _LoopPools = weakref.WeakKeyDictionary()
 
     def pool_of_loop(self) -> AsyncPool:
         """Asyncio's connections belong to the loop that made them."""
-        return self._pool_of_loop(self._of_loops)
+        return self._pool_of_loop(self._of_loops, ours=True)
 
     def handler_pool_of_loop(self) -> AsyncPool:
-        return self._pool_of_loop(self._handlers_of_loops)
+        return self._pool_of_loop(self._handlers_of_loops, ours=False)
 
-    def _pool_of_loop(self, pools: _LoopPools) -> AsyncPool:
+    def _pool_of_loop(self, pools: _LoopPools, *, ours: bool) -> AsyncPool:
         loop = asyncio.get_running_loop()
         if loop not in pools:
             _forget_ended_loops(pools)
-            pools[loop] = AsyncPool(self.url, self._size)
+            pools[loop] = AsyncPool(self.url, self._size, ours=ours)
         return pools[loop]
 
     def close(self) -> None:
