@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+
+import psycopg
 
 from leasehold.model.job import NewJob
 from leasehold.model.tenant import HOME
@@ -15,7 +16,6 @@ from leasehold.store.faces import BlockingStore
 from leasehold.store.opening import open_database, open_place
 from leasehold.tenancy.known import KnownPlaces
 from leasehold.tenancy.tenancy import Tenancy
-from tests.stores import fresh_database
 
 EAST = "east"
 
@@ -39,19 +39,27 @@ class Rooms:
 
 
 @contextmanager
-def rooms(kind: str, server_url: str, folder: Path) -> Iterator[Rooms]:
+def rooms(urls: dict[str, str]) -> Iterator[Rooms]:
+    kind = "postgres" if "://" in urls[HOME] else "sqlite"
     with ExitStack() as stack:
-        if kind == "postgres":
-            urls = {name: stack.enter_context(fresh_database(server_url)) for name in (HOME, EAST)}
-        else:
-            (folder / EAST).mkdir()
-            urls = {HOME: str(folder / "jobs.db"), EAST: str(folder / EAST / "jobs.db")}
         control = open_database(urls[HOME])
         stack.callback(control.close)
         control.migrate()
         places = KnownPlaces(urls, open_place)
         stack.callback(places.close)
         yield Rooms(kind, urls, control, places, Tenancy(control, places))
+
+
+def forget_tenants(urls: dict[str, str]) -> None:
+    for url in urls.values():
+        with psycopg.connect(url, autocommit=True) as connection:
+            found = connection.execute(
+                "select nspname from pg_namespace where nspname like 'leasehold\\_%'"
+            ).fetchall()
+            for (schema,) in found:
+                connection.execute(f"drop schema {schema} cascade".encode())
+            if connection.execute("select to_regclass('leasehold.tenant')").fetchone() != (None,):
+                connection.execute("delete from leasehold.tenant")
 
 
 def add(store: BlockingStore, **fields: object) -> int:

@@ -55,7 +55,7 @@ class Move:
         with self._source.alone(self._name) as is_alone:
             if not is_alone:
                 raise Refused(f"another move from {self._source.shown} is under way: try later")
-            yield from self._back() if self._to == self._line.place else self._forth()
+            yield from self._take_back() if self._to == self._line.place else self._forth()
 
     # -- there -------------------------------------------------------------------------------
 
@@ -122,11 +122,6 @@ class Move:
             self._hold()
 
     # -- and back ----------------------------------------------------------------------------
-
-    def _back(self) -> Iterator[str]:
-        if self._line.state is not TenantState.MOVING:
-            raise Refused(f"tenant {self._name} lives in {self._to} already")
-        yield from self._take_back()
 
     def _take_back(self) -> Iterator[str]:
         copied_to = self._directory.take_back_move(self._name, "moving back")

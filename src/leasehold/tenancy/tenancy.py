@@ -150,6 +150,8 @@ class Tenancy:
         to the place where the tenant still is, it takes a begun move back."""
         line = self.get(name)
         self._clean_up(line)
+        if line.place == place and line.state is not TenantState.MOVING:
+            return self.get(name)  # it has arrived
         move = Move(self._store, self.places, name, place, timeout_seconds)
         for _ in move.steps():
             pass

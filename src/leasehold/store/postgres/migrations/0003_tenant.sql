@@ -13,16 +13,22 @@ create table {schema}.tenant (
     constraint tenant_moving check ((state = 'moving') = (moving_to is not null))
 );
 
--- Is there anything to do? Each question is a probe of an index, and most are not asked.
+-- Is there anything to do? An idle tenant answers with one statement, each part of which is a probe
+-- of an index, because `awake` has set the planner so.
 create function {schema}.has_work() returns boolean
     language plpgsql volatile
-    set enable_bitmapscan = off
-    set enable_seqscan = off
     as $$
 declare
     at timestamptz := {schema}.clock();
     in_queue text;
 begin
+    if not (exists (select from {schema}.job where stage = 'h')
+            or exists (select from {schema}.job where coalesce(stage in ('r','R'), false))
+            or exists (select from {schema}.job where stage in ('w','b') and run_at <= at)
+            or exists (select from {schema}.job where stage = 'l')
+            or exists (select from {schema}.lane where paused_until <= at)) then
+        return false;
+    end if;
     -- A lease that has run out is taken back even where nothing may start.
     in_queue := (select min(queue) from {schema}.job where stage = 'h');
     while in_queue is not null loop
@@ -65,6 +71,10 @@ create function {schema}.awake(schemas text[])
     language plpgsql volatile
     set lock_timeout = '20ms'
     set search_path = pg_catalog
+    set enable_bitmapscan = off
+    set enable_seqscan = off
+    -- Or each of hundreds of schemas is planned anew the first five times.
+    set plan_cache_mode = force_generic_plan
     as $$
 begin
     foreach schema in array schemas loop
