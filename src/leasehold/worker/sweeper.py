@@ -17,6 +17,8 @@ from leasehold.telemetry import Telemetry, fields, log
 
 BATCH = 200
 SWEEP_SECONDS = 1.0
+#: Where somebody else looks whether there is something to do.
+WATCHED_SWEEP_SECONDS = 10.0
 RETENTION_SECONDS = 3600.0
 #: Workers that said nothing for this long are forgotten with the history.
 SILENT_SECONDS = 3600.0
@@ -49,7 +51,7 @@ class Sweeper:
     def __init__(
         self, store: SweepStore, telemetry: Telemetry, *, tasks: frozenset[str],
         history_days: float, chance: Callable[[], float], room: Callable[[], int],
-        on_ready: Callable[[], None],
+        on_ready: Callable[[], None], is_watched: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         self._store = store
         self._telemetry = telemetry
@@ -58,6 +60,7 @@ class Sweeper:
         self._chance = chance
         self._room = room
         self._on_ready = on_ready
+        self._is_watched = is_watched
         self._poke = asyncio.Event()
         self._retain_at = self._began = 0.0
         #: Whether all that was due or lost when the worker started is ready by now.
@@ -67,9 +70,9 @@ class Sweeper:
         """Something was scheduled: look when it is due."""
         self._poke.set()
 
-    def look(self) -> None:
+    def look(self, after: float = SWEEP_SECONDS / 2) -> None:
         """A claimer found nothing: sweep now, unless that was done a moment ago."""
-        if asyncio.get_running_loop().time() - self._began >= SWEEP_SECONDS / 2:
+        if asyncio.get_running_loop().time() - self._began >= after:
             self._poke.set()
 
     async def run(self) -> None:
@@ -114,7 +117,8 @@ class Sweeper:
             return 0.0
         due = await self._store.next_due_seconds()
         # Spread by chance, so that a fleet does not sweep in step.
-        wait = SWEEP_SECONDS * (0.75 + 0.5 * self._chance())
+        seconds = WATCHED_SWEEP_SECONDS if self._is_watched() else SWEEP_SECONDS
+        wait = seconds * (0.75 + 0.5 * self._chance())
         return wait if due is None else max(0.001, min(wait, due))
 
     async def recover_all(self) -> int:
