@@ -17,12 +17,14 @@ import random
 from collections import ChainMap
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from leasehold.errors import BadSettings, LeaseholdError, StoreError, StoreUnavailable
 from leasehold.exits import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
 from leasehold.model.tenant import Tenant
 from leasehold.store import hints
+from leasehold.store.database import Database
 from leasehold.store.places import Awake, Place
 from leasehold.tasks import Registry
 from leasehold.telemetry import Telemetry, fields, log
@@ -35,6 +37,7 @@ from leasehold.worker.lodger import LentThreads, Lodger, Tributary
 from leasehold.worker.monitor import monitored
 from leasehold.worker.roster import Roster
 from leasehold.worker.signals import stop_signals
+from leasehold.worker.upkeep import Upkeep
 from leasehold.worker.watch import LoopWatch
 from leasehold.worker.worker import Worker
 
@@ -46,7 +49,7 @@ LISTENING_LOOK_SECONDS = 1.0
 LOOK_LIMIT_SECONDS = 30.0
 #: So many tenants are awake at a time, or twice as many as there are slots: those that run
 #: something are at most as many as the slots, so that there are always some that can go.
-AWAKE_LIMIT = 32
+AWAKE_LIMIT = 100
 _ORDER_SECONDS = 0.25
 #: Looks that somebody asks for keep this distance.
 _APART_SECONDS = 0.01
@@ -107,6 +110,7 @@ class Host:
         watch = LoopWatch(self._attempts, self.telemetry, self._loop.time)
         self._begin("directory", self._follow_directory())
         self._begin("order", self._keep_order())
+        self._begin("upkeep", self._upkeep().run())
         self._begin("watch", watch.beat())
         self._begin("look", self._keepers.run(watch.look()))
         self._open_places()
@@ -247,6 +251,9 @@ class Host:
         elif self.roster.looked(seen):
             log.info("tenant %s works again", seen.tenant, extra=fields(tenant=seen.tenant))
             self._tell(seen.tenant, self._directory.heal(seen.tenant))
+        lodger = self.lodgers.get(seen.tenant)
+        if lodger is not None and seen.has_work and lodger.doing.is_idle:
+            lodger.sweep()  # something became due, or was lost
 
     def _trouble(self, tenant: str, why: str) -> None:
         """Marked and said once; the others go on."""
@@ -266,6 +273,16 @@ class Host:
                             extra=fields(tenant=tenant))  # fmt: skip
 
         self._begin("telling", tell())
+
+    def _upkeep(self) -> Upkeep:
+        def databases() -> list[Callable[[], Database]]:
+            return [
+                partial(place.open, line.tenant.name)
+                for line in self.roster.lines
+                if line.trouble is None and (place := self._places.get(line.tenant.place))
+            ]
+
+        return Upkeep(databases, self._tasks.names, self._settings.history_days, self.telemetry)
 
     # -- who comes and goes ------------------------------------------------------------------
 

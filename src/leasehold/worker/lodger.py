@@ -33,6 +33,10 @@ class Lodger:
         is_idle = self._has_begun and self.worker.is_idle
         return Doing(is_idle=is_idle, runs_something=bool(self.worker.attempts))
 
+    def sweep(self) -> None:
+        if self._has_begun:
+            self.worker.sweep()
+
     def drain(self) -> None:
         if not self._is_draining:
             self._is_draining = True

@@ -19,7 +19,7 @@ from leasehold.store.places import Awake
 
 #: A worker that has had nothing to do for this long goes.
 IDLE_SECONDS = 5.0
-#: While others wait for a place, each keeps its own for at least this long.
+#: While others wait for a place, who has something to do keeps its own for at least this long.
 TURN_SECONDS = 2.0
 #: What is broken is looked at again after a second, then ever more rarely.
 FIRST_TROUBLE_SECONDS = 1.0
@@ -183,7 +183,8 @@ class Roster:
                 line.idle_since = now
             if line.idle_since is not None and not line.has_work:
                 line.is_going = now - line.idle_since >= IDLE_SECONDS
-            if not at_work.runs_something and now - line.awake_since >= TURN_SECONDS:
+            has_had_its_turn = at_work.is_idle or now - line.awake_since >= TURN_SECONDS
+            if not at_work.runs_something and has_had_its_turn:
                 settled.append((not at_work.is_idle, line.awake_since, line))
         for *_, line in sorted(settled, key=lambda each: each[:2])[: self._missing()]:
             line.is_going = True

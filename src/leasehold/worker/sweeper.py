@@ -17,7 +17,8 @@ from leasehold.telemetry import Telemetry, fields, log
 
 BATCH = 200
 SWEEP_SECONDS = 1.0
-#: However many they are, each looks this often, for the others may be gone.
+#: However many they are, each looks this often, for the others may be gone; and so does one for
+#: whom somebody else looks whether there is something to do.
 SWEEP_SECONDS_LIMIT = 10.0
 #: All of them together.
 _SWEEPS_A_SECOND = 4
@@ -55,7 +56,7 @@ class Sweeper:
     def __init__(
         self, store: SweepStore, telemetry: Telemetry, *, tasks: frozenset[str],
         history_days: float, chance: Callable[[], float], room: Callable[[], int],
-        on_ready: Callable[[], None],
+        on_ready: Callable[[], None], is_watched: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         self._store = store
         self._telemetry = telemetry
@@ -64,6 +65,7 @@ class Sweeper:
         self._chance = chance
         self._room = room
         self._on_ready = on_ready
+        self._is_watched = is_watched
         self._poke = asyncio.Event()
         self._retain_at = self._began = 0.0
         self._asked_at = -_APART_SECONDS
@@ -74,9 +76,9 @@ class Sweeper:
         """Something was scheduled: look when it is due."""
         self._poke.set()
 
-    def look(self) -> None:
+    def look(self, after: float = SWEEP_SECONDS / 2) -> None:
         """A claimer found nothing: sweep now, unless that was done a moment ago."""
-        if asyncio.get_running_loop().time() - self._began >= SWEEP_SECONDS / 2:
+        if asyncio.get_running_loop().time() - self._began >= after:
             self._poke.set()
 
     async def run(self) -> None:
@@ -135,6 +137,8 @@ class Sweeper:
     def _rest(self, chores: Chores) -> float:
         """The more there are who sweep, the more rarely each has to; and not in step."""
         most = min(max(SWEEP_SECONDS, chores.workers / _SWEEPS_A_SECOND), SWEEP_SECONDS_LIMIT)
+        if self._is_watched():
+            most = SWEEP_SECONDS_LIMIT
         wait = most * (0.75 + 0.5 * self._chance())
         if chores.due_seconds is None:
             return wait

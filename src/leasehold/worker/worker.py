@@ -52,7 +52,7 @@ from leasehold.worker.runner import STUCK_SECONDS, Runner
 from leasehold.worker.scribe import Scribe
 from leasehold.worker.signals import stop_signals
 from leasehold.worker.slots import Slots
-from leasehold.worker.sweeper import Sweeper
+from leasehold.worker.sweeper import SWEEP_SECONDS, Sweeper
 from leasehold.worker.threads import Threads
 from leasehold.worker.watch import LoopWatch
 
@@ -160,6 +160,7 @@ class Worker:
             chance=self._chance,
             room=self._room,
             on_ready=self._claimer.wake,
+            is_watched=lambda: self._is_hosted and self.is_idle,
         )
         slots.attach(self._claimer.poke, self._start_waiting)
 
@@ -249,6 +250,7 @@ class Worker:
             self.hand.take(held)
             self._slots.take(held)
         self._keeper.poke()
+        self._sweeper.look(SWEEP_SECONDS)
         if self._draining.is_set():
             self._give_back()
         else:
@@ -322,6 +324,10 @@ class Worker:
         self.drain()
 
     # -- drain -------------------------------------------------------------------------------
+
+    def sweep(self) -> None:
+        """Somebody has seen something to do."""
+        self._sweeper.look()
 
     def drain(self) -> None:
         """Stop claiming and end when everything has ended. A second call hurries."""
