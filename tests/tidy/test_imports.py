@@ -47,11 +47,11 @@ MAY_SEE: dict[str, set[str]] = {
     "testing": {"app", "client", "clock", "errors", "exits", "model", "signature", "store",
                 "store.opening", "tasks", "telemetry", "worker"},
     # The faces.
-    "demo": {"app", "kinds", "model"},
+    "demo": {"app", "kinds", "manager", "model", "settings", "store"},
     "devpostgres": {"errors"},
     "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
              "settings", "store", "tasks", "telemetry"},
-    "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "kinds",
+    "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "http",
             "manager", "model", "operate", "seats", "settings", "store", "tasks", "telemetry",
             "worker"},
     "__main__": {"cli"},
@@ -61,6 +61,7 @@ MAY_SEE: dict[str, set[str]] = {
 OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
     "http": {"contract"},
+    "demo": {"contract"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
     "manager": {"contract"},
     "operate": {
