@@ -76,6 +76,7 @@ class Service:
         self.record = Record(folder / "record")
         self.log_file = folder / "service.log"
         self.environment = {
+            "LEASEHOLD_HTTP_PORT": "0",  # any free one
             **os.environ,
             "LEASEHOLD_URL": url,
             "LEASEHOLD_APP": "tests.manager.load_app:app",
@@ -93,6 +94,9 @@ class Service:
         up = Up(list(arguments), {**self.environment, **environment}, self.log_file, at)
         self._ups.append(up)
         return up
+
+    def log_text(self) -> str:
+        return self.log_file.read_text() if self.log_file.exists() else ""
 
     # -- asking ------------------------------------------------------------------------------
 

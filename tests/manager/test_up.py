@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import signal
+import socket
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -98,3 +102,33 @@ def test_a_manager_whose_folder_is_removed_says_so_and_its_workers_drain(
     assert up.ended() == 1
     assert "was removed while the manager ran: start it again" in service.log_file.read_text()
     service.until_workers(0)
+
+
+@pytest.mark.requirement("S2.11")
+def test_the_api_is_served_beside_the_manager(service: Service) -> None:
+    up = service.up()
+    served = eventually(lambda: re.findall(r"served on (http://[0-9.:]+)", service.log_text()))
+    address = served[0]
+    with urllib.request.urlopen(f"{address}/livez", timeout=10) as answer:
+        assert answer.status == 200
+    service.until_registered(2)
+    with urllib.request.urlopen(f"{address}/api/workers", timeout=10) as answer:
+        assert len(json.load(answer)["workers"]) == 2
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0
+
+
+def test_a_taken_port_is_bad_input_and_starts_nothing(sqlite_service: Service) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert sqlite_service.up("--port", port).ended() == 2
+    assert "choose another http.host or http.port" in sqlite_service.log_file.read_text()
+    assert sqlite_service.worker_pids() == []
+
+
+def test_without_http_nothing_listens(sqlite_service: Service) -> None:
+    up = sqlite_service.up("--no-http")
+    sqlite_service.until_registered(2)
+    assert "served on" not in sqlite_service.log_text()
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0

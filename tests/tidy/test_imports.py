@@ -46,14 +46,18 @@ MAY_SEE: dict[str, set[str]] = {
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
     "testing": {"app", "client", "clock", "errors", "exits", "model", "signature", "store",
                 "store.opening", "tasks", "telemetry", "worker"},
+    # The proof: what was recorded against what is stored, and fleets that record it.
+    "proof": {"model", "store"},
+    "simulation": {"app", "client", "clock", "errors", "model", "operate", "proof", "store",
+                   "store.opening", "tasks", "telemetry", "testing", "worker"},
     # The faces.
     "demo": {"app", "kinds", "manager", "model", "settings", "store"},
     "devpostgres": {"errors"},
     "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
              "settings", "store", "tasks", "telemetry"},
     "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "http",
-            "manager", "model", "operate", "seats", "settings", "store", "tasks", "telemetry",
-            "worker"},
+            "manager", "model", "operate", "seats", "settings", "simulation", "store", "tasks",
+            "telemetry", "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 
@@ -141,7 +145,7 @@ def test_databases_are_opened_by_the_app_only() -> None:
         for node in ast.walk(module.tree)
         if isinstance(node, ast.ImportFrom) and node.module == "leasehold.store.opening"
     }
-    assert opening == {"app", "testing"}
+    assert opening == {"app", "simulation", "testing"}
 
 
 def test_drivers_are_imported_by_their_store_only() -> None:

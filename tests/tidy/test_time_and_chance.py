@@ -31,6 +31,15 @@ DOORS: dict[str, dict[str, str]] = {
     "testing/harness.py": {
         "random.Random": "the chance of a test, from a seed",
     },
+    "simulation/program.py": {
+        "random.Random": "a program, from a seed",
+    },
+    "simulation/network.py": {
+        "random.Random": "what happens on the way to the store, from a seed",
+    },
+    "simulation/machines.py": {
+        "random.Random": "the chance of a worker, from a seed",
+    },
     "devpostgres.py": {
         "time.monotonic": "how long a server may take to start",
         "time.sleep": "a starting server tells nobody when it is ready",

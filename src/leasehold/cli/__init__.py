@@ -16,6 +16,7 @@ from leasehold.cli.lanes import lanes
 from leasehold.cli.limits import limits
 from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
+from leasehold.cli.simulate import simulate
 from leasehold.cli.top import top
 from leasehold.cli.up import up
 from leasehold.cli.version import version
@@ -52,4 +53,5 @@ main.add_command(top)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)
+main.add_command(simulate)
 main.add_command(version)

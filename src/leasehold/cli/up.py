@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import click
 
@@ -27,12 +28,17 @@ from leasehold.worker.config import WorkerSettings, worker_settings
 from leasehold.worker.looping import run_loop
 from leasehold.worker.sweeper import Sweeper
 
+Part: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
 
 @click.command()
 @click.option("--workers", type=int, help="Worker processes at start, and never fewer.")
 @click.option("--max-workers", type=int, help="Never more than this many, draining ones included.")
 @click.option("--queue", "queues", multiple=True, help="A queue to serve; can be repeated.")
 @click.option("--concurrency", type=int, help="Jobs at a time in each worker.")
+@click.option("--host", help="The API's address. Another than 127.0.0.1 needs tokens.")
+@click.option("--port", type=int, help="The API's port; 0 is any free one.")
+@click.option("--no-http", is_flag=True, help="Serve no API.")
 @click.option("--reload", is_flag=True, help="Replace the workers when source files here change.")
 @click.option(
     "--name",
@@ -48,12 +54,15 @@ def up(
     max_workers: int | None,
     queues: tuple[str, ...],
     concurrency: int | None,
+    host: str | None,
+    port: int | None,
+    no_http: bool,
     reload: bool,
     name: str,
     log_level: str,
     log_format: str,
 ) -> None:
-    """Run everything: a manager that keeps the right number of workers alive, and a sweeper.
+    """Run everything: a manager that keeps the right number of workers alive, a sweeper, the API.
 
     Workers come as soon as there is work for them, and go once they were idle for a while. Dead
     ones are replaced. SIGTERM or Ctrl-C drains: all workers end what they run, within the grace
@@ -64,8 +73,15 @@ def up(
     worker did not end in time and was killed.
     """
     set_up_logs(log_level, log_format)
-    flags = {"workers.default_count": workers, "workers.max_count": max_workers}
-    settings = load(flags | {"workers.concurrency": concurrency})
+    settings = load(
+        {
+            "workers.default_count": workers,
+            "workers.max_count": max_workers,
+            "workers.concurrency": concurrency,
+            "http.host": host,
+            "http.port": port,
+        }
+    )
     chosen = worker_settings(settings, queues=queues or None)
     app = app_with_tasks(store)
     if store.app is None:
@@ -74,15 +90,29 @@ def up(
     folder = folder_of(_where(app), check_name("name", name))
     start = starter(*_worker_command(app, store.app_name, chosen, log_level, log_format))
     try:
-        code = run_loop(_run(app, settings, chosen, folder, start, reload))
+        with contextlib.nullcontext() if no_http else _api(app, settings) as api:
+            code = run_loop(_run(app, settings, chosen, folder, start, api, reload))
     finally:
         app.close()
     raise click.exceptions.Exit(code)
 
 
+@contextlib.contextmanager
+def _api(app: Leasehold, settings: Settings) -> Iterator[Part | None]:
+    """The API on its address, which is taken before anything begins."""
+    try:
+        from leasehold.http.serving import listening, serve_on
+    except ImportError as error:
+        log.warning("no API is served (%s): install `leasehold[http]`, or say --no-http", error)
+        yield None
+        return
+    with listening(settings) as listener:
+        yield lambda: serve_on(listener, app, settings)
+
+
 async def _run(
     app: Leasehold, settings: Settings, chosen: WorkerSettings, folder: Path, start: Start,
-    reload: bool,
+    api: Part | None, reload: bool,
 ) -> int:  # fmt: skip
     manager = Manager(
         app.client.awaited, _rule(settings), start, folder,
@@ -91,8 +121,10 @@ async def _run(
         grace_seconds=chosen.grace_seconds,
     )  # fmt: skip
     # What runs beside the manager: coroutines that end when they are cancelled, which happens
-    # after the last worker has drained. Signals are the manager's. An HTTP server joins here.
+    # after the last worker has drained. Signals are the manager's.
     beside: dict[str, Coroutine[Any, Any, None]] = {"sweeper": _sweep(app, chosen)}
+    if api is not None:
+        beside["API"] = api()
     if reload:
         beside["reloader"] = sources.follow(Path.cwd(), manager.renew)
     try:

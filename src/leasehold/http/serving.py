@@ -21,6 +21,24 @@ from leasehold.telemetry import Telemetry, log
 GRACE_SECONDS = 5
 
 
+@contextlib.contextmanager
+def listening(settings: Settings) -> Iterator[socket.socket]:
+    """The address, taken; a port of 0 is any free one. Whoever runs other things too takes it
+    before they begin, so that one that is taken already is bad input and nothing more."""
+    host, port = settings["http.host"], int(settings["http.port"])
+    check_address(host, tokens_of(settings["http.tokens"]))
+    try:
+        family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(where[:2], family=family)
+    except OSError as error:
+        raise BadSettings(
+            f"the API cannot be served on {host}, port {port} ({error.strerror}): choose another "
+            "http.host or http.port"
+        ) from None
+    with listener:
+        yield listener
+
+
 async def serve_http(
     app: Leasehold,
     settings: Settings,
@@ -28,24 +46,33 @@ async def serve_http(
     telemetry: Telemetry | None = None,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve on http.host and http.port; a port of 0 is any free one. ``on_ready`` is told the
-    address. Cancelling ends it in order: streams end, requests under way may finish."""
-    host, port = settings["http.host"], int(settings["http.port"])
-    check_address(host, tokens_of(settings["http.tokens"]))
+    """Serve on http.host and http.port until cancelled; ``on_ready`` is told the address."""
+    with listening(settings) as listener:
+        await serve_on(listener, app, settings, telemetry=telemetry, on_ready=on_ready)
+
+
+async def serve_on(
+    listener: socket.socket,
+    app: Leasehold,
+    settings: Settings,
+    *,
+    telemetry: Telemetry | None = None,
+    on_ready: Callable[[str], None] | None = None,
+) -> None:
+    """Cancelling ends it in order: streams end, requests under way may finish."""
     application = api(app, settings, telemetry=telemetry)
-    with _listening(host, port) as listener:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listener.getsockname()[1]}"
-        server = _Server(_config(application))
-        serving = asyncio.create_task(server.serve([listener]), name="http")
-        log.info("the API is served on %s", address)
-        if on_ready is not None:
-            on_ready(address)
-        try:
-            await asyncio.shield(serving)
-        except asyncio.CancelledError:
-            await _end(server, serving, application.state.service)
-            raise
+    host: str = settings["http.host"]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    server = _Server(_config(application))
+    serving = asyncio.create_task(server.serve([listener]), name="http")
+    log.info("the API is served on %s", address)
+    if on_ready is not None:
+        on_ready(address)
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        await _end(server, serving, application.state.service)
+        raise
 
 
 def _config(application: Callable[..., object]) -> uvicorn.Config:
@@ -66,20 +93,6 @@ async def _end(server: uvicorn.Server, serving: asyncio.Task[None], service: Ser
     server.should_exit = True
     await asyncio.wait({serving}, timeout=2 * GRACE_SECONDS)
     serving.cancel()
-
-
-@contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    try:
-        family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(where[:2], family=family)
-    except OSError as error:
-        raise BadSettings(
-            f"the API cannot be served on {host}, port {port} ({error.strerror}): choose another "
-            "http.host or http.port"
-        ) from None
-    with listener:
-        yield listener
 
 
 class _Server(uvicorn.Server):

@@ -100,6 +100,19 @@ class Recovered(msgspec.Struct, frozen=True):
     decision: Decision
 
 
+class Chores(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep would find: leases that ran out, jobs that wait for a limit_key, lanes whose
+    pause has ended, parked jobs of known tasks. And when the next job falls due (0: now), and
+    how many workers live, all of which sweep."""
+
+    expired: bool
+    limited: bool
+    stopped: bool
+    parked: bool
+    due_seconds: float | None
+    workers: int
+
+
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs to list. ``before`` is the cursor of the page before."""
 
@@ -234,8 +247,8 @@ class Store(Protocol):
         """Put jobs whose time has come into the ready set. Answers how many."""
         ...
 
-    async def next_due_seconds(self) -> float | None:
-        """How long until the next job becomes due, by the database's clock."""
+    async def chores(self, tasks: Sequence[str]) -> Chores:
+        """What there is to sweep, in one look."""
         ...
 
     async def unpark(self, tasks: Sequence[str], limit: int) -> int:

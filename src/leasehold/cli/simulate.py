@@ -1,0 +1,102 @@
+"""`leasehold simulate`: whole fleets on virtual time, from seeds; do they keep their word?"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from leasehold.cli.common import as_json, print_json
+from leasehold.cli.failing import REFUSED
+from leasehold.simulation.story import told
+from leasehold.simulation.sweep import Swept, smallest, sweep
+
+_SHOWN = 5
+
+
+@click.command()
+@click.option("--seeds", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--from", "first", type=click.IntRange(0), default=0, help="The first seed.")
+@click.option("--shrink/--no-shrink", default=True, help="Make the first failing run small.")
+@as_json
+def simulate(seeds: int, first: int, shrink: bool, as_json: bool) -> None:
+    """Play random fleets under faults and check every promise.
+
+    Each seed is a program of jobs, workers, operators and faults, on a store in memory and virtual
+    time. The same seed gives the same run. Fails if a promise was broken, and tells the story of
+    the first such run, made as small as it still fails.
+    """
+    swept = _swept(first, seeds)
+    story = list(told(smallest(next(iter(swept.failed))))) if swept.failed and shrink else []
+    if as_json:
+        print_json(_document(swept, story))
+    else:
+        _print(Console(), swept, story)
+    if swept.failed:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _swept(first: int, seeds: int) -> Swept:
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("[bold]seeds"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}"), console=console, disable=not console.is_terminal,
+    )  # fmt: skip
+    with bar:
+        task = bar.add_task("", total=seeds)
+
+        def after_each(swept: Swept) -> None:
+            text = f"{swept.jobs:,} jobs, {sum(swept.faults.values()):,} faults"
+            if swept.failed:
+                text += f", [red]{len(swept.failed)} failed"
+            bar.update(task, completed=swept.seeds, description=text)
+
+        return sweep(first, seeds, after_each)
+
+
+def _document(swept: Swept, story: list[str]) -> dict[str, object]:
+    return {
+        "seeds": swept.seeds,
+        "jobs": swept.jobs,
+        "attempts": swept.attempts,
+        "statements": swept.statements,
+        "faults": dict(swept.faults),
+        "states": dict(swept.states),
+        "transitions": dict(swept.transitions),
+        "events": dict(swept.events),
+        "missed": swept.missed,
+        "failed": {str(seed): texts for seed, texts in swept.failed.items()},
+        "story": story,
+    }
+
+
+def _print(console: Console, swept: Swept, story: list[str]) -> None:
+    for name, counter in (
+        ("faults that happened", swept.faults),
+        ("states reached", swept.states),
+        ("transitions", swept.transitions),
+        ("events", swept.events),
+    ):
+        console.print(_table(name, counter))
+    console.print(
+        f"{swept.seeds:,} seeds, {swept.jobs:,} jobs, {swept.attempts:,} attempts, "
+        f"{swept.statements:,} statements, violations in {len(swept.failed):,} seeds"
+    )
+    if swept.missed:
+        console.print(f"never reached: {', '.join(swept.missed)}")
+    for seed, texts in list(swept.failed.items())[:_SHOWN]:
+        again = f"`leasehold simulate --from {seed} --seeds 1`"
+        console.print(f"seed {seed}: {texts[0]} ({again})", markup=False, soft_wrap=True)
+    for line in story:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(name: str, counter: Counter[str]) -> Table:
+    table = Table(name, "times", title_justify="left")
+    table.columns[1].justify = "right"
+    for each, count in sorted(counter.items()):
+        table.add_row(each, f"{count:,}")
+    return table

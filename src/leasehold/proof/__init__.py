@@ -1,0 +1,1 @@
+"""What handlers and clients wrote down themselves, held against what the store says."""

@@ -1,0 +1,56 @@
+"""Faults as they were written down: what excuses a lost lease, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leasehold.proof.lives import FOREVER
+from leasehold.proof.record import Record
+
+_MICROS = 1_000_000
+#: A fault is noted when it begins; what it does can come as much later.
+LATE_MICROS = 4 * _MICROS
+#: What keeps a lease or ends it, and what a keeper does before it renews. One that fails is tried
+#: again in time; more than one may not be.
+_KEEPING = ("renew", "start", "requests", "succeed", "settle")
+_MANY = 2
+
+
+class Troubles:
+    """By machine."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._graves: dict[str, list[tuple[int, int]]] = {}
+        self._any: dict[str, list[int]] = {}
+        self._keeping: dict[str, list[int]] = {}
+        self.healed_at: int | None = None
+        for record in records:
+            if record.what == "healed":
+                self.healed_at = record.at
+            if record.what != "fault":
+                continue
+            self._any.setdefault(record.who, []).append(record.at)
+            if _concerns_leases(record):
+                self._keeping.setdefault(record.who, []).append(record.at)
+            if record.info.get("grave"):
+                until = record.info.get("until") or FOREVER
+                self._graves.setdefault(record.who, []).append((record.at, until))
+
+    def grave(self, who: str | None, start: int, end: int) -> bool:
+        """Whether something happened that can cost a lease."""
+        if who is None:
+            return False
+        graves = self._graves.get(who, ())
+        if any(begin <= end and start <= until for begin, until in graves):
+            return True
+        return sum(start <= at <= end for at in self._keeping.get(who, ())) >= _MANY
+
+    def count(self, who: str | None, start: int, end: int) -> int:
+        return sum(start <= at <= end for at in self._any.get(who or "", ()))
+
+
+def _concerns_leases(record: Record) -> bool:
+    """A lease is counted from when its claim was sent: one that was slow has used some of it up."""
+    to = record.info.get("to", "")
+    is_slow_claim = to == "claim" and record.info["kind"] == "slow"
+    return is_slow_claim or any(name in to for name in _KEEPING)

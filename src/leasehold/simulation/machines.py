@@ -1,0 +1,203 @@
+"""The machines that workers run on, and what befalls them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from leasehold.clock import VirtualClock
+from leasehold.simulation.hosts import HOST, Ambush, Host, HostLoop
+from leasehold.simulation.network import CLAIMS, ENDINGS, Line, Network
+from leasehold.simulation.program import LEASE_SECONDS, Fault, WorkerPlan
+from leasehold.store.database import Database
+from leasehold.tasks import Registry
+from leasehold.testing.worker import virtual_worker
+from leasehold.worker.config import WorkerSettings
+from leasehold.worker.worker import Worker
+
+_MICROS = 1_000_000
+
+
+class Scribe(Protocol):
+    """Who writes down what happens."""
+
+    def note(self, who: str, what: str, **fields: Any) -> None: ...
+
+    def struck(self, who: str, kind: str, until: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Machine:
+    host: Host
+    line: Line
+    worker: Worker
+    running: asyncio.Task[int]
+    concurrency: int
+
+    @property
+    def is_up(self) -> bool:
+        return not self.running.done() and not self.host.is_dead
+
+
+class Machines:
+    """All workers of a world."""
+
+    def __init__(
+        self, scribe: Scribe, network: Network, tasks: Registry, clock: VirtualClock
+    ) -> None:
+        self._scribe = scribe
+        self._network = network
+        self._tasks = tasks
+        self._older = Registry()
+        for task in tasks:
+            if task.name != "newer":
+                self._older.add(task)
+        self._clock = clock
+        self._machines: dict[str, Machine] = {}
+
+    def start(self, plan: WorkerPlan) -> None:
+        before = self._machines.get(plan.replaces or "")
+        if plan.replaces is not None and (before is None or before.is_up):
+            return
+        loop = cast(HostLoop, asyncio.get_running_loop())
+        host = Host(plan.name, plan.rate)
+        line = self._network.line(host, is_deaf=plan.is_deaf)
+        worker = virtual_worker(
+            cast(Database, line),
+            self._tasks if plan.knows_newer else self._older,
+            _settings(plan),
+            chance=random.Random(f"chance/{plan.name}").random,
+            owner=plan.name,
+        )
+        self._scribe.note(plan.name, "begun", info={"concurrency": plan.concurrency})
+        running = loop.spawn(host, worker.run(), plan.name)
+        self._machines[plan.name] = Machine(host, line, worker, running, plan.concurrency)
+        running.add_done_callback(lambda task: self._exited(plan.name, task))
+
+    def _exited(self, name: str, task: asyncio.Task[int]) -> None:
+        if not task.cancelled():
+            self._scribe.note(name, "exited", info={"code": task.result()})
+
+    # -- faults ------------------------------------------------------------------------------
+
+    def strike(self, fault: Fault) -> None:
+        machine = self._machines.get(fault.worker)
+        if machine is None or not machine.is_up or machine.host.is_frozen:
+            return
+        getattr(self, f"_{fault.kind}")(machine, fault.seconds)
+
+    def _crash(self, machine: Machine, _seconds: float) -> None:
+        machine.host.is_dead = True
+        self._scribe.struck(machine.host.name, "crash", 0)
+        self._outside(machine.line.left_behind())
+
+    def _crash_at_end(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(ENDINGS, lambda: self._crash(machine, seconds))
+
+    def _crash_at_claim(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(CLAIMS, lambda: self._crash(machine, seconds))
+
+    def _freeze_at_end(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(ENDINGS, lambda: self._freeze(machine, seconds))
+
+    def _freeze(self, machine: Machine, seconds: float) -> None:
+        loop = cast(HostLoop, asyncio.get_running_loop())
+        machine.host.is_frozen = True
+        self._scribe.struck(machine.host.name, "freeze", self._until(seconds))
+        self._outside(machine.line.break_off())
+        # By the world's clock, whoever sprang it: the machine's own may run fast or slow.
+        contextvars.Context().run(loop.call_later, seconds, self._thaw, machine)
+
+    def _outside(self, work: Coroutine[Any, Any, None]) -> None:
+        """What the server does, whoever made it do so."""
+        asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+
+    def _thaw(self, machine: Machine) -> None:
+        if machine.host.is_frozen:
+            self._scribe.note(machine.host.name, "thawed")
+            cast(HostLoop, asyncio.get_running_loop()).go_on(machine.host)
+
+    def _cut(self, machine: Machine, seconds: float) -> None:
+        machine.host.hangs_while_cut_off = False
+        self._cut_off(machine, seconds, "cut")
+
+    def _hang(self, machine: Machine, seconds: float) -> None:
+        machine.host.hangs_while_cut_off = True
+        self._cut_off(machine, seconds, "hang")
+
+    def _cut_off(self, machine: Machine, seconds: float, kind: str) -> None:
+        machine.host.cut_off_until = until = self._until(seconds)
+        self._scribe.struck(machine.host.name, kind, until)
+        machine.line.tell_listener(None)
+        loop = asyncio.get_running_loop()
+        loop.call_later(seconds + 0.001, machine.line.tell_listener, "")
+
+    def _drain(self, machine: Machine, _seconds: float) -> None:
+        self._scribe.struck(machine.host.name, "drain", 0)
+        self._call(machine, machine.worker.drain)
+
+    def _hurry(self, machine: Machine, seconds: float) -> None:
+        self._drain(machine, seconds)
+        asyncio.get_running_loop().call_later(0.2, self._call, machine, machine.worker.hurry)
+
+    def _call(self, machine: Machine, what: Any) -> None:
+        """As a signal would, on the machine itself."""
+        context = contextvars.copy_context()
+        context.run(HOST.set, machine.host)
+        asyncio.get_running_loop().call_soon(what, context=context)
+
+    def _until(self, seconds: float) -> int:
+        return self._clock.micros + round(seconds * _MICROS)
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        for machine in self._machines.values():
+            machine.host.ambush = None
+            if machine.host.is_frozen:
+                self._thaw(machine)
+            if machine.host.cut_off_until > self._clock.micros:
+                machine.host.cut_off_until = 0
+                machine.line.tell_listener("")
+
+    def has_room(self, name: str) -> bool:
+        machine = self._machines[name]
+        return len(machine.worker.hand) < machine.concurrency
+
+    async def drain_all(self, seconds: float) -> None:
+        up = [machine for machine in self._machines.values() if machine.is_up]
+        for machine in up:
+            self._call(machine, machine.worker.drain)
+        if up:
+            await asyncio.wait([machine.running for machine in up], timeout=seconds)
+
+    async def clear_away(self) -> None:
+        """What is left of the dead ends now, when nobody looks any more."""
+        loop = cast(HostLoop, asyncio.get_running_loop())
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for machine in self._machines.values():
+            machine.host.cut_off_until = 2**62
+            machine.host.hangs_while_cut_off = False
+            loop.go_on(machine.host)
+        for task in others:
+            task.cancel()
+        while others:
+            _, pending = await asyncio.wait(others, timeout=10 * LEASE_SECONDS)
+            others = list(pending)
+            for task in others:
+                task.cancel()
+
+
+def _settings(plan: WorkerPlan) -> WorkerSettings:
+    return WorkerSettings(
+        queues=plan.queues,
+        concurrency=plan.concurrency,
+        lease_seconds=LEASE_SECONDS,
+        grace_seconds=plan.grace_seconds,
+        request_poll_seconds=0.5,
+        poll_seconds=0.5,
+    )

@@ -1,0 +1,348 @@
+"""The way between a machine and the store: it delays, fails, doubles, and is cut.
+
+    sent -> (delay) -> executed -> (delay) -> answered
+
+A batch can fail before it was executed, and its sender is told so, or only that nobody knows;
+it can fail after it was executed, and the answer is lost; it can be executed twice; it can be
+given up by its sender and arrive all the same, much later. A machine that is cut off is refused,
+or hears nothing until it gives up; what it sent meanwhile may arrive when the way is free again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from leasehold.clock import VirtualClock
+from leasehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from leasehold.simulation.hosts import Host
+from leasehold.store.database import AsyncTransaction, Database
+from leasehold.store.steps import AsyncSession, Batch, Conflict, Rows, Statement
+
+_MICROS = 1_000_000
+#: Where a machine can be ambushed.
+ENDINGS = frozenset({"succeed", "settle"})
+CLAIMS = frozenset({"claim"})
+#: What was given up arrives about this much later.
+LATE_SECONDS = 3.0
+#: The share of what is sent into a cut line and arrives when it is mended.
+_STUCK = 0.3
+#: An operator who was told nothing asks again; that its first word comes after its second would
+#: only say that the last word counts.
+_IN_TIME = frozenset({"pause_queue", "resume_queue"})
+#: A connection that hears nothing is given up after this long, as by a TCP timeout.
+GIVE_UP_SECONDS = 2.5
+#: Hints arrive a little later, and many as one: a fleet that is woken by every write is slow.
+_HINT_SECONDS = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How often each thing happens to a batch; shares of all batches."""
+
+    fail_before: float = 0.0
+    unknown_before: float = 0.0
+    fail_after: float = 0.0
+    doubled: float = 0.0
+    slow: float = 0.0
+    late: float = 0.0
+
+
+SILENCE = Noise()
+
+
+class Network:
+    """What all lines share."""
+
+    def __init__(
+        self, database: Database, clock: VirtualClock, seed: str,
+        seen: Callable[[Host, Batch, list[Rows]], None], told: Callable[[Host, str, str], None],
+    ) -> None:  # fmt: skip
+        self.database = database
+        self.clock = clock
+        self.noise = SILENCE
+        self._seed = seed
+        #: Hears of every batch that was executed, and by whom it was sent.
+        self.seen = seen
+        #: Hears of every fault that really happened: whose, which, and to what.
+        self.told = told
+
+    def line(self, host: Host, *, is_deaf: bool = False) -> Line:
+        return Line(self, host, random.Random(f"{self._seed}/{host.name}"), is_deaf)
+
+
+class Line:
+    """One machine's database: the real one, seen through a line that can fail."""
+
+    def __init__(self, network: Network, host: Host, chance: random.Random, is_deaf: bool) -> None:
+        self._network = network
+        self._host = host
+        self._chance = chance
+        self._inner = network.database
+        self._open: list[_LineTransaction] = []
+        self._under_way: dict[int, Batch] = {}
+        self._arriving: set[asyncio.Task[None]] = set()
+        self._sent = 0
+        #: Notifications never arrive, as behind some connection poolers: it has to poll.
+        self._is_deaf = is_deaf
+        self._has_hint = False
+        self._heard: Callable[[str | None], object] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        """What nobody simulates: the address, migrations, blocking sessions."""
+        return getattr(self._inner, name)
+
+    # -- batches -----------------------------------------------------------------------------
+
+    def async_session(self) -> AsyncSession:
+        return _LineSession(self, self._inner.async_session())
+
+    async def carry(self, batch: Batch, session: AsyncSession) -> list[Rows]:
+        self._sent += 1
+        number = self._sent
+        self._under_way[number] = batch
+        try:
+            fault = self._fault(batch)
+            await self._ambushed(batch, ENDINGS)
+            await self._way_there(batch, fault)
+            answers = await session.execute(batch)
+        finally:
+            self._under_way.pop(number, None)
+        self._network.seen(self._host, batch, answers)
+        await self._ambushed(batch, CLAIMS)
+        if fault == "doubled":
+            await self._again(batch, session)
+        await self._way_back(batch, fault)
+        return answers
+
+    async def _ambushed(self, batch: Batch, statements: frozenset[str]) -> None:
+        ambush = self._host.ambush
+        if ambush is None or ambush.statements is not statements:
+            return
+        if any(statement.name in statements for statement in batch.statements):
+            self._host.ambush = None
+            ambush.spring()
+            await asyncio.sleep(0)  # from here on it is dead or frozen
+
+    def _fault(self, batch: Batch) -> str:
+        noise, draw = self._network.noise, self._chance.random()
+        for kind in ("fail_before", "unknown_before", "fail_after", "doubled", "slow", "late"):
+            draw -= getattr(noise, kind)
+            if draw < 0:
+                if kind in ("doubled", "unknown_before", "late") and not batch.writes:
+                    return ""
+                if kind == "late" and any(s.name in _IN_TIME for s in batch.statements):
+                    return ""
+                if kind == "doubled" and any(map(_makes_without_key, batch.statements)):
+                    return ""
+                self._network.told(self._host, kind, _names(batch))
+                return kind
+        return ""
+
+    async def _way_there(self, batch: Batch, fault: str) -> None:
+        await asyncio.sleep(self._delay(fault))
+        await self._refuse_if_cut_off(batch, sent=False)
+        if fault == "fail_before":
+            raise StoreUnavailable("simulated: the connection was refused")
+        if fault == "unknown_before":
+            raise OutcomeUnknown("simulated: the connection broke; nothing was written")
+        if fault == "late":
+            self._arrives_later(batch, self._chance.uniform(0.2, 1.5) * LATE_SECONDS)
+            raise OutcomeUnknown("simulated: no answer came in time")
+
+    async def _way_back(self, batch: Batch, fault: str) -> None:
+        if self._chance.random() < 0.3:
+            await asyncio.sleep(self._delay(""))
+        await self._refuse_if_cut_off(batch, sent=True)
+        if fault == "fail_after":
+            raise _broken(batch)
+
+    def _delay(self, fault: str) -> float:
+        if fault == "slow":
+            return self._chance.uniform(0.05, 0.8)
+        if fault == "late":
+            return self._chance.uniform(0.1, 0.4)
+        return self._chance.uniform(0.0005, 0.004)
+
+    @property
+    def _is_cut_off(self) -> bool:
+        return self._network.clock.micros < self._host.cut_off_until
+
+    async def _refuse_if_cut_off(self, batch: Batch, *, sent: bool) -> None:
+        if not self._is_cut_off:
+            return
+        left = (self._host.cut_off_until - self._network.clock.micros) / _MICROS
+        if not sent and batch.writes and self._chance.random() < _STUCK:
+            self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5))
+            sent = True
+        await asyncio.sleep(min(left, GIVE_UP_SECONDS) if self._host.hangs_while_cut_off else 0.02)
+        self._network.told(self._host, "cut_off", _names(batch))
+        raise _broken(batch) if sent else StoreUnavailable("simulated: no way to the store")
+
+    def _arrives_later(self, batch: Batch, seconds: float) -> None:
+        """Its sender has given it up; nobody hears the answer."""
+
+        async def arrive() -> None:
+            await asyncio.sleep(seconds)
+            self._network.told(self._host, "arrived_late", _names(batch))
+            await self._again(batch, self._inner.async_session())
+
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(arrive(), context=contextvars.Context())
+        self._arriving.add(task)
+        task.add_done_callback(self._arriving.discard)
+
+    async def _again(self, batch: Batch, session: AsyncSession) -> None:
+        with contextlib.suppress(Conflict, StoreError):
+            self._network.seen(self._host, batch, await session.execute(batch))
+
+    # -- the machine dies --------------------------------------------------------------------
+
+    async def left_behind(self) -> None:
+        """What a dead machine had sent may arrive; what it had open is rolled back."""
+        await self.break_off()
+        under_way, self._under_way = self._under_way, {}
+        for batch in under_way.values():
+            if batch.writes and not self._is_cut_off and self._chance.random() < 0.7:
+                self._network.told(self._host, "sent_before_death", _names(batch))
+                self._arrives_later(batch, self._chance.uniform(0.3, 1.5) * LATE_SECONDS)
+
+    async def break_off(self) -> None:
+        """The server waits for nobody: an open transaction of a silent machine is rolled back."""
+        for transaction in tuple(self._open):
+            await transaction.break_off()
+
+    # -- transactions of handlers ------------------------------------------------------------
+
+    def async_transaction(self) -> AsyncTransaction:
+        transaction = _LineTransaction(self, self._inner.async_transaction())
+        self._open.append(transaction)
+        return transaction
+
+    def commit_fails(self) -> bool:
+        """Whether the answer to a commit is lost; the commit itself happens."""
+        if self._is_cut_off or self._chance.random() < self._network.noise.fail_after:
+            self._network.told(self._host, "fail_after", "a commit")
+            return True
+        return False
+
+    def closed(
+        self, transaction: _LineTransaction, batches: list[tuple[Batch, list[Rows]]]
+    ) -> None:
+        self._open.remove(transaction)
+        for batch, answers in batches:
+            self._network.seen(self._host, batch, answers)
+
+    # -- hints -------------------------------------------------------------------------------
+
+    async def listen(self, heard: Callable[[str | None], None]) -> None:
+        """Hints arrive on the listener's own machine, a little later, many as one."""
+        if self._is_deaf:
+            await asyncio.Event().wait()
+        loop = asyncio.get_running_loop()
+        listener = contextvars.copy_context()
+
+        def arrives(hint: str | None) -> None:
+            self._has_hint = False
+            if not self._is_cut_off:
+                heard(hint)
+
+        def rung(hint: str | None) -> None:
+            if not self._has_hint:
+                self._has_hint = True
+                loop.call_later(_HINT_SECONDS, arrives, hint, context=listener)
+
+        self._heard = lambda hint: loop.call_soon(heard, hint, context=listener)
+        await self._inner.listen(rung)
+
+    def tell_listener(self, hint: str | None) -> None:
+        """That its connection broke (None), or that it is there again."""
+        if self._heard is not None:
+            self._heard(hint)
+
+
+class _LineSession:
+    def __init__(self, line: Line, inner: AsyncSession) -> None:
+        self._line = line
+        self._inner = inner
+
+    async def execute(self, batch: Batch) -> list[Rows]:
+        return await self._line.carry(batch, self._inner)
+
+
+class _LineTransaction:
+    """A handler's transaction: the server rolls it back when its machine is gone."""
+
+    def __init__(self, line: Line, inner: AsyncTransaction) -> None:
+        self._line = line
+        self._inner = inner
+        self._is_broken = False
+        self._is_begun = False
+        self.batches: list[tuple[Batch, list[Rows]]] = []
+
+    async def begin(self) -> Any:
+        connection = await self._inner.begin()
+        if self._is_broken:  # while it waited for its turn
+            await self._inner.rollback()
+            raise StoreUnavailable("simulated: the transaction was broken off")
+        self._is_begun = True
+        return connection
+
+    @property
+    def session(self) -> AsyncSession:
+        if self._is_broken:
+            raise StoreUnavailable("simulated: the transaction was broken off")
+        return _Noting(self._inner.session, self.batches)
+
+    async def commit(self) -> None:
+        if self._is_broken:
+            raise StoreUnavailable("simulated: the transaction was broken off")
+        await self._inner.commit()
+        self._line.closed(self, self.batches)
+        if self._line.commit_fails():
+            raise OutcomeUnknown("simulated: the answer to the commit was lost")
+
+    async def rollback(self) -> None:
+        if not self._is_broken:
+            await self._inner.rollback()
+            self._line.closed(self, [])
+
+    async def break_off(self) -> None:
+        self._is_broken = True
+        if self._is_begun:
+            await self._inner.rollback()
+        self._line.closed(self, [])
+
+
+class _Noting:
+    def __init__(self, inner: AsyncSession, batches: list[tuple[Batch, list[Rows]]]) -> None:
+        self._inner = inner
+        self._batches = batches
+
+    async def execute(self, batch: Batch) -> list[Rows]:
+        answers = await self._inner.execute(batch)
+        self._batches.append((batch, answers))
+        return answers
+
+
+def _broken(batch: Batch) -> StoreError:
+    """As the real sessions say it."""
+    if batch.writes:
+        return OutcomeUnknown("simulated: the connection broke during a write")
+    return StoreUnavailable("simulated: the connection broke")
+
+
+def _makes_without_key(statement: Statement) -> bool:
+    """A store that is told this twice does it twice: keys are there to prevent that."""
+    if not statement.name.startswith("enqueue"):
+        return False
+    return any(row.get("idempotency_key") is None for row in statement.rows or ())
+
+
+def _names(batch: Batch) -> str:
+    return "+".join(statement.name for statement in batch.statements)

@@ -1,0 +1,110 @@
+"""People who cancel, pause, resume, retry: at random moments, and at the end to tidy up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from leasehold.errors import LeaseholdError, UniqueKeyTaken
+from leasehold.model.job import Job
+from leasehold.model.operation import Verb
+from leasehold.model.state import LEASED, State
+from leasehold.operate import AwaitedOperate
+from leasehold.simulation.hosts import Host, HostLoop
+from leasehold.simulation.machines import Scribe
+from leasehold.simulation.network import Network
+from leasehold.simulation.program import Operation
+from leasehold.simulation.witness import Witness
+from leasehold.store.database import Database
+from leasehold.store.faces import AwaitedStore
+
+#: What brings a job on that waits for a person.
+_REMEDY = {
+    State.PAUSED: Verb.RESUME,
+    State.PENDING: Verb.SUBMIT,
+    State.FAILED: Verb.CANCEL,
+}
+
+
+class Operators:
+    """Every act has a name of its own, by which its events can be told apart."""
+
+    def __init__(self, scribe: Scribe, network: Network, witness: Witness, loop: HostLoop) -> None:
+        self._scribe = scribe
+        self._witness = witness
+        self._loop = loop
+        self._host = Host("operator")
+        self._store = AwaitedStore(cast(Database, network.line(self._host)).async_session())
+        self._operate = AwaitedOperate(self._store)
+        self._under_way: list[asyncio.Task[Any]] = []
+        self._acts = 0
+
+    def begin(self, operation: Operation) -> None:
+        work = self._carry_out(operation)
+        task = self._loop.spawn(self._host, work, f"operation {operation.number}")
+        self._under_way.append(task)
+
+    async def _carry_out(self, operation: Operation) -> None:
+        name = f"op{operation.number}"
+        if operation.queue:
+            await self._on_queue(name, operation.verb, operation.queue)
+        elif self._witness.jobs:
+            ids = self._choice(operation)
+            await self._on_job(name, Verb(operation.verb), ids[int(operation.share * len(ids))])
+
+    def _choice(self, operation: Operation) -> list[int]:
+        """Every other act is about jobs that run just now, if there are any."""
+        seen = sorted(self._witness.jobs)
+        running = [job_id for job_id in seen if self._witness.jobs[job_id].state in LEASED]
+        return running if running and operation.number % 2 else seen
+
+    async def _on_job(self, name: str, verb: Verb, job_id: int) -> None:
+        self._scribe.note("operator", "asked", job=job_id, call=name, info={"verb": str(verb)})
+        info: dict[str, Any] = {"verb": str(verb)}
+        try:
+            answer = (await self._operate.act(verb, [job_id], name, None))[0]
+            info |= {"what": answer.what, "state": str(answer.state)}
+        except UniqueKeyTaken as error:
+            info |= {"error": "UniqueKeyTaken", "holder": error.holder}
+        except LeaseholdError as error:
+            info |= {"error": type(error).__name__}
+        self._scribe.note("operator", "told", job=job_id, call=name, info=info)
+
+    async def _on_queue(self, name: str, verb: str, queue: str) -> None:
+        info: dict[str, Any] = {"verb": verb, "queue": queue}
+        self._scribe.note("operator", "asked", call=name, info=info)
+        try:
+            if verb == "pause_queue":
+                await self._operate.pause_queue(queue, name)
+            else:
+                await self._operate.resume_queue(queue)
+        except LeaseholdError as error:
+            info = info | {"error": type(error).__name__}
+        self._scribe.note("operator", "told", call=name, info=info)
+
+    # -- after healing -----------------------------------------------------------------------
+
+    @property
+    def are_done(self) -> bool:
+        return all(task.done() for task in self._under_way)
+
+    async def tidy_up(self) -> list[Job]:
+        """Help on what waits for a person. Answers the jobs as they were found."""
+        for queue in await self._operate.queues():
+            if queue.paused:
+                await self._on_queue(self._next(), "resume_queue", queue.name)
+        jobs = await self._store.read(sorted(self._witness.jobs))
+        for job in jobs.values():
+            if _waits_for_a_person(job):
+                await self._on_job(self._next(), _REMEDY[job.state], job.id)
+        return list(jobs.values())
+
+    def _next(self) -> str:
+        self._acts += 1
+        return f"tidy{self._acts}"
+
+
+def _waits_for_a_person(job: Job) -> bool:
+    return job.state in (State.PAUSED, State.PENDING) or (
+        job.state is State.FAILED and job.stage is not None
+    )

@@ -1,0 +1,201 @@
+"""A random program from a seed: who enqueues what and when, who operates, what breaks.
+
+A program is flat: its parts stand beside each other with their times, so that any of them can be
+left out and the rest still makes sense. That is how a failing one is shrunk.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from leasehold.simulation.network import SILENCE, Noise
+
+QUEUES = ("default", "mail")
+LANES = ("lane-a", "lane-b", "lane-c")
+UNIQUE_KEYS = ("u1", "u2", "u3")
+#: Tasks differ in what their policy says; see `tasks`.
+TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
+VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
+#: What befalls workers.
+KINDS = (
+    "crash", "crash_at_end", "crash_at_claim", "freeze", "freeze_at_end", "freeze_at_end", "cut",
+    "hang", "drain", "hurry",
+)  # fmt: skip
+#: Faults happen within this time; afterwards everything is healed.
+HORIZON_SECONDS = 8.0
+LEASE_SECONDS = 2.0
+
+#: How one run of a job goes: how long it takes and how it ends.
+Run: TypeAlias = tuple[float, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    task: str = "plain"
+    queue: str = "default"
+    priority: int = 0
+    target: str | None = None
+    unique_key: str | None = None
+    limit_key: str | None = None
+    delay: float | None = None
+    timeout: float | None = None
+    max_attempts: int = 3
+    pending: bool = False
+    #: The first runs; further ones succeed at once.
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A client's enqueue of some jobs; with a key it is repeated until its outcome is known."""
+
+    at: float
+    number: int
+    jobs: tuple[JobPlan, ...]
+    idempotent: bool
+    repeats: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Somebody does something to a job, chosen by a share of those there are, or to a queue."""
+
+    at: float
+    number: int
+    verb: str
+    share: float
+    queue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    at: float
+    name: str
+    queues: tuple[str, ...]
+    concurrency: int
+    rate: float
+    knows_newer: bool
+    grace_seconds: float
+    is_deaf: bool = False
+    #: Starts only if that one is gone by then.
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that happens to a worker: crash, freeze, cut, hang, drain, hurry."""
+
+    at: float
+    kind: str
+    worker: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    seed: int
+    workers: tuple[WorkerPlan, ...]
+    calls: tuple[Call, ...]
+    operations: tuple[Operation, ...]
+    faults: tuple[Fault, ...]
+    noise: Noise = SILENCE
+    #: Limit keys, and how many of their jobs may be live at once.
+    limits: tuple[tuple[str, int], ...] = ()
+
+
+def random_program(seed: int) -> Program:
+    chance = random.Random(f"program/{seed}")
+    workers = tuple(
+        _worker(chance, number) for number in range(1, chance.choice((1, 1, 2, 2, 3)) + 1)
+    )
+    # Somebody serves every queue and knows every task, so that everything can end.
+    workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
+    calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
+    operations = tuple(_operation(chance, number) for number in range(1, chance.randint(3, 12)))
+    faults = tuple(_fault(chance, workers) for _ in range(chance.randint(1, 7)))
+    workers += tuple(_replacement(workers, fault, n) for n, fault in enumerate(faults))
+    return Program(seed, workers, calls, operations, faults, _noise(chance))
+
+
+def _replacement(workers: tuple[WorkerPlan, ...], fault: Fault, number: int) -> WorkerPlan:
+    """Whoever watches over workers starts another one in the place of one that ended."""
+    gone = next(worker for worker in workers if worker.name == fault.worker)
+    return replace(gone, at=fault.at + 1.0, name=f"{gone.name}-{number + 1}", replaces=gone.name)
+
+
+def _moment(chance: random.Random) -> float:
+    return round(chance.uniform(0.0, HORIZON_SECONDS), 3)
+
+
+def _worker(chance: random.Random, number: int) -> WorkerPlan:
+    return WorkerPlan(
+        at=0.0 if number < 3 else _moment(chance),
+        name=f"w{number}",
+        queues=tuple(chance.sample(QUEUES, chance.randint(1, 2))),
+        concurrency=chance.choice((1, 2, 2, 4)),
+        rate=round(chance.uniform(0.98, 1.02), 4) if chance.random() < 0.5 else 1.0,
+        knows_newer=chance.random() < 0.6,
+        grace_seconds=chance.choice((0.0, 0.5, 3.0)),
+        is_deaf=chance.random() < 0.2,
+    )
+
+
+def _call(chance: random.Random, number: int) -> Call:
+    at = _moment(chance) if chance.random() < 0.6 else round(chance.uniform(0.0, 2.0), 3)
+    count = chance.choice((1, 1, 1, 2, 4))
+    jobs = tuple(_job(chance) for _ in range(count))
+    return Call(at, number, jobs, chance.random() < 0.5, chance.choice((1, 1, 2)))
+
+
+def _job(chance: random.Random) -> JobPlan:
+    has_lane = chance.random() < 0.45
+    return JobPlan(
+        task=chance.choice(TASKS),
+        queue=chance.choice(QUEUES),
+        priority=chance.choice((0, 0, 0, 5, -5)),
+        target=chance.choice(LANES) if has_lane else None,
+        unique_key=chance.choice(UNIQUE_KEYS) if chance.random() < 0.2 else None,
+        delay=round(chance.uniform(0.2, 5.0), 3) if chance.random() < 0.2 else None,
+        timeout=chance.choice((0.7, 1.5)) if chance.random() < 0.3 else None,
+        max_attempts=chance.choice((1, 2, 3, 3, 5)),
+        pending=chance.random() < 0.05,
+        runs=tuple(_run(chance) for _ in range(chance.choice((0, 1, 1, 2, 3, 4)))),
+    )
+
+
+def _run(chance: random.Random) -> Run:
+    seconds = round(
+        chance.choice((0.0, 0.01, 0.1, 0.5, 1.2, 2.0, 3.0)) * chance.uniform(0.8, 1.2), 3
+    )
+    how = chance.choice(("return", "return", "return", "error", "error", "give_up", "fail",
+                         "later", "snooze", "snooze", "pause", "cancel"))  # fmt: skip
+    return seconds, how
+
+
+def _operation(chance: random.Random, number: int) -> Operation:
+    at, share = _moment(chance), chance.random()
+    if chance.random() < 0.2:
+        verb = chance.choice(("pause_queue", "resume_queue"))
+        return Operation(at, number, verb, share, chance.choice(QUEUES))
+    return Operation(at, number, chance.choice(VERBS), share)
+
+
+def _fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    kind = chance.choice(KINDS)
+    seconds = round(LEASE_SECONDS * chance.choice((0.3, 1.2, 1.6, 2.5)), 3)
+    return Fault(_moment(chance), kind, chance.choice(workers).name, seconds)
+
+
+def _noise(chance: random.Random) -> Noise:
+    """Some programs are quiet but for what happens to their workers, some are loud."""
+    loud = chance.choice((0.0, 0.01, 0.03))
+    return Noise(
+        fail_before=loud,
+        unknown_before=loud / 3,
+        fail_after=loud,
+        doubled=loud / 2,
+        slow=loud,
+        late=loud / 2,
+    )

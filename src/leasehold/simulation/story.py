@@ -1,0 +1,65 @@
+"""A run told to a person: what was planned, what happened, and what was wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leasehold.simulation.program import Call, Program
+from leasehold.simulation.world import Played
+
+_TEXT_LIMIT = 160
+
+
+def told(played: Played) -> Iterator[str]:
+    program = played.program
+    yield f"seed {program.seed}: {_size(program)}"
+    for violation in played.violations:
+        yield f"  broken: {violation}"
+    yield "what was planned:"
+    yield from (f"  {line}" for line in _plan(program))
+    yield "what happened (seconds, who, what):"
+    for at, who, text in played.story:
+        yield f"  {at / 1e6:8.3f}  {who:9} {text[:_TEXT_LIMIT]}"
+
+
+def _size(program: Program) -> str:
+    jobs = sum(len(call.jobs) for call in program.calls)
+    return (
+        f"{len(program.workers)} workers, {len(program.calls)} calls with {jobs} jobs, "
+        f"{len(program.operations)} operations, {len(program.faults)} faults"
+    )
+
+
+def _plan(program: Program) -> Iterator[str]:
+    for worker in program.workers:
+        only = f", only if {worker.replaces} is gone" if worker.replaces else ""
+        yield (
+            f"{worker.at:7.3f}  worker {worker.name} of {', '.join(worker.queues)}, "
+            f"{worker.concurrency} slots, clock x{worker.rate:g}{only}"
+        )
+    yield from (_call(call) for call in program.calls)
+    for operation in program.operations:
+        yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {operation.queue}"
+    for fault in program.faults:
+        yield f"{fault.at:7.3f}  {fault.kind} of {fault.worker} for {fault.seconds:g} s"
+
+
+def _call(call: Call) -> str:
+    jobs = "; ".join(
+        " ".join(
+            [job.task, job.queue]
+            + [
+                f"{name}={value}"
+                for name, value in (
+                    ("target", job.target), ("unique_key", job.unique_key), ("delay", job.delay),
+                    ("timeout", job.timeout), ("priority", job.priority or None),
+                    ("max_attempts", job.max_attempts), ("pending", job.pending or None),
+                    ("runs", list(job.runs) or None),
+                )
+                if value is not None
+            ]
+        )
+        for job in call.jobs
+    )  # fmt: skip
+    key = " with a key" if call.idempotent else ""
+    return f"{call.at:7.3f}  c{call.number}{key}: {jobs}"

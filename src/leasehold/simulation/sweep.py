@@ -1,0 +1,88 @@
+"""Many seeds, and what they reached together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from leasehold.model.history import EventKind
+from leasehold.model.state import TRANSITIONS, State
+from leasehold.simulation.program import Program, random_program
+from leasehold.simulation.shrink import shrink
+from leasehold.simulation.world import Played, play
+
+#: In the table of states, but no statement writes it: a claim writes assigned, and running
+#: follows when it is seen.
+NEVER_WRITTEN = frozenset({(State.QUEUED, State.RUNNING)})
+#: Told by a job's row, never kept as an event.
+_NO_EVENTS = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED})
+FAULTS = (
+    "fail_before", "unknown_before", "fail_after", "doubled", "slow", "late", "arrived_late",
+    "sent_before_death", "cut_off", "crash", "freeze", "cut", "hang", "drain",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Swept:
+    """The sum of many runs."""
+
+    seeds: int = 0
+    jobs: int = 0
+    attempts: int = 0
+    statements: int = 0
+    faults: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(FAULTS, 0)))
+    states: Counter[str] = field(default_factory=lambda: Counter({str(s): 0 for s in State}))
+    transitions: Counter[str] = field(default_factory=lambda: Counter(_possible()))
+    events: Counter[str] = field(
+        default_factory=lambda: Counter({str(k): 0 for k in EventKind if k not in _NO_EVENTS})
+    )
+    #: The seeds that failed, each with what was broken.
+    failed: dict[int, list[str]] = field(default_factory=dict)
+
+    def add(self, played: Played) -> None:
+        self.seeds += 1
+        self.jobs += played.jobs
+        self.attempts += played.attempts
+        self.statements += played.statements
+        self.faults.update(played.faults)
+        self.events.update(played.events)
+        self.states.update({str(state): n for state, n in played.states.items()})
+        self.transitions.update(
+            {f"{a} -> {b}": n for (a, b), n in played.transitions.items() if a is not None}
+        )
+        if played.violations:
+            self.failed[played.program.seed] = [str(each) for each in played.violations]
+
+    @property
+    def missed(self) -> list[str]:
+        """What no run has reached."""
+        counters = (self.faults, self.states, self.transitions, self.events)
+        return [name for counter in counters for name, count in counter.items() if not count]
+
+
+def _possible() -> dict[str, int]:
+    return {
+        f"{source} -> {goal}": 0
+        for source, goals in TRANSITIONS.items()
+        for goal in sorted(goals)
+        if (source, goal) not in NEVER_WRITTEN
+    }
+
+
+def sweep(first: int, count: int, after_each: Callable[[Swept], None]) -> Swept:
+    swept = Swept()
+    for seed in range(first, first + count):
+        swept.add(play(random_program(seed)))
+        after_each(swept)
+    return swept
+
+
+def smallest(seed: int) -> Played:
+    """The smallest program that breaks the first promise which this seed breaks."""
+    rule = play(random_program(seed)).violations[0].rule
+
+    def fails(program: Program) -> bool:
+        return any(violation.rule == rule for violation in play(program).violations)
+
+    return play(shrink(random_program(seed), fails))

@@ -1,0 +1,261 @@
+"""Plays one program: first under faults, then healed, until everything has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from leasehold.app import Leasehold
+from leasehold.client import Client
+from leasehold.clock import VirtualClock
+from leasehold.model.job import Job
+from leasehold.model.state import FINAL, Stage, State
+from leasehold.proof.checker import check
+from leasehold.proof.evidence import Evidence, gather
+from leasehold.proof.record import Record
+from leasehold.proof.violation import Violation
+from leasehold.simulation.clients import Clients
+from leasehold.simulation.hosts import HOST, Host, HostLoop
+from leasehold.simulation.machines import Machines
+from leasehold.simulation.network import SILENCE, Network
+from leasehold.simulation.operators import Operators
+from leasehold.simulation.program import HORIZON_SECONDS, LEASE_SECONDS, QUEUES, Program, WorkerPlan
+from leasehold.simulation.tasks import Handlers
+from leasehold.simulation.witness import Witness
+from leasehold.store.database import Database
+from leasehold.store.faces import BlockingStore
+from leasehold.store.opening import open_memory
+from leasehold.store.steps import Batch, Rows
+from leasehold.telemetry import log
+
+_MICROS = 1_000_000
+#: Everything that was enqueued has ended this long after the last fault.
+END_SECONDS = 60.0
+#: No job that can be claimed waits longer while a slot is free: a sweep, a hint, a claim.
+WAIT_SECONDS = LEASE_SECONDS + 2.0
+#: A worker that can do everything, for the time after the faults.
+HEALER = "healer"
+_LOOK_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class Played:
+    """What one program led to."""
+
+    program: Program
+    #: Found while it happened, by the witness; and afterwards, by the checker alone.
+    at_once: list[Violation] = field(default_factory=list)
+    afterwards: list[Violation] = field(default_factory=list)
+    story: list[tuple[int, str, str]] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+    states: Counter[State] = field(default_factory=Counter)
+    transitions: Counter[tuple[State | None, State]] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    jobs: int = 0
+    attempts: int = 0
+    statements: int = 0
+    digest: str = ""
+
+    @property
+    def violations(self) -> list[Violation]:
+        return self.at_once + self.afterwards
+
+
+def play(program: Program, open_store: Callable[[VirtualClock], Database] = open_memory) -> Played:
+    """The same program gives the same answer, to the microsecond."""
+    clock = VirtualClock()
+    database = open_store(clock)
+    world = World(program, clock, database)
+    try:
+        with _quiet(), asyncio.Runner(loop_factory=lambda: HostLoop(clock)) as runner:
+            runner.run(world.run())
+        return world.judged()
+    finally:
+        database.close()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Workers in trouble say so; here trouble is the point."""
+    was, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = was
+
+
+class World:
+    """The machines, the network and the store of one program."""
+
+    def __init__(self, program: Program, clock: VirtualClock, database: Database) -> None:
+        self._program = program
+        self._clock = clock
+        self._began = clock.micros
+        self._database = database
+        self._store = BlockingStore(database.session())
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._played = Played(program)
+        self._records: list[Record] = []
+        self._ready_since: dict[int, int] = {}
+        #: What is left of dead machines is cleared away afterwards, and is no part of the run.
+        self._is_over = False
+        self._witness = Witness(self._store, clock, self.tell)
+        self._network = Network(database, clock, f"network/{program.seed}", self._seen, self.fault)
+        self._app = Leasehold("sqlite://:memory:", schema="leasehold")
+        self._app.swap_client(Client(database, self._seconds))
+        self._handlers = Handlers(self._app, self._handler_note)
+        self._machines = Machines(self, self._network, self._app.tasks, clock)
+
+    def _seconds(self) -> float:
+        return self._clock.micros / _MICROS
+
+    # -- what is written down ----------------------------------------------------------------
+
+    def tell(self, who: str, text: str) -> None:
+        """A line of the story."""
+        if self._is_over:
+            return
+        at = self._clock.micros - self._began
+        self._digest.update(f"{at} {who} {text}\n".encode())
+        self._played.story.append((at, who, text))
+
+    def note(self, who: str, what: str, **fields: Any) -> None:
+        """A record for the checker, which is also a line of the story."""
+        if self._is_over:
+            return
+        record = Record(self._clock.micros, who, what, **fields)
+        self._records.append(record)
+        if what != "step":
+            self.tell(who, _line(record))
+
+    def fault(self, host: Host, kind: str, to: str) -> None:
+        """Something that really went wrong on the way of a batch."""
+        self._played.faults[kind] += 1
+        self.note(host.name, "fault", info={"kind": kind, "to": to})
+
+    def struck(self, who: str, kind: str, until: int) -> None:
+        """Something that happened to a machine as a whole."""
+        self._played.faults[kind] += 1
+        grave = kind != "drain"
+        self.note(who, "fault", info={"kind": kind, "until": until, "grave": grave})
+
+    def _handler_note(self, what: str, job: int, token: int, attempt: int = 0, **info: Any) -> None:
+        host = HOST.get()
+        assert host is not None
+        self.note(host.name, what, job=job, token=token, attempt=attempt, info=info)
+
+    def _seen(self, host: Host, batch: Batch, answers: list[Rows]) -> None:
+        if self._is_over:
+            return
+        self._played.statements += len(batch.statements)
+        names = "+".join(statement.name for statement in batch.statements)
+        if answers[0] and answers[0][0][0] is not None:  # most claims find nothing
+            names += f" {answers}"
+        self._digest.update(f"{self._clock.micros} {host.name} {names}\n".encode())
+        self._witness.look(host.name, batch, answers)
+
+    # -- the play ----------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        loop = cast(HostLoop, asyncio.get_running_loop())
+        loop.set_exception_handler(self._uncaught)
+        self._network.noise = self._program.noise
+        clients = Clients(self, self._network, self._app, self._handlers)
+        operators = Operators(self, self._network, self._witness, loop)
+        calling = clients.start(loop, self._program.calls)
+        for operation in self._program.operations:
+            loop.call_later(operation.at, operators.begin, operation)
+        for plan in self._program.workers:
+            loop.call_later(plan.at, self._machines.start, plan)
+        for fault in self._program.faults:
+            loop.call_later(fault.at, self._machines.strike, fault)
+        await asyncio.sleep(HORIZON_SECONDS)
+        self._heal()
+        await self._until_all_has_ended(calling, operators)
+        await self._machines.drain_all(2 * LEASE_SECONDS)
+        self._gather()
+        await self._machines.clear_away()
+
+    def _heal(self) -> None:
+        """No fault from here on; and somebody is there who can do everything."""
+        self._network.noise = SILENCE
+        self._handlers.is_healed = True
+        self._machines.heal()
+        self._machines.start(
+            WorkerPlan(0.0, HEALER, QUEUES, 4, 1.0, knows_newer=True, grace_seconds=5.0)
+        )
+        self.note("world", "healed")
+
+    async def _until_all_has_ended(
+        self, calling: list[asyncio.Task[Any]], operators: Operators
+    ) -> None:
+        deadline = self._clock.micros + END_SECONDS * _MICROS
+        while self._clock.micros < deadline:
+            await asyncio.sleep(_LOOK_SECONDS)
+            jobs = await operators.tidy_up()
+            self._note_waiting(jobs)
+            is_over = all(job.state in FINAL and job.stage is None for job in jobs)
+            if is_over and operators.are_done and all(task.done() for task in calling):
+                return
+
+    def _note_waiting(self, jobs: list[Job]) -> None:
+        """Who can be claimed while a slot is free, and since when: for the rule of liveness."""
+        ready = [job.id for job in jobs if job.stage in (Stage.READY, Stage.HEAD)]
+        if not self._machines.has_room(HEALER):
+            ready = []
+        since = {job_id: self._ready_since.get(job_id, self._clock.micros) for job_id in ready}
+        self._ready_since = since
+        for job_id, began in since.items():
+            seconds = (self._clock.micros - began) / _MICROS
+            if seconds > WAIT_SECONDS:
+                self.note("world", "waits", job=job_id, info={"seconds": seconds})
+
+    def _gather(self) -> None:
+        ids, limits = sorted(self._witness.jobs), dict(self._program.limits)
+        self._evidence = gather(self._store, ids, self._records, limits)
+        self._is_over = True
+
+    def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        text = f"{context.get('message')}: {error!r}"
+        self._played.at_once.append(Violation("crash", 0, text, self._clock.micros))
+
+    # -- the judgement -----------------------------------------------------------------------
+
+    def judged(self) -> Played:
+        played, evidence = self._played, self._evidence
+        played.at_once += self._witness.violations
+        played.afterwards += check(evidence)
+        played.transitions = self._witness.transitions
+        for (_source, goal), count in self._witness.transitions.items():
+            played.states[goal] += count
+        for events in evidence.events.values():
+            played.events.update(event.kind.value for event in events)
+        played.jobs = len(evidence.jobs)
+        played.attempts = sum(record.what == "started" for record in self._records)
+        self._digest.update(_final(evidence).encode())
+        played.digest = self._digest.hexdigest()
+        return played
+
+
+def _final(evidence: Evidence) -> str:
+    return "\n".join(f"{job_id} {job}" for job_id, job in sorted(evidence.jobs.items()))
+
+
+def _line(record: Record) -> str:
+    parts = [record.what]
+    if record.call:
+        parts.append(record.call)
+    if record.job:
+        parts.append(f"job {record.job}")
+    if record.token:
+        parts.append(f"token {record.token}")
+    if record.attempt:
+        parts.append(f"attempt {record.attempt}")
+    parts += [f"{name}={value}" for name, value in record.info.items() if value is not None]
+    return " ".join(parts)

@@ -1,0 +1,65 @@
+"""`scripts/chaos`: real processes under fire, and a judgement over what they wrote down."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from leasehold.worker.looping import run_loop
+from tests.chaos.plan import Plan, StoreKind, faults_for
+from tests.chaos.report import show
+from tests.chaos.world import World
+
+
+@click.command()
+@click.option("--minutes", type=float, default=2.0, show_default=True, help="How long faults come.")
+@click.option("--store", type=click.Choice(["postgres", "sqlite"]), default="postgres")
+@click.option("--seed", type=int, help="For who does what, and when; processes are never alike.")
+@click.option("--rate", type=float, default=150.0, show_default=True, help="Jobs a second.")
+@click.option("--calm", is_flag=True, help="The load without any fault, to compare with.")
+@click.option("--json", "file", type=click.Path(path_type=Path), help="The final table as data.")
+@click.option("--folder", type=click.Path(path_type=Path), help="Keep books and logs here.")
+def main(
+    minutes: float,
+    store: StoreKind,
+    seed: int | None,
+    rate: float,
+    calm: bool,
+    file: Path | None,
+    folder: Path | None,
+) -> None:
+    """Producers and workers under load while processes, connections and the database break.
+
+    Exit code 1: a promise was broken. What everybody wrote down stays in the folder.
+    """
+    logging.basicConfig(level=logging.WARNING)
+    plan = Plan(
+        store=store,
+        seconds=60.0 * minutes,
+        seed=secrets.randbelow(10**6) if seed is None else seed,
+        folder=folder or Path(tempfile.mkdtemp(prefix="leasehold-chaos-")),
+        jobs_per_second=rate,
+        faults={} if calm else faults_for(store),
+    )
+    status = Console(stderr=True)
+    status.print(f"seed {plan.seed}, folder {plan.folder}")
+    if status.is_terminal:
+        with status.status("starting") as line:
+            report = run_loop(World(plan, line.update).play())
+    else:
+        report = run_loop(World(plan, lambda text: print(text, file=sys.stderr)).play())
+    show(report, Console())
+    if file is not None:
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
+    sys.exit(0 if report.holds else 1)
+
+
+if __name__ == "__main__":
+    main()

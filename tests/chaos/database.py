@@ -1,0 +1,172 @@
+"""The database under fire: how it is reached, and what can be done to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import psycopg
+
+from leasehold.devpostgres import DevPostgres
+from leasehold.model.history import Event
+from leasehold.store.rows import event_of
+from tests.chaos.proxy import Link, Proxy, Trap
+
+_EVENTS = """
+select id, job_id, at, kind, state, attempt, by, reason, cast(error as text), token, leased_at,
+    started_at, due_at from {s}event order by id
+"""
+_SETTINGS: dict[str, str | int] = {
+    # What a crash of the server leaves is in the kernel's hands, which go on living: no commit
+    # is lost without this, and a shared disk is not what is tested.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": 300,
+}
+#: Sharing a small file system with the books would end the run itself.
+_TMPFS_BYTES = 600 * 2**20
+
+
+class Target(Protocol):
+    """What both stores can do."""
+
+    #: For whoever must not be disturbed: the one who judges.
+    url: str
+
+    async def start(self) -> None: ...
+
+    def url_for(self, name: str) -> str:
+        """The way on which things break, for the process of this name."""
+        ...
+
+    def events(self) -> list[Event]: ...
+
+    async def hold_snapshot(self, seconds: float) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class PostgresTarget:
+    """A server of its own, and the proxy before it."""
+
+    def __init__(self, sprung: Callable[[Link, Trap], None]) -> None:
+        self.server = DevPostgres(settings=_SETTINGS)
+        self._sprung = sprung
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self.server.start)
+        self.url = self.server.url
+        socket = psycopg.conninfo.conninfo_to_dict(self.url)
+        path = f"{socket['host']}/.s.PGSQL.{socket['port']}"
+        self.proxy = Proxy(path, self._sprung)
+        self._port = await self.proxy.start()
+
+    def url_for(self, name: str) -> str:
+        return (
+            f"postgresql://postgres@127.0.0.1:{self._port}/postgres?application_name={name}"
+            "&sslmode=disable&gssencmode=disable"
+        )
+
+    def events(self) -> list[Event]:
+        with psycopg.connect(self.url) as connection:
+            rows = connection.execute(_EVENTS.replace("{s}", "leasehold.").encode())
+            return [event_of(row) for row in rows]
+
+    async def stop_hard(self, down_seconds: float) -> None:
+        await asyncio.to_thread(self.server.stop, "immediate")
+        await asyncio.sleep(down_seconds)
+        await asyncio.to_thread(self.server.start)
+
+    async def terminate_all(self) -> None:
+        """Every connection of every client, as an administrator would."""
+        with suppress(psycopg.Error):
+            connection = await psycopg.AsyncConnection.connect(self.url, autocommit=True)
+            async with connection:
+                await connection.execute(
+                    "select pg_terminate_backend(pid) from pg_stat_activity "
+                    "where pid <> pg_backend_pid() and backend_type = 'client backend'"
+                )
+
+    async def hold_snapshot(self, seconds: float) -> None:
+        with suppress(psycopg.Error):
+            connection = await psycopg.AsyncConnection.connect(self.url)
+            async with connection:
+                await connection.execute("set transaction isolation level repeatable read")
+                await connection.execute("select count(*) from leasehold.queue")
+                await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        await self.proxy.stop()
+        await asyncio.to_thread(self.server.close)
+
+
+class SqliteTarget:
+    """A file on a small file system, where one may be mounted."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "disk"
+        self.can_fill = False
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self._mount)
+        self.url = str(self._folder / "chaos.db")
+
+    def _mount(self) -> None:
+        self._folder.mkdir(parents=True)
+        mount = shutil.which("mount")
+        if mount is not None and os.geteuid() == 0:
+            command = [mount, "-t", "tmpfs", "-o", f"size={_TMPFS_BYTES}", "tmpfs", self._folder]
+            self.can_fill = subprocess.run(command, capture_output=True).returncode == 0
+
+    def url_for(self, name: str) -> str:
+        return self.url
+
+    def events(self) -> list[Event]:
+        with closing(sqlite3.connect(self.url)) as connection:
+            rows: Sequence[Any] = connection.execute(_EVENTS.replace("{s}", "")).fetchall()
+            return [event_of(row) for row in rows]
+
+    async def hold_snapshot(self, seconds: float) -> None:
+        """A reader keeps the log from being folded back into the file."""
+        with closing(sqlite3.connect(self.url)) as connection:
+            connection.execute("begin")
+            connection.execute("select count(*) from queue").fetchall()
+            await asyncio.sleep(seconds)
+
+    async def hold_writers(self, seconds: float) -> bool:
+        """Somebody else writes into the file, and takes long; if others let it."""
+        with closing(
+            sqlite3.connect(self.url, timeout=5.0, isolation_level=None, check_same_thread=False)
+        ) as connection:
+            try:
+                await asyncio.to_thread(connection.execute, "begin immediate")
+            except sqlite3.OperationalError:
+                return False
+            await asyncio.sleep(seconds)
+            connection.execute("rollback")
+        return True
+
+    async def fill_disk(self, seconds: float) -> None:
+        ballast = self._folder / "ballast"
+        await asyncio.to_thread(_fill, ballast)
+        await asyncio.sleep(seconds)
+        ballast.unlink()
+
+    async def close(self) -> None:
+        if self.can_fill:
+            await asyncio.to_thread(subprocess.run, ["umount", self._folder], capture_output=True)
+
+
+def _fill(ballast: Path) -> None:
+    with ballast.open("wb", buffering=0) as file:
+        for block in (bytes(1 << 20), bytes(1 << 12)):
+            with suppress(OSError):
+                while file.write(block):
+                    pass

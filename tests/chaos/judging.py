@@ -1,0 +1,163 @@
+"""At the end: everything that is stored, held against everything that was written down."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from leasehold.app import Leasehold
+from leasehold.model.history import Event, EventKind
+from leasehold.model.job import Job
+from leasehold.model.state import State
+from leasehold.proof import ending, lanes
+from leasehold.proof.case import Case
+from leasehold.proof.checker import RULES
+from leasehold.proof.evidence import Evidence
+from leasehold.proof.record import Record
+from leasehold.proof.violation import Violation
+from leasehold.store.contract import Filter
+from tests.chaos.plan import LIMITED_KEY, LIMITED_TO
+
+_MICROS = 1_000_000
+#: Two that do not hold as they stand where transactions really run beside each other: claimers
+#: skip what others have locked; and an expired lease counts no more, though nobody has recovered
+#: it yet (see `_limit`).
+_NOT_HERE = (lanes.by_priority, ending.limits)
+_PAGE = 1000
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What came of it all."""
+
+    jobs: int = 0
+    acknowledged: int = 0
+    states: dict[str, int] = field(default_factory=dict)
+    attempts: int = 0
+    #: Second starts, by what had ended the attempt before.
+    doubled: dict[str, int] = field(default_factory=dict)
+    #: What producers and operators were told.
+    answers: dict[str, int] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+    #: From a kill to the end of its lease in the store, where nothing else happened meanwhile.
+    worst_recovery_seconds: float = 0.0
+    #: The same, whatever else happened.
+    worst_disturbed_recovery_seconds: float = 0.0
+    #: From the database's return to the next success.
+    worst_standstill_seconds: float = 0.0
+
+    def of_rules(self, *rules: str) -> int:
+        return sum(violation.rule in rules for violation in self.violations)
+
+
+def gather_evidence(app: Leasehold, events: list[Event], records: list[Record]) -> Evidence:
+    jobs = {job.id: job for job in _every_job(app)}
+    told: dict[int, list[Event]] = {job_id: [] for job_id in jobs}
+    for event in events:
+        told.setdefault(event.job_id, []).append(event)
+    return Evidence(records, jobs, told, {LIMITED_KEY: LIMITED_TO})
+
+
+def _every_job(app: Leasehold) -> Iterator[Job]:
+    before: int | None = None
+    while True:
+        page = app.client.store.page(Filter(limit=_PAGE, before=before))
+        yield from page.jobs
+        if page.next is None:
+            return
+        before = page.next
+
+
+def judge(evidence: Evidence) -> Judgement:
+    case = Case(evidence)
+    found = Judgement(jobs=len(evidence.jobs), attempts=len(case.runs) + len(case.doubles))
+    found.states = dict(Counter(str(job.state) for job in evidence.jobs.values()))
+    found.violations = [
+        violation for rule in RULES if rule not in _NOT_HERE for violation in rule(case)
+    ]
+    found.violations += _limit(case)
+    found.doubled = _doubled(case)
+    found.acknowledged = len(
+        {
+            job_id
+            for question in case.questions
+            if question.told is not None
+            for job_id, _created in question.told.info.get("answers", ())
+        }
+    )
+    found.answers = dict(
+        Counter(
+            question.told.info.get("error", "answered") if question.told else "never answered"
+            for question in case.questions
+        )
+    )
+    _measure(case, found)
+    return found
+
+
+def _limit(case: Case) -> Iterator[Violation]:
+    """S0.10, over the leases that were ended by their owners: these were live to their end."""
+    for key, limit in case.evidence.limits.items():
+        changes = sorted(
+            change
+            for life in case.lives.values()
+            if life.job.limit_key == key
+            for span in life.spans
+            if not span.was_lost
+            for change in ((span.start, 1), (span.end, -1))
+        )
+        live = 0
+        for at, change in changes:
+            live += change
+            if live > limit:
+                yield Violation(
+                    "S0.10", 0, f"{live} jobs of {key} were live: the limit is {limit}", at
+                )
+
+
+def _doubled(case: Case) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    runs: dict[int, list[int]] = {}
+    for job_id, token in case.runs:
+        runs.setdefault(job_id, []).append(token)
+    for job_id, tokens in runs.items():
+        life = case.lives.get(job_id)
+        for token in sorted(tokens)[:-1]:
+            span = life.by_token.get(token) if life is not None else None
+            counts[str(span.kind) if span is not None and span.kind else "unexplained"] += 1
+    return dict(counts)
+
+
+def _measure(case: Case, found: Judgement) -> None:
+    faults = [record for record in case.evidence.records if record.what == "fault"]
+    kills = {record.who: record.at for record in faults if record.info["kind"] == "kill"}
+    shared = sorted(
+        (record.at, record.info["until"], record.info["kind"])
+        for record in faults
+        if record.who == "everybody"
+    )
+    for life in case.lives.values():
+        for span in life.spans:
+            killed = kills.get(span.owner or "")
+            if span.kind is not EventKind.LEASE_LOST or killed is None or span.end < killed:
+                continue
+            seconds = (span.end - killed) / _MICROS
+            found.worst_disturbed_recovery_seconds = max(
+                found.worst_disturbed_recovery_seconds, seconds
+            )
+            calm = not any(at <= span.end and killed <= until for at, until, _ in shared)
+            if calm:
+                found.worst_recovery_seconds = max(found.worst_recovery_seconds, seconds)
+    successes = sorted(
+        span.end
+        for life in case.lives.values()
+        for span in life.spans
+        if span.state is State.SUCCEEDED
+    )
+    for _, until, kind in shared:
+        if kind in ("hard_stop", "blackhole", "disk_full"):
+            after = next((at for at in successes if at >= until), until)
+            found.worst_standstill_seconds = max(
+                found.worst_standstill_seconds, (after - until) / _MICROS
+            )

@@ -1,0 +1,64 @@
+"""How much load, how short the leases, and how often each fault happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+StoreKind = Literal["postgres", "sqlite"]
+#: Shared by everybody who is in a hurry; the limit is checked.
+LIMITED_KEY = "limited"
+LIMITED_TO = 7
+
+#: Mean seconds between two faults of a kind. Thirty minutes of these are more than a thousand
+#: kills, two hundred freezes and a hundred hard stops of PostgreSQL.
+ON_PROCESSES = {"kill": 1.4, "freeze": 6.5, "drain": 9.0}
+ON_POSTGRES = {
+    "hard_stop": 15.5,
+    "terminate": 29.0,
+    "cut": 3.0,
+    "cut_at_commit": 3.0,
+    "answer_lost": 3.0,
+    "answer_lost_at_commit": 3.0,
+    "request_lost": 5.0,
+    "stall": 17.0,
+    "blackhole": 67.0,
+    "snapshot": 37.0,
+}
+ON_SQLITE = {"snapshot": 17.0, "writer": 13.0, "disk_full": 29.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that a run is made of; processes get it as a whole."""
+
+    store: StoreKind
+    seconds: float
+    seed: int
+    folder: Path
+    workers: int = 6
+    concurrency: int = 10
+    producers: int = 2
+    callers: int = 4
+    #: Of all producers together.
+    jobs_per_second: float = 150.0
+    lease_seconds: float = 2.5
+    grace_seconds: float = 0.8
+    #: Fault -> mean seconds between two of them.
+    faults: dict[str, float] = field(default_factory=dict)
+    #: How long everything may take to end once all faults are over.
+    end_seconds: float = 180.0
+
+    @property
+    def books(self) -> Path:
+        return self.folder / "books"
+
+    @property
+    def healed(self) -> Path:
+        """Once this file is there, every handler succeeds at once and producers end."""
+        return self.folder / "healed"
+
+
+def faults_for(store: StoreKind) -> dict[str, float]:
+    return ON_PROCESSES | (ON_POSTGRES if store == "postgres" else ON_SQLITE)

@@ -1,0 +1,186 @@
+"""One run: processes under load, faults, then peace until everything has ended, then judgement."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable
+
+from leasehold.app import Leasehold
+from leasehold.errors import StoreError
+from leasehold.model.limit import Limit
+from leasehold.model.state import State
+from leasehold.proof.record import Record, read_books
+from leasehold.store.contract import Counts, Filter
+from tests.chaos.database import PostgresTarget, SqliteTarget, Target
+from tests.chaos.faults import Faults
+from tests.chaos.ghosts import Ghosts
+from tests.chaos.judging import gather_evidence, judge
+from tests.chaos.operating import People
+from tests.chaos.pen import Pen
+from tests.chaos.plan import LIMITED_KEY, LIMITED_TO, Plan
+from tests.chaos.processes import Member, Processes
+from tests.chaos.report import Report, promises_of
+
+_LOOK_SECONDS = 0.1
+_TIDY_SECONDS = 0.5
+_DRAIN_SECONDS = 30.0
+
+
+class World:
+    """Put together, played once, and judged."""
+
+    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._say = say
+        plan.books.mkdir(parents=True)
+        self._pen = Pen(plan.books, "world")
+        self._target: Target = (
+            PostgresTarget(lambda link, trap: self._faults.sprung(link, trap))
+            if plan.store == "postgres"
+            else SqliteTarget(plan.folder)
+        )
+        self._processes = Processes(plan, self._target.url_for)
+        self._faults = Faults(plan, self._processes, self._pen)
+        self._exits: list[tuple[str, int | None]] = []
+
+    async def play(self) -> Report:
+        await self._target.start()
+        app = Leasehold(self._target.url)
+        try:
+            await asyncio.to_thread(app.migrate)
+            await app.client.awaited.set_key_limit(LIMITED_KEY, Limit(max_leases=LIMITED_TO))
+            ghosts = Ghosts(app.client.awaited)
+            seconds = await self._play(app, ghosts)
+            self._say("judging")
+            await app.aclose()
+            return await asyncio.to_thread(self._judge, ghosts, seconds)
+        finally:
+            self._processes.destroy()
+            await self._target.close()
+
+    async def _play(self, app: Leasehold, ghosts: Ghosts) -> float:
+        """Answers how long it took after the last fault until all had ended."""
+        self._processes.start_others()
+        self._processes.refill()
+        watching = asyncio.create_task(self._watch(app))
+        await self._until_work_is_done(app)
+        self._faults.begin(self._target, ghosts)
+        await asyncio.sleep(self._plan.seconds)
+        await self._faults.until_over()
+        self._heal()
+        began = time.monotonic()
+        await self._until_all_has_ended(app)
+        seconds = time.monotonic() - began
+        watching.cancel()
+        await self._drain()
+        return seconds
+
+    async def _until_work_is_done(self, app: Leasehold) -> None:
+        """The first processes take the longest: whoever forks them has everything to load."""
+        done = frozenset({State.SUCCEEDED})
+        while True:
+            if (await app.client.awaited.page(Filter(states=done, limit=1))).jobs:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _heal(self) -> None:
+        self._say("no more faults: waiting for everything to end")
+        self._plan.healed.touch()
+        self._pen.note("healed")
+
+    # -- while it runs -----------------------------------------------------------------------
+
+    async def _watch(self, app: Leasehold) -> None:
+        """Replace who has ended, and say once a second how it goes."""
+        began = spoke = time.monotonic()
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for worker in self._processes.refill():
+                self._ended(worker)
+            if time.monotonic() - spoke >= 1.0:
+                spoke = time.monotonic()
+                self._say(f"{spoke - began:6.0f} s  {await self._state(app)}")
+
+    def _ended(self, worker: Member) -> None:
+        """A worker that nobody has killed ends by itself only when drained, and well."""
+        if worker.code != -signal.SIGKILL and not (worker.is_draining and worker.code == 0):
+            self._pen.note("exited", who=worker.name, code=worker.code)
+
+    async def _state(self, app: Leasehold) -> str:
+        faults = "  ".join(f"{kind} {count}" for kind, count in sorted(self._faults.counts.items()))
+        try:
+            store = app.client.awaited
+            newest = (await store.page(Filter(limit=1))).jobs
+            counts = await store.counts()
+        except StoreError as error:
+            return f"{type(error).__name__}  {faults}"
+        live = counts.ready + counts.waiting + counts.following + counts.leased
+        last = newest[0].id if newest else 0
+        return f"last id {last:,}  ready {counts.ready}  live {live}  {faults}"
+
+    # -- afterwards --------------------------------------------------------------------------
+
+    async def _until_all_has_ended(self, app: Leasehold) -> None:
+        people = People(app.aoperate, Pen(self._plan.books, "tidy"))
+        deadline = time.monotonic() + self._plan.end_seconds
+        while time.monotonic() < deadline:
+            await asyncio.sleep(_TIDY_SECONDS)
+            counts = await app.client.awaited.counts()
+            if counts.paused or counts.pending or counts.failed:
+                await people.tidy_up()
+            producing = any(other.is_alive for other in self._processes.others)
+            if not producing and not _are_there_any(counts):
+                return
+
+    async def _drain(self) -> None:
+        for worker in self._processes.workers:
+            worker.is_draining = True
+            worker.send(signal.SIGTERM)
+        for worker in self._processes.workers:
+            await asyncio.to_thread(worker.end, _DRAIN_SECONDS)
+            self._ended(worker)
+
+    def _judge(self, ghosts: Ghosts, seconds: float) -> Report:
+        app = Leasehold(self._target.url)
+        records = read_books(self._plan.books.iterdir())
+        evidence = gather_evidence(app, self._target.events(), records)
+        judgement = judge(evidence)
+        app.close()
+        said = [str(violation) for violation in judgement.violations]
+        said += [f"I2: a ghost's write was accepted: {text}" for text in ghosts.accepted]
+        return Report(
+            store=self._plan.store,
+            seed=self._plan.seed,
+            minutes=round(self._plan.seconds / 60, 2),
+            jobs=judgement.jobs,
+            acknowledged=judgement.acknowledged,
+            attempts=judgement.attempts,
+            states=judgement.states,
+            faults=dict(sorted(self._faults.counts.items())),
+            doubled=judgement.doubled,
+            answers=judgement.answers,
+            stale_rejected_by_workers=_counted(records, "stale_writes"),
+            stale_rejected_of_ghosts=dict(ghosts.rejected),
+            worst_recovery_seconds=round(judgement.worst_recovery_seconds, 3),
+            worst_disturbed_recovery_seconds=round(judgement.worst_disturbed_recovery_seconds, 3),
+            worst_standstill_seconds=round(judgement.worst_standstill_seconds, 3),
+            drained_after_seconds=round(seconds, 3),
+            promises=promises_of(judgement, len(ghosts.accepted)),
+            violations=said,
+        )
+
+
+def _counted(records: list[Record], name: str) -> int:
+    """The last that each worker said of it."""
+    last = {
+        record.who: record.info[name]
+        for record in records
+        if record.what == "counted" and name in record.info
+    }
+    return sum(last.values())
+
+
+def _are_there_any(counts: Counts) -> bool:
+    return any(getattr(counts, name) for name in counts.__struct_fields__)
