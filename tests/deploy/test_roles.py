@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -86,8 +87,9 @@ def roles(postgres_url: str) -> Iterator[Roles]:
         found.close()
 
 
-def enqueue(app: Leasehold, **options: object) -> int:
-    return app.tasks.get("sim.quick").using(**options).enqueue(1).id  # type: ignore[no-any-return]
+def enqueue(app: Leasehold, **options: Any) -> int:
+    job_id: int = app.tasks.get("sim.quick").using(**options).enqueue(1).id
+    return job_id
 
 
 def test_a_worker_runs_jobs_and_operates_on_them(roles: Roles) -> None:
