@@ -52,13 +52,13 @@ MAY_SEE: dict[str, set[str]] = {
     "simulation": {"app", "client", "clock", "errors", "model", "operate", "proof", "store",
                    "store.opening", "tasks", "telemetry", "testing", "worker"},
     # The faces.
-    "demo": {"app", "kinds", "model"},
+    "demo": {"app", "kinds", "manager", "model", "settings", "store"},
     "devpostgres": {"errors"},
     "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
              "settings", "store", "tasks", "telemetry"},
     "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "http",
-            "kinds", "manager", "model", "operate", "seats", "settings", "simulation", "store",
-            "tasks", "telemetry", "worker"},
+            "manager", "model", "operate", "seats", "settings", "simulation", "store", "tasks",
+            "telemetry", "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 
@@ -66,6 +66,7 @@ MAY_SEE: dict[str, set[str]] = {
 OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
     "http": {"contract"},
+    "demo": {"contract"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
     "manager": {"contract"},
     "operate": {

@@ -53,10 +53,8 @@ DOORS: dict[str, dict[str, str]] = {
     "cli/top.py": {
         "time.sleep": "the pace of the picture, for the person who watches",
     },
-    "cli/demo.py": {
-        "time.monotonic": "the demo's deadline",
-        "time.sleep": "the pace of the picture, for the person who watches",
-        "time.strftime": "the time beside each line of the story",
+    "cli/stage.py": {
+        "time.strftime": "the time beside each line of the demo's story",
     },
 }
 
