@@ -58,6 +58,8 @@ class Leasehold:
         self.url = resolve_url(url)
         self.schema = resolve_schema(schema)
         self.tasks = Registry()
+        #: Whose jobs these are, if they are a tenant's.
+        self._tenant: str | None = None
         self._client: Client | None = None
         self._tenancy: Tenancy | None = None
         self._bound: dict[str, Leasehold] = {}
@@ -175,7 +177,7 @@ class Leasehold:
         chosen = worker_settings(configured, **settings)
         if tenants is None:
             await tell_rules(self.aoperate, configured)
-            return await Worker(self.database, self.tasks, chosen).run()
+            return await Worker(self.database, self.tasks, chosen, tenant=self._tenant).run()
         served = self.tenants.served(None if tenants == "all" else tenants)
         await served.check()
         return await Host(served, self.tasks, chosen).run()
@@ -269,7 +271,7 @@ class _OfTenant(Leasehold):
         super().__init__(app.url, schema=app.schema)
         self.tasks = app.tasks
         self._app = app
-        self._name = name
+        self._tenant = self._name = name
 
     @property
     def client(self) -> Client:

@@ -44,3 +44,13 @@ async def job(tenant: str, seconds: float = 0.0, *, ctx: Context = GIVEN) -> Non
 def threaded(tenant: str, *, ctx: Context = GIVEN) -> None:
     note(ctx, tenant, "start")
     note(ctx, tenant, "end")
+
+
+@app.task
+async def whose(ctx: Context) -> None:
+    note(ctx, str(ctx.tenant), "start")
+
+
+@app.task(isolation="process")
+def whose_apart(ctx: Context) -> None:
+    note(ctx, str(ctx.tenant), "start")

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from typing import Any
 
 import psycopg
 import pytest
@@ -164,3 +165,28 @@ def test_a_tenant_that_is_made_later_is_served_too(postgres_crew: Crew) -> None:
     postgres_crew.add("b")
     postgres_crew.enqueue("b", 2)
     postgres_crew.until(lambda: postgres_crew.ended("b") == 2)
+
+
+@pytest.mark.requirement("S4.2")
+def test_a_tenant_whose_tables_are_locked_holds_up_nobody_else(postgres_crew: Crew) -> None:
+    crew = postgres_crew
+    for name in ("hung", "good"):
+        crew.add(name)
+        crew.enqueue(name, 2)
+    crew.start("--concurrency", "4")
+    crew.until(lambda: crew.ended("hung") == crew.ended("good") == 2)
+    with psycopg.connect(crew.url) as postgres:
+        postgres.execute("lock table leasehold_t_hung.job in access exclusive mode")
+        crew.enqueue("good", 50, seconds=0.01)
+        crew.until(lambda: crew.ended("good") == 52)
+    crew.enqueue("hung", 3)
+    crew.until(lambda: crew.ended("hung") == 5)
+
+
+@pytest.mark.parametrize("task", [crew_app.whose, crew_app.whose_apart], ids=["here", "apart"])
+def test_a_handler_knows_whose_job_it_runs(sqlite_crew: Crew, task: Any) -> None:
+    for name in ("a", "b"):
+        sqlite_crew.add(name)
+        sqlite_crew.app.tenant(name).enqueue_many([task.prepare()])
+    assert sqlite_crew.start("--until-idle").ended() == 0
+    assert sorted(line.tenant for line in sqlite_crew.lines("start")) == ["a", "b"]

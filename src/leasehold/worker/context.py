@@ -50,7 +50,12 @@ class LeaseView:
 class Context:
     """Given to handlers that have a parameter ``ctx``."""
 
-    def __init__(self, held: Held, now: Callable[[], float], voice: Voice, fences: Fences) -> None:
+    def __init__(
+        self, held: Held, now: Callable[[], float], voice: Voice, fences: Fences,
+        tenant: str | None,
+    ) -> None:  # fmt: skip
+        #: Whose job it is, where workers serve tenants; ``app.tenant(ctx.tenant)`` enqueues more.
+        self.tenant = tenant
         self._held = held
         self._voice = voice
         self._fences = fences

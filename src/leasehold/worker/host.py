@@ -321,6 +321,7 @@ class Host:
         worker = Worker(
             database, self._tasks, settings, telemetry=Tributary(self.telemetry),
             chance=self._chance, threads=self._threads, slots=share, is_hosted=True,
+            tenant=tenant.name,
             keep=self._keepers.keep(tenant.place, tenant.name),
         )  # fmt: skip
         lodger = self.lodgers[tenant.name] = Lodger(tenant, worker, share)

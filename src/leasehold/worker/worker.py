@@ -73,6 +73,7 @@ class Worker:
         telemetry: Telemetry | None = None, owner: str | None = None,
         chance: Callable[[], float] = random.random, threads: Threads | None = None,
         keep: Keep = KeeperThread, slots: Slots | None = None, is_hosted: bool = False,
+        tenant: str | None = None,
     ) -> None:  # fmt: skip
         """``is_hosted``: somebody in this process handles signals and watches the loop for all."""
         self._database = database
@@ -87,7 +88,8 @@ class Worker:
         self._keep = keep
         self._shared_slots = slots
         self._is_hosted = is_hosted
-        self._children = Children(self._threads)
+        self._tenant = tenant
+        self._children = Children(self._threads, tenant)
         self._runner = Runner(tasks, self._threads, self._children, self._on_stuck, self._context)
         self._stuck: set[int] = set()
         self.attempts: dict[asyncio.Task[None], Held] = {}
@@ -278,7 +280,7 @@ class Worker:
 
     def _context(self, held: Held) -> Context:
         held.notes = self._scribe.notepad(held)
-        return Context(held, self._loop.time, held.notes, self._fencing)
+        return Context(held, self._loop.time, held.notes, self._fencing, self._tenant)
 
     def _hand_over(self, held: Held, outcome: Outcome | None) -> None:
         if outcome is None:  # the lease was lost, or the handler has finished the job itself
