@@ -60,7 +60,7 @@ class Claimer:
     @property
     def is_settled(self) -> bool:
         """The last look found nothing, from the start, and nothing was heard since."""
-        return self._found_nothing and not self._poke.is_set() and self._looked_at_all()
+        return self._found_nothing and not self._poke.is_set()
 
     def poke(self) -> None:
         """A slot was freed, or somebody enqueued."""
@@ -113,7 +113,7 @@ class Claimer:
                 if count >= asked:
                     full.append(queue)
             busy = full
-        self._found_nothing = claimed == 0
+        self._found_nothing = claimed == 0 and not self._unsure_seconds()
         return claimed
 
     async def _claim_from(self, queue: str, count: int) -> int | None:
@@ -148,15 +148,18 @@ class Claimer:
         # Room under a limit comes back by the end of a lease, or by time: nobody says a word.
         patient = self._is_listening() and not self._is_held_back()
         longest = LISTENING_WAIT_SECONDS if patient else self._poll_seconds
+        if unsure := self._unsure_seconds():
+            longest = min(longest, unsure)
         try:
             async with asyncio.timeout(min(self._wait_seconds, longest)):
                 await self._poke.wait()
         except TimeoutError:
             self._wait_seconds = min(self._wait_seconds * 2, longest)
 
-    def _looked_at_all(self) -> bool:
-        """A retry comes back under its old number, behind where the last claim ended."""
-        return all(self._memory.place(queue).is_start for queue in self._fairness.queues)
+    def _unsure_seconds(self) -> float:
+        """What came in behind a claim's place is looked for soon: see `place`."""
+        waits = [self._memory.place(queue).unsure_seconds() for queue in self._fairness.queues]
+        return min((wait for wait in waits if wait), default=0.0)
 
     def _is_held_back(self) -> bool:
         return any(self._memory.place(queue).held_back for queue in self._fairness.queues)
