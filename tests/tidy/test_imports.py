@@ -34,7 +34,7 @@ MAY_SEE: dict[str, set[str]] = {
     "worker": {"access", "errors", "exposition", "model", "release", "settings", "signature",
                "store", "tasks",
                "telemetry"},
-    "tenancy": {"clock", "errors", "model", "store"},
+    "tenancy": {"clock", "errors", "model", "store", "telemetry"},
     # What puts the parts together.
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "settings", "signature", "store",
