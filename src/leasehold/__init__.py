@@ -27,13 +27,12 @@ from leasehold.errors import (
 )
 from leasehold.model.ending import Cancel, Ending, Fail, Pause, RetryLater, Snooze
 from leasehold.model.job import Job, NewJob
+from leasehold.model.limit import Limit, Rate
 from leasehold.model.retry import Retry
 from leasehold.model.state import State
-from leasehold.release import VERSION
+from leasehold.release import VERSION as __version__
 from leasehold.tasks import Task
 from leasehold.worker.context import Context
-
-__version__ = VERSION
 
 __all__ = [
     "BadArguments",
@@ -52,9 +51,11 @@ __all__ = [
     "LeaseLost",
     "Leasehold",
     "LeaseholdError",
+    "Limit",
     "NewJob",
     "OutcomeUnknown",
     "Pause",
+    "Rate",
     "Refused",
     "Retry",
     "RetryLater",

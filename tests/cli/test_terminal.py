@@ -34,6 +34,7 @@ LACKS = {
     "worker": {"--json"},
     "up": {"--json"},
     "top": {"--json"},
+    "simulate": {"--url", "--schema", "--app"},
     "config": {"--url", "--schema", "--app"},
 }
 

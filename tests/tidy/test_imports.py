@@ -37,7 +37,7 @@ MAY_SEE: dict[str, set[str]] = {
     "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",
                "signature", "store", "tasks", "telemetry"},
     "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
-    "tenancy": {"clock", "errors", "model", "store"},
+    "tenancy": {"clock", "errors", "model", "store", "telemetry"},
     # What puts the parts together.
     "rules": {"operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from leasehold.errors import SchemaMissing, StoreUnavailable
+from leasehold.errors import LeaseholdError, SchemaMissing, StoreUnavailable
 from leasehold.model.tenant import Tenant, TenantState
 from leasehold.store.database import (
     AsyncTransaction,
@@ -18,6 +17,7 @@ from leasehold.store.database import (
 )
 from leasehold.store.following import AsyncFollowingSession, FollowingSession
 from leasehold.store.steps import AsyncSession, Session
+from leasehold.telemetry import log
 from leasehold.tenancy.known import KnownPlaces
 from leasehold.tenancy.lookup import BELIEVED_SECONDS, Lookup
 
@@ -72,30 +72,39 @@ class TenantDatabase:
 
     def caller_session(self, connection: Any) -> Session:
         """In the caller's own transaction, which cannot follow anybody to another server."""
-        return self.current().caller_session(connection)
+        return self._last().caller_session(connection)
 
     def async_caller_session(self, connection: Any) -> AsyncSession:
-        return self.current().async_caller_session(connection)
+        return self._last().async_caller_session(connection)
 
     def transaction(self) -> Transaction:
-        return self.current().transaction()
+        return self._last().transaction()
 
     def async_transaction(self) -> AsyncTransaction:
-        return self.current().async_transaction()
+        return self._last().async_transaction()
+
+    def _last(self) -> Database:
+        return self._at(self._lookup.last(self.name))
 
     async def listen(self, heard: Callable[[str | None], None]) -> None:
         """Where it lives; and elsewhere, soon after it has moved."""
         while True:
-            line = await self._lookup.aline(self.name)
-            listening = asyncio.create_task(self._at(line).listen(heard))
             try:
-                while (await self._lookup.aline(self.name)).place == line.place:
-                    await asyncio.wait((listening,), timeout=BELIEVED_SECONDS)
-            finally:
-                listening.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await listening
+                await self._listen_here(heard)
+            except LeaseholdError as error:  # it is gone, or nobody can say where it is
+                log.debug("listening ended: %s", error)
+                await asyncio.sleep(BELIEVED_SECONDS)
             heard(None)
+
+    async def _listen_here(self, heard: Callable[[str | None], None]) -> None:
+        line = await self._lookup.aline(self.name)
+        listening = asyncio.create_task(self._at(line).listen(heard))
+        try:
+            while (await self._lookup.aline(self.name)).place == line.place:
+                await asyncio.wait((listening,), timeout=BELIEVED_SECONDS)
+        finally:
+            listening.cancel()
+            await asyncio.wait((listening,))
 
     # -- the rest ----------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 
 from leasehold.clock import monotonic
-from leasehold.errors import TenantNotFound
+from leasehold.errors import StoreUnavailable, TenantNotFound
 from leasehold.model.tenant import Tenant, check_tenant
 from leasehold.store.database import Database
 from leasehold.store.directory import tenant, tenants
@@ -43,11 +43,31 @@ class Lookup:
 
     def line(self, name: str, *, anew: bool = False) -> Tenant:
         fresh = None if anew else self._fresh(name)
-        return fresh or self._remember(self._store.run(existing(name)))
+        if fresh is not None:
+            return fresh
+        try:
+            return self._remember(self._store.run(existing(name)))
+        except StoreUnavailable as error:
+            return self._believed(name, error)
 
     async def aline(self, name: str, *, anew: bool = False) -> Tenant:
         fresh = None if anew else self._fresh(name)
-        return fresh or self._remember(await self._awaited.run(existing(name)))
+        if fresh is not None:
+            return fresh
+        try:
+            return self._remember(await self._awaited.run(existing(name)))
+        except StoreUnavailable as error:
+            return self._believed(name, error)
+
+    def last(self, name: str) -> Tenant:
+        """As it was seen last. For whoever holds a lease: until that ends nobody moves."""
+        return self._lines[name][1] if name in self._lines else self.line(name)
+
+    def _believed(self, name: str, error: StoreUnavailable) -> Tenant:
+        """While the directory cannot be reached: its tenants may live on servers that can."""
+        if name not in self._lines:
+            raise error
+        return self._remember(self._lines[name][1])
 
     async def aclose(self) -> None:
         await self._control.aclose()

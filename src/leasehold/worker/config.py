@@ -58,7 +58,6 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "grace_seconds": float(settings["workers.shutdown_grace_seconds"]),
         "request_poll_seconds": float(settings["workers.request_poll_seconds"]),
         "history_days": float(settings["retention.history_days"]),
-        "tokens": tokens_of(settings["http.tokens"]),
     }
     if given.get("metrics_port") is not None:
         # Whoever serves nothing need not have the tokens.

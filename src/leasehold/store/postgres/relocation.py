@@ -70,15 +70,21 @@ def rename(connection: Connection[Any], before: str, after: str) -> None:
 def lock_up(connection: Connection[Any], schema: str, left: str) -> bool:
     """Waits for everybody who has written and not committed, and keeps all others out. Who comes
     later finds that the schema is gone."""
+    if _is_leased(connection, schema):  # nobody should stand behind a lock that leads to nothing
+        return False
     with connection.transaction():
         connection.execute(SQL("set local lock_timeout = {}").format(_LOCK))
         _lock(connection, schema)
-        query = SQL("select exists (select from {} where stage = 'h')")
-        row = connection.execute(query.format(Identifier(schema, "job"))).fetchone()
-        if row is not None and row[0]:
+        if _is_leased(connection, schema):
             return False
         rename(connection, schema, left)
     return True
+
+
+def _is_leased(connection: Connection[Any], schema: str) -> bool:
+    query = SQL("select exists (select from {} where stage = 'h')")
+    row = connection.execute(query.format(Identifier(schema, "job"))).fetchone()
+    return bool(row and row[0])
 
 
 def _lock(connection: Connection[Any], schema: str) -> None:
