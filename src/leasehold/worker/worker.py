@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import contextvars
 import itertools
+import logging
 import os
 import random
 import secrets
@@ -105,10 +106,9 @@ class Worker:
         self._draining = asyncio.Event()
         self._hurry = asyncio.Event()
         self._build(AwaitedStore(self._database.async_session()))
-        log.info("worker %s starts: queues %s, %d slots, %d tasks, %s", self.owner,
-                 ", ".join(self._settings.queues), self._settings.concurrency,
-                 len(self._tasks.names), self._database.shown,
-                 extra=fields(worker=self.owner))  # fmt: skip
+        self._say("worker %s starts: queues %s, %d slots, %d tasks, %s", self.owner,
+                  ", ".join(self._settings.queues), self._settings.concurrency,
+                  len(self._tasks.names), self._database.shown)  # fmt: skip
         self._watch = LoopWatch(self.attempts, self.telemetry, self._loop.time)
         keeping = self._keep(self._keeper, self._database, self._watch, self._heard)
         with self._signals(), monitored(self.telemetry, self._settings):
@@ -120,7 +120,13 @@ class Worker:
                 await self._leave()
                 self._children.close()
                 self._threads.close()
-                log.info("worker %s has ended", self.owner, extra=fields(worker=self.owner))
+                self._say("worker %s has ended", self.owner)
+
+    def _say(self, text: str, *values: object) -> None:
+        """Of its life. In a host workers come and go all the time."""
+        level = logging.DEBUG if self._is_hosted else logging.INFO
+        whose = {} if self._tenant is None else {"tenant": self._tenant}
+        log.log(level, text, *values, extra=fields(worker=self.owner, **whose))
 
     def _signals(self) -> contextlib.AbstractContextManager[None]:
         if self._is_hosted:
@@ -336,7 +342,7 @@ class Worker:
         self._keeper.poke()
         if self._draining.is_set():
             return
-        log.info("worker %s drains", self.owner, extra=fields(worker=self.owner))
+        self._say("worker %s drains", self.owner)
         self._draining.set()
         self._claimer.stop()
         self._give_back()
