@@ -217,7 +217,9 @@ def server(url: str | None) -> Iterator[str]:
     if url is not None:
         yield url
         return
-    with contextlib.closing(DevPostgres(settings={"max_connections": 300})) as postgres:
+    # Transactions are counted: those of autovacuum are not ours.
+    settings: dict[str, str | int] = {"max_connections": 300, "autovacuum": "off"}
+    with contextlib.closing(DevPostgres(settings=settings)) as postgres:
         postgres.start()
         yield postgres.url
 
