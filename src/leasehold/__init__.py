@@ -30,9 +30,11 @@ from leasehold.model.job import Job, NewJob
 from leasehold.model.limit import Limit, Rate
 from leasehold.model.retry import Retry
 from leasehold.model.state import State
-from leasehold.release import VERSION as __version__
+from leasehold.release import VERSION as _VERSION
 from leasehold.tasks import Task
 from leasehold.worker.context import Context
+
+__version__ = _VERSION
 
 __all__ = [
     "BadArguments",
