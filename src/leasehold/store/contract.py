@@ -233,7 +233,7 @@ class Store(Protocol):
 
     async def finish(self, owner: str, ended: Sequence[Ended]) -> Finished:
         """Persist what outcomes lead to, where the lease still holds. A request that came
-        after the worker looked is obeyed as decide() says."""
+        after the worker looked is obeyed as decide() says. One ending of a job in a call."""
         ...
 
     async def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
