@@ -169,7 +169,7 @@ class SqliteTarget:
 
     async def close(self) -> None:
         if self.can_fill:
-            await asyncio.to_thread(_run, ["umount", str(self._folder)])
+            await asyncio.to_thread(_run, ["umount", "--lazy", str(self._folder)])
 
 
 def _run(command: list[str]) -> bool:

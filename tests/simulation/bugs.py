@@ -69,10 +69,20 @@ def sql(*changes: tuple[str, str, str]) -> Plant:
             return found
 
         statements = _swapped(database, "load_statements", loaded)
-        with statements, _swapped(database, "load_migrations", migrated):
+        with statements, _swapped(database, "load_migrations", migrated), _read_anew():
             yield
 
     return plant
+
+
+@contextlib.contextmanager
+def _read_anew() -> Iterator[None]:
+    """The statements are kept once they were read."""
+    database._scripts.cache_clear()
+    try:
+        yield
+    finally:
+        database._scripts.cache_clear()
 
 
 def code(holder: Any, name: str, replacement: Any) -> Plant:
