@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
@@ -19,34 +18,13 @@ from leasehold.model.note import REASON_LIMIT, Note
 from leasehold.model.operation import Answer, Verb
 from leasehold.store import limiting, noting, operating, pausing, reading, registering
 from leasehold.store.contract import PAGE_LIMIT, Filter, Lane, Page
-from leasehold.store.faces import AwaitedStore, BlockingStore
+from leasehold.store.faces import AwaitedStore, BlockingStore, awaited, blocking
 from leasehold.store.steps import Steps, nothing
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 AHEAD_BOUND = 10_000
 LARGEST_ID = 2**63 - 1
 #: A page that filters for something rare looks on this often before it answers short.
 _LOOKS = 20
-
-
-def blocking(ask: Callable[P, Steps[T]]) -> Callable[Concatenate[Operate, P], T]:
-    def call(self: Operate, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._store.run(ask(*args, **kwargs))
-
-    call.__doc__ = ask.__doc__
-    return call
-
-
-def awaited(
-    ask: Callable[P, Steps[T]],
-) -> Callable[Concatenate[AwaitedOperate, P], Coroutine[Any, Any, T]]:
-    async def call(self: AwaitedOperate, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._store.run(ask(*args, **kwargs))
-
-    call.__doc__ = ask.__doc__
-    return call
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -225,7 +203,7 @@ class Operate:
     """The door for callers that block."""
 
     def __init__(self, store: BlockingStore) -> None:
-        self._store = store
+        self.session = store.session
 
     show = blocking(show)
     explain = blocking(why_not_running)
@@ -254,7 +232,7 @@ class AwaitedOperate:
     """The same for asyncio."""
 
     def __init__(self, store: AwaitedStore) -> None:
-        self._store = store
+        self.session = store.session
 
     show = awaited(show)
     explain = awaited(why_not_running)
