@@ -6,9 +6,9 @@ from datetime import datetime
 
 import click
 
-from leasehold.cli.common import StoreChoice, as_json, by_option, print_json, store_options
+from leasehold.cli.common import StoreChoice, as_json, print_json, store_options
+from leasehold.cli.pausing import pause_options, tell_paused, tell_resumed
 from leasehold.cli.render import lane_table, show
-from leasehold.cli.types import moment
 
 
 @click.group(invoke_without_command=True)
@@ -34,9 +34,7 @@ def lanes(
 
 @lanes.command()
 @click.argument("target")
-@click.option("--reason", help="Why; `explain` tells it to whoever asks.")
-@click.option("--until", type=moment, metavar="TIME", help="Until this time: 2030-01-31T12:00:00Z.")
-@by_option
+@pause_options
 @as_json
 @store_options
 def pause(
@@ -50,10 +48,7 @@ def pause(
     """Hold back the lane TARGET: what runs goes on, the next one waits."""
     with store.open() as app:
         app.operate.pause_lane(target, by, reason, until)
-    if as_json:
-        print_json({"target": target, "paused": True, "until": until})
-    else:
-        click.echo(f"lane {target} is paused" + (f" until {until.isoformat()}" if until else ""))
+    tell_paused("lane", "target", target, until, as_json)
 
 
 @lanes.command()
@@ -64,7 +59,4 @@ def resume(store: StoreChoice, target: str, as_json: bool) -> None:
     """Let the lane TARGET go on."""
     with store.open() as app:
         was_paused = app.operate.resume_lane(target)
-    if as_json:
-        print_json({"target": target, "paused": False, "was_paused": was_paused})
-    else:
-        click.echo(f"lane {target} goes on" if was_paused else f"lane {target} was not paused")
+    tell_resumed("lane", "target", target, was_paused, as_json)

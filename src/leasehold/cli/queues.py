@@ -6,9 +6,9 @@ from datetime import datetime
 
 import click
 
-from leasehold.cli.common import StoreChoice, as_json, by_option, print_json, store_options
+from leasehold.cli.common import StoreChoice, as_json, print_json, store_options
+from leasehold.cli.pausing import pause_options, tell_paused, tell_resumed
 from leasehold.cli.render import queue_table, show
-from leasehold.cli.types import moment
 
 
 @click.group(invoke_without_command=True)
@@ -31,9 +31,7 @@ def queues(context: click.Context, store: StoreChoice, as_json: bool) -> None:
 
 @queues.command()
 @click.argument("name")
-@click.option("--reason", help="Why; `explain` tells it to whoever asks.")
-@click.option("--until", type=moment, metavar="TIME", help="Until this time: 2030-01-31T12:00:00Z.")
-@by_option
+@pause_options
 @as_json
 @store_options
 def pause(
@@ -47,10 +45,7 @@ def pause(
     """Hold back the queue NAME: nothing of it is claimed. What runs goes on."""
     with store.open() as app:
         app.operate.pause_queue(name, by, reason, until)
-    if as_json:
-        print_json({"name": name, "paused": True, "until": until})
-    else:
-        click.echo(f"queue {name} is paused" + (f" until {until.isoformat()}" if until else ""))
+    tell_paused("queue", "name", name, until, as_json)
 
 
 @queues.command()
@@ -61,10 +56,7 @@ def resume(store: StoreChoice, name: str, as_json: bool) -> None:
     """Let the queue NAME go on."""
     with store.open() as app:
         was_paused = app.operate.resume_queue(name)
-    if as_json:
-        print_json({"name": name, "paused": False, "was_paused": was_paused})
-    else:
-        click.echo(f"queue {name} goes on" if was_paused else f"queue {name} was not paused")
+    tell_resumed("queue", "name", name, was_paused, as_json)
 
 
 @queues.command()
