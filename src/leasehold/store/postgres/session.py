@@ -70,12 +70,13 @@ class PostgresSession:
         self._statements = statements
 
     def execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in batch.statements]
+        prepare = self._statements.prepare
         with self._pool.connection(writes=batch.writes) as connection:
-            if len(prepared) == 1:
-                return [_rows(connection, *prepared[0])]
+            if len(batch.statements) == 1:
+                return [_rows(connection, *prepare(batch.statements[0]))]
             with connection.pipeline(), connection.transaction():
-                cursors = [_send(connection, sql, values) for sql, values in prepared]
+                # The server works on one while the next is made ready.
+                cursors = [_send(connection, *prepare(each)) for each in batch.statements]
             return [_fetched(cursor) for cursor in cursors]
 
 
@@ -87,12 +88,12 @@ class AsyncPostgresSession:
         self._statements = statements
 
     async def execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in batch.statements]
+        prepare = self._statements.prepare
         async with self._pool.connection(writes=batch.writes) as connection:
-            if len(prepared) == 1:
-                return [await _arows(connection, *prepared[0])]
+            if len(batch.statements) == 1:
+                return [await _arows(connection, *prepare(batch.statements[0]))]
             async with connection.pipeline(), connection.transaction():
-                cursors = [await _asend(connection, sql, values) for sql, values in prepared]
+                cursors = [await _asend(connection, *prepare(each)) for each in batch.statements]
             return [await _afetched(cursor) for cursor in cursors]
 
 
