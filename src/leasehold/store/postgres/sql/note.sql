@@ -9,12 +9,13 @@ held as materialized (
 shown as (
     update {schema}.job j set progress = g.progress::json
     from given g
-    where j.id = any (array(select id from held)) and j.id = g.id and g.progress is not null
+    where j.id = any (array(select id from held)) and j.id = g.id and j.lease_token = g.token
+      and g.progress is not null
 ),
 noted as (
     insert into {schema}.note (job_id, token, at, number, line)
     select g.id, g.token, t.now - make_interval(secs => l.ago_seconds), l.number, l.text
-    from given g join held using (id)
+    from given g join held using (id, token)
     cross join lateral json_to_recordset(g.lines)
         as l(number smallint, text text, ago_seconds double precision),
     (select {schema}.clock() as now) t
