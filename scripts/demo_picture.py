@@ -12,23 +12,44 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from leasehold.cli.demo import Demo
+from leasehold.cli.stage import Picture
+from leasehold.settings import load
 
 WIDTH = 98
+MAX_WORKERS = 6
 #: Rich would load a font from the net; the viewer's own will do.
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
+class Snapshot(Picture):
+    """Of all pictures the one in which the killed worker's jobs have just come back."""
+
+    taken = False
+
+    def _draw(self) -> None:
+        scene = self._scene
+        if scene and not self.taken and any(job.is_back for job in scene.missing):
+            self.taken = True
+            self._console.print(self.picture())
+
+
 def main() -> int:
-    # Not a terminal, so that the record holds the last picture only and not every refresh.
-    console = Console(record=True, force_terminal=False, color_system="truecolor", width=WIDTH)
+    # Not a terminal, so that the record holds what is printed here and nothing besides.
+    console = Console(
+        record=True, force_terminal=False, color_system="truecolor", width=WIDTH, height=50,
+        highlight=False,
+    )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="leasehold-demo-") as name:
         folder = Path(name)
-        found = Demo(console, str(folder / "demo.db"), folder, workers=3, jobs=500).run()
+        settings = load(environment={}, folder=folder)
+        stage = Snapshot(console, MAX_WORKERS)
+        url = str(folder / "demo.db")
+        found = Demo(console, stage, url, folder, settings, 400, MAX_WORKERS).run()
     picture = Path(__file__).parents[1] / "docs" / "demo.svg"
     console.save_svg(
         str(picture), title="scripts/demo", theme=MONOKAI, code_format=FORMAT, unique_id="demo"
     )
-    return 0 if found.good else 1
+    return 0 if found is not None and found.good else 1
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ class Side:
         return self._store.make_ready(limit)
 
     def next_due_seconds(self) -> float | None:
-        return self._store.next_due_seconds()
+        return self._store.chores(()).due_seconds
 
     def unpark(self, tasks: Sequence[str], limit: int) -> int:
         return self._store.unpark(tasks, limit)

@@ -21,7 +21,7 @@ from leasehold.store.sqlite.database import SqliteDatabase
 LEASE_SECONDS = 30.0
 TABLES = (
     "job", "history", "event", "note", "idempotency", "queue", "key_limit", "spent", "lane",
-    "worker",
+    "worker", "tenant",
 )  # fmt: skip
 
 #: The one override of the store's clock, for tests only (P11).

@@ -20,18 +20,21 @@ from leasehold.errors import (
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
+    TenantExists,
+    TenantNotFound,
     UniqueKeyTaken,
     UnknownTask,
 )
 from leasehold.model.ending import Cancel, Ending, Fail, Pause, RetryLater, Snooze
 from leasehold.model.job import Job, NewJob
+from leasehold.model.limit import Limit, Rate
 from leasehold.model.retry import Retry
 from leasehold.model.state import State
-from leasehold.release import VERSION
+from leasehold.release import VERSION as _VERSION
 from leasehold.tasks import Task
 from leasehold.worker.context import Context
 
-__version__ = VERSION
+__version__ = _VERSION
 
 __all__ = [
     "BadArguments",
@@ -50,9 +53,11 @@ __all__ = [
     "LeaseLost",
     "Leasehold",
     "LeaseholdError",
+    "Limit",
     "NewJob",
     "OutcomeUnknown",
     "Pause",
+    "Rate",
     "Refused",
     "Retry",
     "RetryLater",
@@ -65,6 +70,8 @@ __all__ = [
     "StoreReadOnly",
     "StoreUnavailable",
     "Task",
+    "TenantExists",
+    "TenantNotFound",
     "UniqueKeyTaken",
     "UnknownTask",
 ]

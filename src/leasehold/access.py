@@ -21,14 +21,14 @@ from enum import IntEnum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from leasehold.errors import BadSettings
 
 #: A shorter one could be guessed.
 TOKEN_CHARACTERS = 16
 _TOKEN = re.compile(
-    r"(?P<role>[a-z]+)(?:@(?P<tenant>[A-Za-z0-9_.-]{1,100}))?"
+    r"(?P<role>[a-z]+)(?:@(?P<tenant>[A-Za-z0-9_.-]{1,48}))?"
     r":(?P<source>env|file|sha256):(?P<value>.+)"
 )
 
@@ -158,11 +158,17 @@ def refusal_of_browser(host: str | None, origin: str | None, fetch_site: str | N
     A name that is made to point at this machine (DNS rebinding) shows in the header Host, a
     request from another site in Origin or Sec-Fetch-Site. Answers why not, or None.
     """
-    name = urlsplit(f"//{host}").hostname if host else None
-    if name is None or not is_loopback(name):
+    if not is_loopback(_host_of(f"//{host}").hostname or ""):
         return "without tokens only requests to localhost or 127.0.0.1 are answered"
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and _host_of(origin).netloc != host:
         return "requests of other sites are not answered"
     if fetch_site not in (None, "same-origin", "none"):
         return "requests of other sites are not answered"
     return None
+
+
+def _host_of(address: str) -> SplitResult:
+    try:
+        return urlsplit(address)
+    except ValueError:  # such as "[", which is no address of anything
+        return urlsplit("")

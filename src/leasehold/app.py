@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from leasehold.client import Client, JobHandle
 from leasehold.errors import BadSettings
@@ -13,20 +13,26 @@ from leasehold.model.job import DEFAULT_QUEUE, NewJob
 from leasehold.model.names import check_name
 from leasehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
 from leasehold.model.retry import DEFAULT_RETRY, Retry
+from leasehold.model.tenant import HOME, check_tenant
 from leasehold.operate import AwaitedOperate, Operate
+from leasehold.rules import tell_rules
 from leasehold.settings import load, resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
-from leasehold.store.opening import open_database
+from leasehold.store.opening import open_database, open_place
 from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
+from leasehold.tenancy.known import KnownPlaces
+from leasehold.tenancy.tenancy import Tenancy
 from leasehold.worker.config import worker_settings
 from leasehold.worker.context import Context
+from leasehold.worker.host import Host
 from leasehold.worker.looping import run_loop
 from leasehold.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Isolation = Literal["auto", "process"]
+Tenants: TypeAlias = Literal["all"] | Collection[str] | None
 
 
 class Define(Protocol):
@@ -52,8 +58,12 @@ class Leasehold:
         self.url = resolve_url(url)
         self.schema = resolve_schema(schema)
         self.tasks = Registry()
+        #: Whose jobs these are, if they are a tenant's.
+        self._tenant: str | None = None
         self._client: Client | None = None
-        self._lock = threading.Lock()
+        self._tenancy: Tenancy | None = None
+        self._bound: dict[str, Leasehold] = {}
+        self._lock = threading.RLock()
 
     # -- tasks -------------------------------------------------------------------------------
 
@@ -146,23 +156,52 @@ class Leasehold:
 
     # -- working -----------------------------------------------------------------------------
 
-    def run_worker(self, **settings: Any) -> int:
-        """Run jobs until SIGTERM or SIGINT; answers the exit code. See WorkerSettings."""
-        return run_loop(self._run_worker_and_close(settings))
+    def run_worker(self, *, tenants: Tenants = None, **settings: Any) -> int:
+        """Run jobs until SIGTERM or SIGINT; answers the exit code. See WorkerSettings.
 
-    async def _run_worker_and_close(self, settings: dict[str, Any]) -> int:
+        With ``tenants``, those of the tenants that are named, or of ``"all"``.
+        """
+        return run_loop(self._run_worker_and_close(tenants, settings))
+
+    async def _run_worker_and_close(self, tenants: Tenants, settings: dict[str, Any]) -> int:
         """The loop ends with the worker, and so must the connections that belong to it."""
         try:
-            return await self.arun_worker(**settings)
+            return await self.arun_worker(tenants=tenants, **settings)
         finally:
             await self.database.aclose()
 
-    async def arun_worker(self, **settings: Any) -> int:
+    async def arun_worker(self, *, tenants: Tenants = None, **settings: Any) -> int:
         """The same inside a running event loop."""
         configured = load()
         register(self, configured.kinds.values())
         chosen = worker_settings(configured, **settings)
-        return await Worker(self.database, self.tasks, chosen).run()
+        if tenants is None:
+            await tell_rules(self.aoperate, configured)
+            return await Worker(self.database, self.tasks, chosen, tenant=self._tenant).run()
+        served = self.tenants.served(None if tenants == "all" else tenants)
+        await served.check()
+        return await Host(served, self.tasks, chosen).run()
+
+    # -- tenants -----------------------------------------------------------------------------
+
+    def tenant(self, name: str) -> Leasehold:
+        """The same app, with the jobs of this tenant and of nobody else."""
+        with self._lock:
+            if name not in self._bound:
+                self._bound[name] = _OfTenant(self, check_tenant(name))
+            return self._bound[name]
+
+    @property
+    def tenants(self) -> Tenancy:
+        """Which tenants there are, where they live, and what can be done with them."""
+        with self._lock:
+            if self._tenancy is None:
+                urls = {name: place.value for name, place in load().places.items()}
+                places = KnownPlaces(
+                    {**urls, HOME: self.url}, lambda url: open_place(url, self.schema)
+                )
+                self._tenancy = Tenancy(self.database, places)
+            return self._tenancy
 
     # -- the store ---------------------------------------------------------------------------
 
@@ -199,17 +238,61 @@ class Leasehold:
 
     def close(self) -> None:
         """Give the connections back. The app can be used again afterwards."""
-        with self._lock:
-            client, self._client = self._client, None
+        client, tenancy = self._let_go()
+        if tenancy is not None:
+            tenancy.places.close()
         if client is not None:
             client.database.close()
 
     async def aclose(self) -> None:
-        with self._lock:
-            client, self._client = self._client, None
+        client, tenancy = self._let_go()
+        if tenancy is not None:
+            await tenancy.places.aclose()
+            tenancy.places.close()
         if client is not None:
             await client.database.aclose()
             client.database.close()
 
+    def _let_go(self) -> tuple[Client | None, Tenancy | None]:
+        with self._lock:
+            client, self._client = self._client, None
+            tenancy, self._tenancy = self._tenancy, None
+            self._bound.clear()
+        return client, tenancy
+
     def __repr__(self) -> str:
         return f"<Leasehold with {len(self.tasks.names)} tasks>"
+
+
+class _OfTenant(Leasehold):
+    """An app whose store is a tenant's. Its tasks are those of the app."""
+
+    def __init__(self, app: Leasehold, name: str) -> None:
+        super().__init__(app.url, schema=app.schema)
+        self.tasks = app.tasks
+        self._app = app
+        self._tenant = self._name = name
+
+    @property
+    def client(self) -> Client:
+        with self._lock:
+            if self._client is None:
+                self._client = Client(self._app.tenants.open(self._name))
+            return self._client
+
+    def tenant(self, name: str) -> Leasehold:
+        return self._app.tenant(name)
+
+    @property
+    def tenants(self) -> Tenancy:
+        return self._app.tenants
+
+    def close(self) -> None:
+        """What it uses is the app's."""
+        self._app.close()
+
+    async def aclose(self) -> None:
+        await self._app.aclose()
+
+    def __repr__(self) -> str:
+        return f"<Leasehold of tenant {self._name} with {len(self.tasks.names)} tasks>"

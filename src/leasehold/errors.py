@@ -10,7 +10,9 @@ LeaseholdError
 ├── Refused                  a rule of the queue says no; nothing was written
 │   ├── IllegalTransition    the state machine has no such arrow
 │   ├── JobNotFound          no live or finished job has this id
-│   └── UniqueKeyTaken       another live job holds the unique key
+│   ├── UniqueKeyTaken       another live job holds the unique key
+│   ├── TenantExists         a tenant of this name is there already
+│   └── TenantNotFound       the directory knows no such tenant
 ├── LeaseLost                the caller no longer owns the job
 └── StoreError
     ├── StoreUnavailable     not reached, or cut off before the write: safe to try again
@@ -70,6 +72,14 @@ class UniqueKeyTaken(Refused):
     def __init__(self, message: str, holder: int) -> None:
         super().__init__(message)
         self.holder = holder
+
+
+class TenantExists(Refused):
+    """A tenant of this name is there already."""
+
+
+class TenantNotFound(Refused):
+    """The directory knows no tenant of this name."""
 
 
 class LeaseLost(LeaseholdError):

@@ -25,17 +25,19 @@ class SimulatedRefusal(Exception):
     """A kind failed for good, as declared."""
 
 
+#: Quick retries: a simulation should not spend its time waiting.
+RETRY = Retry(max_attempts=5, base_seconds=0.2, cap_seconds=5.0, give_up_on=(SimulatedRefusal,))
+
+
 def register(app: Leasehold, kinds: Iterable[Kind]) -> None:
     """Make every kind a task of the app."""
     for kind in kinds:
-        # Quick retries: a simulation should not spend its time waiting.
-        retry = Retry(
-            max_attempts=5, base_seconds=0.2, cap_seconds=5.0, give_up_on=(SimulatedRefusal,)
-        )
-        app.task(name=PREFIX + kind.name, retry=retry)(_handler(kind))
+        app.task(name=PREFIX + kind.name, retry=RETRY)(handler(kind))
 
 
-def _handler(kind: Kind) -> Any:
+def handler(kind: Kind) -> Any:
+    """What a job of this kind does."""
+
     async def simulate(input: Any = None, *, ctx: Any) -> dict[str, Any]:
         text = payload.encode("the input", input).decode()
         seconds = kind.seconds(text)

@@ -8,14 +8,14 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from leasehold.errors import BadInput
+from leasehold.errors import BadInput, IllegalTransition, JobNotFound
 from leasehold.model.explain import Cause, Facts, Use, explain
 from leasehold.model.history import Moment, timeline
 from leasehold.model.job import Job
 from leasehold.model.limit import ALL_QUEUES, Limit
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
-from leasehold.model.note import Note
+from leasehold.model.note import REASON_LIMIT, Note
 from leasehold.model.operation import Answer, Verb
 from leasehold.store import limiting, noting, operating, pausing, reading, registering
 from leasehold.store.contract import PAGE_LIMIT, Filter, Lane, Page
@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 AHEAD_BOUND = 10_000
 LARGEST_ID = 2**63 - 1
-REASON_LIMIT = 500
 #: A page that filters for something rare looks on this often before it answers short.
 _LOOKS = 20
 
@@ -140,6 +139,20 @@ def act(verb: Verb, ids: Sequence[int], by: str, reason: str | None = None) -> S
     return answers
 
 
+def resume_in_lane(target: str, job_id: int, by: str, reason: str | None = None) -> Steps[Answer]:
+    """Let a paused or failed job of this lane go on; no other job, and nothing else."""
+    job = yield from _existing(job_id)
+    if job.target != target:
+        where = f"in lane {job.target}" if job.target else "in no lane"
+        raise JobNotFound(f"target {target!r} has no job {job_id}: that job is {where}")
+    (answer,) = yield from act(Verb.RESUME, [job_id], by, reason)
+    if answer.what == "already":
+        raise IllegalTransition(
+            f"job {job_id} is {answer.state}: only a paused or failed job can be resumed"
+        )
+    return answer
+
+
 def pause_queue(
     name: str, by: str, reason: str | None = None, until: datetime | None = None
 ) -> Steps[None]:
@@ -218,6 +231,9 @@ class Operate:
     explain = blocking(why_not_running)
     jobs = blocking(jobs)
     act = blocking(act)
+    resume_in_lane = blocking(resume_in_lane)
+    events_after = blocking(reading.events_after)
+    newest_event = blocking(reading.newest_event)
     queues = blocking(reading.queues)
     now = blocking(reading.now)
     counts = blocking(reading.counts)
@@ -244,6 +260,9 @@ class AwaitedOperate:
     explain = awaited(why_not_running)
     jobs = awaited(jobs)
     act = awaited(act)
+    resume_in_lane = awaited(resume_in_lane)
+    events_after = awaited(reading.events_after)
+    newest_event = awaited(reading.newest_event)
     queues = awaited(reading.queues)
     now = awaited(reading.now)
     counts = awaited(reading.counts)

@@ -18,14 +18,19 @@ from typing import Any
 
 from leasehold.errors import BadSettings
 from leasehold.model.kind import Kind, kind_of
-from leasehold.model.names import check_name, check_schema
+from leasehold.model.limit import ALL_QUEUES, Limit, QueueRule, limit_of, queue_rule_of
+from leasehold.model.names import check_key, check_name, check_schema
+from leasehold.model.tenant import HOME, check_place
 
 FILE_NAME = "leasehold.toml"
 ENVIRONMENT_PREFIX = "LEASEHOLD_"
+PLACE_PREFIX = "LEASEHOLD_PLACE_"
 DEFAULT_ORIGIN = "config/default.toml"
 #: Short names that people expect, besides LEASEHOLD_<SECTION>_<KEY>.
 _SHORT = {"LEASEHOLD_URL": "store.url", "LEASEHOLD_SCHEMA": "store.schema"}
 _LAST_RESORT = "DATABASE_URL"
+#: Sections whose keys are names that people give.
+_NAMED = frozenset({"kinds", "places", "queues", "limits"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,11 @@ class Settings:
 
     values: dict[str, Value] = field(default_factory=dict)
     kinds: dict[str, Kind] = field(default_factory=dict)
+    #: What queues weigh and may, and what limit keys may, by name; `rules` tells the store.
+    queues: dict[str, QueueRule] = field(default_factory=dict)
+    limits: dict[str, Limit] = field(default_factory=dict)
+    #: Where tenants can live, besides HOME: URLs, which can hold passwords.
+    places: dict[str, Value] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
@@ -59,10 +69,13 @@ def load(
     _add(settings, known, shipped, DEFAULT_ORIGIN)
     for origin, content, text in _file(folder or Path.cwd()):
         _add(settings, known, content, origin, text)
-    for name, value, origin in _from_environment(
-        known, os.environ if environment is None else environment
-    ):
+    variables = os.environ if environment is None else environment
+    for name, value, origin in _from_environment(known, variables):
         settings.values[name] = Value(value, origin)
+    for variable, url in variables.items():
+        if variable.startswith(PLACE_PREFIX):
+            name = variable.removeprefix(PLACE_PREFIX).lower()
+            _add_place(settings, name, url, variable)
     for name, value in (flags or {}).items():
         if value is not None:
             settings.values[name] = Value(_checked(name, value, known[name], "a flag"), "flag")
@@ -99,7 +112,15 @@ def _add(
     for name, fields in kinds.items():
         check_name("kind", name)
         settings.kinds[name] = kind_of(name, fields, _place(origin, text, name))
-    rest = {key: value for key, value in content.items() if key != "kinds"}
+    for name, fields in content.get("queues", {}).items():
+        _check_queue(name)
+        settings.queues[name] = queue_rule_of(fields, _place(origin, text, name))
+    for name, fields in content.get("limits", {}).items():
+        check_key("limit key", name)
+        settings.limits[name] = limit_of(fields, _place(origin, text, name))
+    for name, url in content.get("places", {}).items():
+        _add_place(settings, name, url, _place(origin, text, name))
+    rest = {key: value for key, value in content.items() if key not in _NAMED}
     for name, value in _flat(rest).items():
         key = name.rpartition(".")[2]
         where = _place(origin, text, key)
@@ -108,10 +129,25 @@ def _add(
         settings.values[name] = Value(_checked(name, value, known[name], where), where)
 
 
+def _check_queue(name: str) -> None:
+    if name != ALL_QUEUES:
+        check_name("queue", name)
+
+
+def _add_place(settings: Settings, name: str, url: object, where: str) -> None:
+    """The URL is never told: it can hold a password."""
+    check_place(name)
+    if name == HOME:
+        raise BadSettings(f"{where}: the place {HOME!r} is where the directory is: store.url")
+    if not isinstance(url, str) or not url:
+        raise BadSettings(f"{where}: places.{name}: give the URL of a database, or a file")
+    settings.places[name] = Value(url, where)
+
+
 def _flat(content: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for section, fields in content.items():
-        if section == "kinds":
+        if section in _NAMED:
             continue
         if isinstance(fields, dict):
             flat.update((f"{section}.{key}", value) for key, value in fields.items())

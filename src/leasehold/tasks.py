@@ -17,6 +17,7 @@ from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
 from leasehold.model.policy import DEFAULT_POLICY, Policy
 from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
+from leasehold.model.tenant import check_tenant
 from leasehold.signature import CONTEXT_PARAMETER, Signature
 
 P = ParamSpec("P")
@@ -41,9 +42,12 @@ class Options:
     timeout: float | None = None
     tags: tuple[str, ...] = ()
     connection: Any = None
+    tenant: str | None = None
 
     def __post_init__(self) -> None:
         check_name("queue", self.queue)
+        if self.tenant is not None:
+            check_tenant(self.tenant)
         for name in ("target", "limit_key", "unique_key", "idempotency_key"):
             if getattr(self, name) is not None:
                 check_key(name, getattr(self, name))
@@ -108,6 +112,8 @@ class Enqueuer(Protocol[H]):
 
     async def asubmit(self, job: NewJob, connection: Any) -> H: ...
 
+    def tenant(self, name: str) -> Enqueuer[H]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
@@ -140,6 +146,12 @@ class Task(Generic[P, R, H]):
     def name(self) -> str:
         return self.definition.name
 
+    @property
+    def _to(self) -> Enqueuer[H]:
+        """Whose jobs these are."""
+        tenant = self.options.tenant
+        return self._app if tenant is None else self._app.tenant(tenant)
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function here and now. One that wants a context is called by a worker only."""
         if self.definition.signature.wants_context and CONTEXT_PARAMETER not in kwargs:
@@ -165,6 +177,7 @@ class Task(Generic[P, R, H]):
         timeout: float | None = None,
         tags: tuple[str, ...] | list[str] | None = None,
         connection: Any = None,
+        tenant: str | None = None,
     ) -> Task[P, R, H]:
         """The same task, enqueued in another way."""
         given: dict[str, Any] = {
@@ -181,12 +194,18 @@ class Task(Generic[P, R, H]):
             "timeout": timeout,
             "tags": None if tags is None else tags_of(tags),
             "connection": connection,
+            "tenant": tenant,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         return Task(self._app, self.definition, self.function, replace(self.options, **changes))
 
     def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
         """A checked job for enqueue_many; writes nothing."""
+        if self.options.tenant is not None:  # or it would end up with whoever enqueues it
+            raise BadInput(
+                f"a prepared job belongs to no tenant yet: leave tenant= away here, and give the "
+                f"job to app.tenant({self.options.tenant!r}).enqueue_many(...)"
+            )
         return self.prepare_call(args, kwargs)
 
     def prepare_call(
@@ -203,21 +222,21 @@ class Task(Generic[P, R, H]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """Store a job that will run this function with these arguments."""
-        return self._app.submit(self.prepare_call(args, kwargs), self.options.connection)
+        return self._to.submit(self.prepare_call(args, kwargs), self.options.connection)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """The same for asyncio."""
-        return await self._app.asubmit(self.prepare_call(args, kwargs), self.options.connection)
+        return await self._to.asubmit(self.prepare_call(args, kwargs), self.options.connection)
 
     def create(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """Store a pending job; its `enqueue()` puts it into the queue."""
         job = self.prepare_call(args, kwargs, pending=True)
-        return self._app.submit(job, self.options.connection)
+        return self._to.submit(job, self.options.connection)
 
     async def acreate(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """The same for asyncio."""
         job = self.prepare_call(args, kwargs, pending=True)
-        return await self._app.asubmit(job, self.options.connection)
+        return await self._to.asubmit(job, self.options.connection)
 
     def __repr__(self) -> str:
         return f"<Task {self.name} queue={self.options.queue}>"

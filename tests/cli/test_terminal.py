@@ -26,11 +26,15 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str
 
 
 LEAVES = leaves(main)
-#: The demo brings its own app; a worker has nothing to list; the settings need no store.
+#: The demo brings its own app; a worker and a service have nothing to list, `top` is a picture;
+#: the settings need no store.
 LACKS = {
     "version": {"--url", "--schema", "--app"},
     "demo": {"--json", "--url", "--schema", "--app"},
     "worker": {"--json"},
+    "up": {"--json"},
+    "top": {"--json"},
+    "simulate": {"--url", "--schema", "--app"},
     "config": {"--url", "--schema", "--app"},
 }
 

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, Block, blocks, commands, write_files
+from tests.docs.pages import ROOT, Block, Command, blocks, commands, write_files
 
 LIMIT_SECONDS = 60
 
 
-def run(folder: Path, *command: str, url: str | None = None) -> subprocess.CompletedProcess[str]:
+def environment(more: Mapping[str, str]) -> dict[str, str]:
     """As a reader has it: none of the settings that this run may have."""
-    environment = {
+    cleaned = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("LEASEHOLD_", "DATABASE_URL"))
     }
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment["COLUMNS"] = "100"
-    if url is not None:
-        environment["DATABASE_URL"] = url
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**cleaned, "PATH": path, "COLUMNS": "100", **more}
+
+
+def run(
+    folder: Path, *command: str, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=folder,
-        env=environment,
+        env=environment(more or {}),
         capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
@@ -41,8 +47,10 @@ def run(folder: Path, *command: str, url: str | None = None) -> subprocess.Compl
 def test_the_example_runs(block: Block, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     write_files(block.page, tmp_path)
     (tmp_path / "example.py").write_text(block.text, encoding="utf-8")
-    url = request.getfixturevalue("postgres_url") if block.needs_postgres else None
-    ended = run(tmp_path, sys.executable, block.file_name or "example.py", url=url)
+    more = {}
+    if block.needs_postgres:
+        more["DATABASE_URL"] = request.getfixturevalue("postgres_url")
+    ended = run(tmp_path, sys.executable, block.file_name or "example.py", more=more)
     assert ended.returncode == 0, ended.stderr
 
 
@@ -52,11 +60,43 @@ def test_the_readme_can_be_typed_into_a_shell(tmp_path: Path) -> None:
     typed = list(commands("README.md"))
     assert typed
     for command in typed:
-        ended = run(tmp_path, "sh", "-c", command.text)
-        assert ended.returncode == 0, f"$ {command.text}\n{ended.stderr}"
-        printed = [_comparable(line) for line in ended.stdout.splitlines()]
-        for line in command.shown:
-            assert _comparable(line) in printed, f"$ {command.text}\n{ended.stdout}"
+        _type(tmp_path, command)
+
+
+@pytest.mark.requirement("S4.8")
+def test_the_http_page_can_be_typed_into_a_shell(tmp_path: Path) -> None:
+    """Against a server in the same folder; from its last chapter on, one with tokens."""
+    write_files("docs/http.md", tmp_path)
+    typed = list(commands("docs/http.md"))
+    open_ones = [command for command in typed if "_TOKEN" not in command.text]
+    first_guarded = next(n for n, c in enumerate(typed) if "%{http_code}" in c.text)
+    assert len(open_ones) > first_guarded > 10
+    token = {"VIEWER_TOKEN": "a-token-for-this-test-only"}
+    tokens = {**token, "LEASEHOLD_HTTP_TOKENS": "viewer:env:VIEWER_TOKEN"}
+    for part, more in ((typed[:first_guarded], {}), (typed[first_guarded:], tokens)):
+        with _served(tmp_path, more) as address:
+            for command in part:
+                _type(tmp_path, command, {"API": address, **more})
+
+
+@contextmanager
+def _served(folder: Path, more: Mapping[str, str]) -> Iterator[str]:
+    """By uvicorn, as the page says, but on any free port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "uvicorn", "asgi:application", "--fd", str(listener.fileno())],
+            cwd=folder,
+            env=environment(more),
+            pass_fds=[listener.fileno()],
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            # The port is open from the beginning: whoever asks early waits.
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.terminate()
+            server.wait(LIMIT_SECONDS)
 
 
 def test_every_script_that_is_named_exists() -> None:
@@ -64,6 +104,15 @@ def test_every_script_that_is_named_exists() -> None:
         named = set(re.findall(r"\bscripts/[a-z_]+(?:\.py)?", (ROOT / page).read_text("utf-8")))
         assert named
         assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def _type(folder: Path, command: Command, more: Mapping[str, str] | None = None) -> None:
+    """What is shown of the output is what comes."""
+    ended = run(folder, "sh", "-c", command.text, more=more)
+    assert ended.returncode == 0, f"$ {command.text}\n{ended.stderr}"
+    printed = [_comparable(line) for line in ended.stdout.splitlines()]
+    for line in command.shown:
+        assert _comparable(line) in printed, f"$ {command.text}\n{ended.stdout}"
 
 
 def _comparable(line: str) -> str:

@@ -64,3 +64,13 @@ def test_never_outside_the_bounds_and_at_most_one_step_down_in_a_cooldown(
 def test_senseless_bounds_are_refused() -> None:
     with pytest.raises(BadSettings, match="default_count"):
         ScaleRule(default_count=5, max_count=4)
+
+
+@pytest.mark.requirement("S2.9")
+def test_a_job_that_waits_too_long_brings_one_more_at_each_look() -> None:
+    rule = ScaleRule(default_count=2, max_count=4, late_seconds=10)
+    scale = Scale(wanted=2)
+    for wanted, oldest in ((2, 10.0), (3, 10.1), (4, 11.0), (4, 12.0)):
+        scale = rescale(rule, scale, Load(ready=1, oldest_seconds=oldest), now=0.0)
+        assert scale.wanted == wanted
+    assert rescale(RULE, Scale(wanted=2), Load(ready=1, oldest_seconds=1e6), now=0.0).wanted == 2

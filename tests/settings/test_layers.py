@@ -31,6 +31,13 @@ def test_a_worker_without_settings_equals_the_shipped_file(tmp_path: Path) -> No
     assert worker_settings(load(environment={}, folder=tmp_path)) == WorkerSettings()
 
 
+def test_only_a_worker_that_serves_metrics_needs_the_tokens(tmp_path: Path) -> None:
+    settings = load(None, {"LEASEHOLD_HTTP_TOKENS": "viewer:env:MISSING_HERE"}, tmp_path)
+    assert worker_settings(settings).tokens == ()
+    with pytest.raises(BadSettings, match="env:MISSING_HERE is missing"):
+        worker_settings(settings, metrics_port=0)
+
+
 def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     (tmp_path / "leasehold.toml").write_text("[workers]\nconcurrency = 3\nmax_count = 9\n")
     environment = {"LEASEHOLD_WORKERS_CONCURRENCY": "4"}
@@ -98,3 +105,27 @@ def test_the_environment_is_checked_too(environment: dict[str, str], tmp_path: P
 def test_a_schema_outside_the_whitelist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadName, match="schema"):
         load(None, {"LEASEHOLD_SCHEMA": 'x"; drop'}, tmp_path)
+
+
+def test_places_are_named_in_the_file_or_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "leasehold.toml").write_text('[places]\neast = "a.db"\nwest = "b.db"\n')
+    places = load(None, {"LEASEHOLD_PLACE_WEST": "c.db"}, tmp_path).places
+    assert {name: (place.value, place.origin) for name, place in places.items()} == {
+        "east": ("a.db", "leasehold.toml:2"),
+        "west": ("c.db", "LEASEHOLD_PLACE_WEST"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[places]\nhome = 'a.db'\n", "store.url"),
+        ("[places]\neast = 3\n", "leasehold.toml:2: places.east: give the URL"),
+        ("[places]\nEast = 'postgresql://a:hunter2@b/c'\n", "place 'East' is not a usable name"),
+    ],
+)
+def test_places_that_make_no_sense_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "leasehold.toml").write_text(text)
+    with pytest.raises((BadName, BadSettings), match=message) as refused:
+        load(None, {}, tmp_path)
+    assert "hunter2" not in str(refused.value)

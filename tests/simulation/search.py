@@ -8,7 +8,7 @@ from leasehold.simulation.program import random_program
 from leasehold.simulation.world import play
 from tests.simulation.bugs import BUGS, Bug
 
-WANTED = 2
+WANTED = 1
 
 
 def search(bug: Bug, seeds: int) -> tuple[list[int], str]:

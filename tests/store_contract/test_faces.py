@@ -105,7 +105,7 @@ def test_both_faces_read_the_same(store: StoreUnderTest) -> None:
             await face.depth(["default"]),
             await face.counts(),
             await face.queues(),
-            await face.next_due_seconds(),
+            await face.chores(()),
             await face.now(),
         ]
 
@@ -117,7 +117,7 @@ def test_both_faces_read_the_same(store: StoreUnderTest) -> None:
         face.depth(["default"]),
         face.counts(),
         face.queues(),
-        face.next_due_seconds(),
+        face.chores(()),
         face.now(),
     ]
     assert awaiting(store, story()) == blocking

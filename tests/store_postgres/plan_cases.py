@@ -96,8 +96,9 @@ def _claims() -> Iterator[Case]:
     keys = [{"limit_key": key} for key in ("roomy", "full", "key:7")]
     yield Case("admit", Statement("admit", {}, keys), 7, 30)
     yield Case("waiting_keys", Statement("waiting_keys", {"after": "", "limit": 100}), 2)
-    yield Case("key_use", Statement("key_use", {"key": "roomy"}))
-    yield Case("doors", Statement("doors", {"queue": "limited"}), 1, LEASED)
+    # For people who ask why: it may look through what is leased.
+    yield Case("key_use", Statement("key_use", {"key": "roomy"}), 1, 2 * LEASED)
+    yield Case("doors", Statement("doors", {"queue": "limited"}), 1, 2 * LEASED)
     lanes = {"after": "", "limit": BATCH, "bound": BATCH}
     yield Case("lanes", Statement("lanes", lanes), BATCH, 10 * BATCH)
     yield Case("lane", Statement("lane", {"target": "lane7", "bound": BATCH}), 10)
@@ -143,7 +144,7 @@ def _lost(job_id: int, token: int) -> dict[str, Any]:
 def _upkeep() -> Iterator[Case]:
     yield Case("expired", Statement("expired", {"limit": BATCH}), BATCH)
     yield Case("make_ready", Statement("make_ready", {"limit": BATCH}), BATCH)
-    yield Case("next_due", Statement("next_due", {}))
+    yield Case("chores", Statement("chores", {"tasks": ["t1", "t2"]}), 1, 3 * QUEUES)
     yield Case("unpark", Statement("unpark", {"tasks": ["t1", "t2"], "limit": BATCH}), 8)
     # Counted inside of functions, whose plans do not show: the buffers tell how far they read.
     yield Case("depth", Statement("depth", {"queue": "default", "bound": BATCH}), 1, 15)
@@ -195,6 +196,9 @@ def _history(found: Found) -> Iterator[Case]:
     ids = [*found.live[:5], 5, FINISHED // 2, FINISHED]
     yield Case("read_jobs", Statement("read_jobs", {}, _ids(ids)), len(ids), DAYS)
     yield Case("read_events", Statement("read_events", {"id": FINISHED // 2}), 1, DAYS)
+    after = {"after": 0, "limit": BATCH}
+    yield Case("events_after", Statement("events_after", after), BATCH, 2 * DAYS)
+    yield Case("newest_event", Statement("newest_event", {}), 1, 2 * DAYS)
     yield Case("delete", Statement("delete", {}, _ids(ids)), len(ids), 2 * DAYS)
     known = {"id": FINISHED // 2, "by": "somebody", "reason": None}
     back = {"seen_state": "failed", "stage": "r", "event": "resumed", "fresh_attempts": True}

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from leasehold import Retry
+from leasehold.exits import EXIT_DONE
 from leasehold.model.history import EventKind
-from leasehold.worker.worker import EXIT_DONE
 from tests.testing.rig import Rig
 
 

@@ -17,6 +17,8 @@ MAY_SEE: dict[str, set[str]] = {
     "clock": set(),
     "telemetry": set(),
     "release": set(),
+    "exits": set(),
+    "seats": {"errors"},
     "exposition": {"telemetry"},
     "access": {"errors"},
     "model": {"errors"},
@@ -27,37 +29,46 @@ MAY_SEE: dict[str, set[str]] = {
     "store": {"errors", "model"},
     "store.opening": {"clock", "errors", "store", "store.postgres", "store.sqlite"},
     "store.postgres": {"errors", "model", "telemetry", "store"},
-    "store.sqlite": {"clock", "errors", "store"},
+    "store.sqlite": {"clock", "errors", "model", "store"},
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
-    "worker": {"access", "errors", "exposition", "model", "release", "settings", "signature",
-               "store", "tasks",
-               "telemetry"},
+    "documents": {"model", "operate"},
+    "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",
+               "signature", "store", "tasks", "telemetry"},
+    "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
+    "tenancy": {"clock", "errors", "model", "store", "telemetry"},
     # What puts the parts together.
+    "rules": {"operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
-    "app": {"client", "errors", "kinds", "model", "operate", "settings", "signature", "store",
-            "store.opening", "tasks", "worker"},
+    "app": {"client", "errors", "kinds", "model", "operate", "rules", "settings", "signature",
+            "store", "store.opening", "tasks", "tenancy", "worker"},
     # leasehold/__init__.py: the public names
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
-    "testing": {"app", "client", "clock", "errors", "model", "signature", "store", "store.opening",
-                "tasks", "telemetry", "worker"},
+    "testing": {"app", "client", "clock", "errors", "exits", "model", "signature", "store",
+                "store.opening", "tasks", "telemetry", "worker"},
     # The proof: what was recorded against what is stored, and fleets that record it.
     "proof": {"model", "store"},
     "simulation": {"app", "client", "clock", "errors", "model", "operate", "proof", "store",
                    "store.opening", "tasks", "telemetry", "testing", "worker"},
     # The faces.
-    "demo": {"app", "kinds", "model"},
+    "demo": {"app", "kinds", "manager", "model", "settings", "store"},
     "devpostgres": {"errors"},
-    "cli": {"", "access", "app", "client", "demo", "devpostgres", "errors", "kinds", "model",
-            "operate", "settings", "simulation", "store", "tasks", "telemetry"},
+    "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
+             "settings", "store", "tasks", "telemetry"},
+    "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "http",
+            "manager", "model", "operate", "seats", "settings", "simulation", "store", "tasks",
+            "telemetry", "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 
 #: Of the store, these parts see only the values and promises, never the verbs' statements.
 OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
+    "http": {"contract"},
+    "demo": {"contract"},
     "client": {"database", "enqueueing", "faces", "hints", "steps"},
+    "manager": {"contract"},
     "operate": {
         "contract",
         "faces",
@@ -69,7 +80,17 @@ OF_THE_STORE = {
         "registering",
         "steps",
     },
-    "worker": {"contract", "database", "faces", "hints", "place"},
+    "tenancy": {
+        "contract",
+        "database",
+        "directory",
+        "faces",
+        "following",
+        "places",
+        "relocating",
+        "steps",
+    },
+    "worker": {"contract", "database", "faces", "hints", "place", "places"},
 }
 
 

@@ -20,7 +20,12 @@ SQL_IN_PYTHON = {
     "store/postgres/database.py": "the bookkeeping of migrations",
     "store/postgres/doctor.py": "questions about the server",
     "store/postgres/wake.py": "LISTEN, and the hint that proves it",
+    "store/postgres/chorus.py": "the same for many tenants",
+    "store/postgres/place.py": "the look at all tenants at once",
+    "store/postgres/relocation.py": "schemas as wholes: made, renamed, copied, dropped",
     "store/sqlite/wake.py": "the pragma that tells of others' commits",
+    "store/sqlite/glance.py": "the look at a file from outside",
+    "store/sqlite/relocation.py": "files as wholes: their tables renamed, and copied",
     "store/sqlite/engine.py": "transactions, savepoints and pragmas",
     "store/sqlite/database.py": "the bookkeeping of migrations",
     "cli/migrate.py": "begin and commit around each migration that is printed for a DBA",
@@ -78,6 +83,10 @@ def test_every_statement_is_named_by_a_verb() -> None:
 def test_only_verbs_name_statements() -> None:
     builders = {"Batch", "Statement", "read", "together", "write"}
     for module in modules():
+        if module.name.startswith("leasehold.simulation."):
+            # It carries batches, and loses some of them. It makes none.
+            assert not builders & set(_called(module.tree)), module.place
+            continue
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ImportFrom) and node.module == "leasehold.store.steps":
                 taken = builders & {alias.name for alias in node.names}
@@ -106,6 +115,13 @@ def test_postgres_names_are_qualified() -> None:
     bare = re.compile(rf"\b(from|join|into|update)\s+({tables})\b(?!\.)")
     for name, text in load_statements("leasehold.store.postgres", _VALUES).items():
         assert not bare.search(text), f"{name}.sql names a table without its schema"
+
+
+def _called(tree: ast.AST) -> Iterator[str]:
+    """Names that are called."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            yield node.func.id
 
 
 def _is_verbs(name: str) -> bool:

@@ -26,3 +26,8 @@ def talks_too_much(ctx: Context) -> None:
 def wants_a_transaction(ctx: Context) -> None:
     with ctx.transaction():
         raise AssertionError("there is none")
+
+
+@app.task(isolation="process")
+def pauses(ctx: Context) -> None:
+    ctx.pause_queue(3600, "the API said 429")

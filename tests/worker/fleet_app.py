@@ -276,3 +276,14 @@ async def weigh_text(grams: str) -> str:
 async def newcomer(value: int, *, ctx: Context = GIVEN) -> int:
     note(ctx, "start")
     return value
+
+
+@app.task(queue="lanes", retry=SOON)
+async def step(fails_once: bool, *, ctx: Context = GIVEN) -> None:
+    """One of a lane; some fail at first."""
+    note(ctx, "start")
+    await asyncio.sleep(0.002)
+    if fails_once and ctx.attempt == 1:
+        note(ctx, "end")
+        raise ConnectionError("at first")
+    note(ctx, "end")

@@ -9,11 +9,12 @@ import time
 
 import pytest
 
+from leasehold.exits import EXIT_CRASHED
 from leasehold.model.history import EventKind
 from leasehold.model.job import Job
 from leasehold.model.state import State
 from leasehold.worker.config import WorkerSettings
-from leasehold.worker.worker import EXIT_CRASHED, Worker
+from leasehold.worker.worker import Worker
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
 

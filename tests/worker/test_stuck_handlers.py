@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
+from leasehold.exits import EXIT_RECYCLE
 from leasehold.model.state import State
-from leasehold.worker.worker import EXIT_RECYCLE
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
 

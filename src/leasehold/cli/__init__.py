@@ -17,6 +17,9 @@ from leasehold.cli.limits import limits
 from leasehold.cli.migrate import migrate
 from leasehold.cli.queues import queues
 from leasehold.cli.simulate import simulate
+from leasehold.cli.tenants import tenants
+from leasehold.cli.top import top
+from leasehold.cli.up import up
 from leasehold.cli.version import version
 from leasehold.cli.worker import worker
 from leasehold.cli.workers import workers
@@ -38,6 +41,7 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(up)
 main.add_command(worker)
 main.add_command(enqueue)
 main.add_command(jobs)
@@ -46,6 +50,8 @@ main.add_command(queues)
 main.add_command(lanes)
 main.add_command(limits)
 main.add_command(workers)
+main.add_command(top)
+main.add_command(tenants)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)

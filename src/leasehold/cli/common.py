@@ -34,6 +34,12 @@ _OPTIONS = (
         help="The schema in PostgreSQL. [default: leasehold]",
     ),
     click.option(
+        "--tenant",
+        envvar="LEASEHOLD_TENANT",
+        show_envvar=True,
+        help="A tenant's jobs, and nobody else's. `leasehold tenants` lists them.",
+    ),
+    click.option(
         "--app",
         "app_name",
         envvar="LEASEHOLD_APP",
@@ -47,13 +53,18 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 
 
 def store_options(command: F) -> F:
-    """--url, --schema and --app; the command gets them as `store`, a context manager."""
+    """--url, --schema, --tenant and --app; the command gets them as `store`."""
 
     def call(
-        *args: Any, url: str | None, schema: str | None, app_name: str | None, **rest: Any
+        *args: Any,
+        url: str | None,
+        schema: str | None,
+        tenant: str | None,
+        app_name: str | None,
+        **rest: Any,
     ) -> Any:
         app = load_app(app_name) if app_name else None
-        return command(*args, store=StoreChoice(url, schema, app), **rest)
+        return command(*args, store=StoreChoice(url, schema, app, app_name, tenant), **rest)
 
     call.__doc__ = command.__doc__
     call.__name__ = command.__name__
@@ -67,16 +78,25 @@ def store_options(command: F) -> F:
 class StoreChoice:
     """Which store was meant; opened by `with`."""
 
-    def __init__(self, url: str | None, schema: str | None, app: Leasehold | None) -> None:
+    def __init__(
+        self,
+        url: str | None,
+        schema: str | None,
+        app: Leasehold | None,
+        app_name: str | None = None,
+        tenant: str | None = None,
+    ) -> None:
         self.url = url
         self.schema = schema
         self.app = app
+        self.app_name = app_name
+        self.tenant = tenant
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Leasehold]:
         chosen = self._chosen()
         try:
-            yield chosen
+            yield chosen if self.tenant is None else chosen.tenant(self.tenant)
         finally:
             chosen.close()
 

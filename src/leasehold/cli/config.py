@@ -25,6 +25,10 @@ def config(as_json: bool) -> None:
                     name: {"value": _shown(name, settings), "origin": value.origin}
                     for name, value in settings.values.items()
                 },
+                "places": {
+                    name: {"value": redacted(value.value), "origin": value.origin}
+                    for name, value in settings.places.items()
+                },
                 "kinds": {name: msgspec.to_builtins(k) for name, k in settings.kinds.items()},
             }
         )
@@ -34,6 +38,8 @@ def config(as_json: bool) -> None:
         table.add_column(heading)
     for name, value in settings.values.items():
         table.add_row(name, str(_shown(name, settings)), value.origin)
+    for name, value in settings.places.items():
+        table.add_row(f"places.{name}", redacted(value.value), value.origin)
     for name, kind in settings.kinds.items():
         takes = f"{kind.low_ms:g} to {kind.high_ms:g} ms"
         table.add_row(f"kinds.{name}", f"{takes}, {kind.outcome}", "")

@@ -2,191 +2,177 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any, Protocol
 
 import click
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from leasehold.app import Leasehold
 from leasehold.cli.failing import REFUSED
-from leasehold.demo.fleet import Fleet
-from leasehold.demo.load import Check, check, prepare
+from leasehold.cli.report import report
+from leasehold.cli.stage import Show, stage_on
+from leasehold.demo.checking import Check
+from leasehold.demo.director import Director
+from leasehold.demo.load import QUEUES
+from leasehold.demo.performance import perform
+from leasehold.demo.staff import GRACE_SECONDS, Staff
+from leasehold.demo.tasks import define
 from leasehold.devpostgres import DevPostgres
 from leasehold.errors import BadInput
-from leasehold.kinds import register
-from leasehold.model.history import EventKind
-from leasehold.model.state import FINAL, State
-from leasehold.settings import load
-from leasehold.store.contract import Filter
+from leasehold.manager.manager import Manager
+from leasehold.model.scaling import ScaleRule
+from leasehold.settings import Settings, load
+from leasehold.worker.looping import run_loop
 
-LEASE_SECONDS = 3.0
-DEADLINE_SECONDS = 120.0
-_LOOK_SECONDS = 0.2
+#: A schema of its own: what is in a given database already stays as it is.
+SCHEMA = "leasehold_demo"
+LEAST_WORKERS = 2
+SCALE_SECONDS = 0.5
+COOLDOWN_SECONDS = 2.0
+#: Jobs to a slot of a worker: with more jobs there are more slots, so that it never takes long.
+_JOBS_PER_SLOT = 200
+
+
+class Serve(Protocol):
+    """`serve_http`, whose module may not be there."""
+
+    def __call__(
+        self, app: Leasehold, settings: Settings, *, on_ready: Callable[[str], None] | None = None
+    ) -> Coroutine[Any, Any, None]: ...
 
 
 @click.command()
-@click.option("--jobs", "count", type=click.IntRange(20, 20_000), default=500, show_default=True)
-@click.option("--workers", type=click.IntRange(2, 16), default=3, show_default=True)
+@click.option("--jobs", "count", type=click.IntRange(60, 20_000), default=400, show_default=True,
+              help="How many, in all.")  # fmt: skip
+@click.option("--max-workers", type=click.IntRange(3, 16), default=6, show_default=True)
 @click.option("--url", help="Run it on this store instead of a temporary one.")
 @click.option("--postgres", is_flag=True, help="Run it on a PostgreSQL that it starts itself.")
-def demo(count: int, workers: int, url: str | None, postgres: bool) -> None:
-    """Real workers, a mixed load, one of them killed in the middle; then it counts.
+@click.option("--serve", is_flag=True, help="Stay up afterwards, with the HTTP API, until Ctrl-C.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8787, show_default=True,
+              help="Of the HTTP API on 127.0.0.1; 0: any free one.")  # fmt: skip
+def demo(
+    count: int, max_workers: int, url: str | None, postgres: bool, serve: bool, port: int
+) -> None:
+    """A manager, its workers and a mixed load; one worker is killed in the middle; then it counts.
 
-    Fails if a single job is lost, ends otherwise than it should, or overtakes its lane.
+    Ends by itself within a minute. Fails if a single job is lost, ends otherwise than it should,
+    or overtakes its lane: by what the store says, and by what the handlers themselves said.
     """
     if url and postgres:
         raise BadInput("--url and --postgres exclude each other: give one of them")
+    console = Console(highlight=False)
     with (
         tempfile.TemporaryDirectory(prefix="leasehold-demo-") as name,
-        _store(Path(name), url, postgres) as chosen,
+        _store(console, Path(name), url, postgres) as chosen,
     ):
-        found = Demo(Console(), chosen, Path(name), workers, count).run()
+        flags = {"http.host": "127.0.0.1", "http.port": port}
+        settings = load(flags, environment={}, folder=Path(name))
+        stage = stage_on(console, max_workers)
+        found = Demo(console, stage, chosen, Path(name), settings, count, max_workers, serve).run()
+    if found is None:
+        raise click.Abort
     if not found.good:
         raise click.exceptions.Exit(REFUSED)
 
 
 @contextlib.contextmanager
-def _store(folder: Path, url: str | None, postgres: bool) -> Iterator[str]:
+def _store(console: Console, folder: Path, url: str | None, postgres: bool) -> Iterator[str]:
     if not postgres:
         yield url or str(folder / "demo.db")
         return
+    console.print("a PostgreSQL of its own is set up …")
     with DevPostgres() as server:
         yield server.url
 
 
 class Demo:
-    """One run: enqueue, watch, kill, watch on, count."""
+    """One run on one store, from an empty schema to the report."""
 
-    def __init__(self, console: Console, url: str, folder: Path, workers: int, jobs: int) -> None:
+    def __init__(
+        self, console: Console, stage: Show, url: str, folder: Path, settings: Settings, count: int,
+        max_workers: int, serve: bool = False,
+    ) -> None:  # fmt: skip
         self._console = console
-        self._workers = workers
-        self._count = jobs
-        self._app = Leasehold(url)
-        self._fleet = Fleet(url, folder, LEASE_SECONDS)
-        self._story: list[Text] = []
-        #: Jobs of the killed worker that have not come back yet.
-        self._missing: list[int] = []
-        self._bar = Progress(
-            TextColumn("[bold]finished"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn()
+        self._stage = stage
+        self._folder = folder
+        self._settings = settings
+        self._count = count
+        self._serve = _server() if serve else None
+        self._app = Leasehold(url, schema=SCHEMA)
+        define(self._app, settings.kinds.values())
+        self._rule = ScaleRule(
+            default_count=LEAST_WORKERS,
+            max_count=max_workers,
+            concurrency=max(2, count // _JOBS_PER_SLOT),
+            cooldown_seconds=COOLDOWN_SECONDS,
         )
+        self._staff = Staff(folder, url, SCHEMA, self._rule.concurrency)
 
-    def run(self) -> Check:
-        app = self._app
-        app.migrate()
-        register(app, load().kinds.values())
-        ids = [handle.id for handle in app.enqueue_many(prepare(app, self._count))]
-        self._say(f"{len(ids)} jobs enqueued on {app.database.shown}")
-        self._task = self._bar.add_task("jobs", total=len(ids))
+    def run(self) -> Check | None:
+        """None if it was interrupted."""
         try:
-            for _ in range(self._workers):
-                self._say(f"worker process {self._fleet.start().pid} started")
-            with Live(self._view(), console=self._console, refresh_per_second=8) as live:
-                self._watch(live, ids)
-            if not self._console.is_terminal:  # there, Live ends its last picture itself
-                self._console.line()
-            found = check(app, ids)
-            self._report(found)
-            return found
+            self._app.migrate()
+            return run_loop(self._run())
         finally:
-            self._fleet.stop()
-            app.close()
+            self._app.close()
 
-    def _watch(self, live: Live, ids: list[int]) -> None:
-        """Until everything has ended. In the middle, the worker with most in hand is killed."""
-        began = time.monotonic()
-        killed = False
-        while time.monotonic() - began < DEADLINE_SECONDS:
-            jobs = self._app.client.store.read(ids)
-            done = sum(job.state in FINAL for job in jobs.values())
-            self._bar.update(self._task, completed=done)
-            self._tell_recoveries()
-            live.update(self._view())
-            if done == len(ids):
-                return
-            if not killed and done >= len(ids) // 4:
-                killed = self._kill_one()
-            # A person watches: this is the pace of the picture, nothing waits for it.
-            time.sleep(_LOOK_SECONDS)
-        self._say("the deadline passed before everything had ended", "red")
-
-    def _kill_one(self) -> bool:
-        """Kill whoever holds the most leases, and start another in its place."""
-        leased = self._app.operate.jobs(
-            Filter(states=frozenset({State.ASSIGNED, State.RUNNING}), limit=1000)
-        )
-        held: dict[int, list[int]] = {}
-        for job in leased.jobs:
-            if job.lease is not None:
-                held.setdefault(_pid_of(job.lease.owner), []).append(job.id)
-        victims = [
-            pid for pid in sorted(held, key=lambda p: -len(held[p])) if pid in self._fleet.alive
-        ]
-        if not victims:
-            return False
-        self._fleet.kill(victims[0])
-        self._missing = held[victims[0]]
-        self._say(
-            f"worker {victims[0]} killed with -9, holding {len(self._missing)} jobs; "
-            f"their leases run out within {LEASE_SECONDS:g} s", "red",
+    async def _run(self) -> Check | None:
+        app, rule, seats = self._app, self._rule, self._folder / "seats"
+        seats.mkdir()
+        manager = Manager(
+            app.client.awaited, rule, self._staff.start, seats, queues=QUEUES,
+            scale_seconds=SCALE_SECONDS, grace_seconds=GRACE_SECONDS,
         )  # fmt: skip
-        self._say(f"worker process {self._fleet.start().pid} started in its place")
-        return True
+        with contextlib.ExitStack() as until_the_end:
+            stage = until_the_end.enter_context(self._stage)
+            director = Director(
+                app, manager.name, rule, self._staff, stage, self._settings.kinds, self._count
+            )
 
-    def _tell_recoveries(self) -> None:
-        """Once for each look: which of the killed worker's jobs have come back."""
-        back = [job_id for job_id in self._missing if self._was_recovered(job_id)]
-        if back:
-            self._missing = [job_id for job_id in self._missing if job_id not in back]
-            named = ", ".join(str(job_id) for job_id in back[:6]) + (", …" if back[6:] else "")
-            self._say(f"recovered, and running again ({len(back)}): {named}", "green")
+            async def after(found: Check, stopped: asyncio.Event) -> None:
+                until_the_end.close()
+                report(self._console, found, director.course, director.killed)
+                if not found.good:
+                    self._console.print(self._staff.log_tail(), markup=False)
+                if self._serve is not None:
+                    await self._stay_up(self._serve, stopped)
 
-    def _was_recovered(self, job_id: int) -> bool:
-        events = self._app.client.store.events(job_id)
-        return any(event.kind is EventKind.LEASE_LOST for event in events)
+            try:
+                return await perform(manager, director, self._staff, after)
+            finally:
+                await app.database.aclose()
 
-    # -- what a person sees ------------------------------------------------------------------
+    async def _stay_up(self, serve: Serve, stopped: asyncio.Event) -> None:
+        """Until a signal."""
+        serving = asyncio.create_task(serve(self._app, self._settings, on_ready=self._tell))
+        stopping = asyncio.create_task(stopped.wait())
+        try:
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()  # it could not go on, and says why
+        finally:
+            serving.cancel()
+            stopping.cancel()
+            await asyncio.gather(serving, stopping, return_exceptions=True)
 
-    def _say(self, text: str, style: str = "") -> None:
-        self._story.append(Text(f"  {time.strftime('%H:%M:%S')}  {text}", style=style))
-
-    def _view(self) -> Group:
-        counts = self._app.operate.counts()
-        now = Table.grid(padding=(0, 2))
-        now.add_row(
-            f"[bold]{len(self._fleet.alive)}[/] workers", f"[bold]{counts.ready}[/] ready",
-            f"[bold]{counts.leased}[/] leased", f"[bold]{counts.waiting}[/] waiting",
-            f"[bold]{counts.following}[/] behind in a lane",
+    def _tell(self, address: str) -> None:
+        where = f"--url '{self._app.database.shown}' --schema {SCHEMA}"
+        self._console.print(
+            f"The manager and its workers stay up; Ctrl-C ends it.\n"
+            f"  the HTTP API   {address}   (described in {address}/api/openapi.json)\n"
+            f"  to watch       leasehold top {where}\n"
+            f"  one more job   leasehold enqueue demo.steady --queue {QUEUES[0]} {where}",
+            markup=False, soft_wrap=True,
         )  # fmt: skip
-        return Group(self._bar, now, *self._story[-14:])
-
-    def _report(self, found: Check) -> None:
-        table = Table(title="What became of it", title_justify="left", show_header=False)
-        table.add_row("jobs", str(found.jobs))
-        for state, number in sorted(found.states.items()):
-            table.add_row(f"  {state}", str(number))
-        table.add_row("retries after an error", str(found.retried))
-        table.add_row("recovered from the killed worker", str(found.recovered))
-        table.add_row("lanes, with jobs out of order", f"{found.lanes}, {found.lane_overlaps}")
-        table.add_row("lost", str(len(found.unfinished)))
-        table.add_row("ended otherwise than they should", str(len(found.wrong)))
-        self._console.print()
-        self._console.print(table)
-        word = (
-            "[bold green]Nothing was lost.[/]"
-            if found.good
-            else "[bold red]NOT as it should be.[/]"
-        )
-        self._console.print(word)
 
 
-def _pid_of(owner: str) -> int:
-    """Owners are called w<pid in hex>-<random>."""
-    return int(owner[1:].partition("-")[0], 16)
+def _server() -> Serve:
+    """Looked for before anything is done: it is an extra that may not be installed."""
+    from leasehold.http.serving import serve_http
+
+    return serve_http

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from leasehold.cli.common import StoreChoice, as_json, by_option, print_json, store_options
-from leasehold.cli.documents import story_document
 from leasehold.cli.render import answer_sentence, causes_text, show
 from leasehold.cli.story import story_view
+from leasehold.documents import story_document
 from leasehold.model.operation import Verb
 
 _IDS = click.argument("ids", type=int, nargs=-1, required=True, metavar="ID...")
@@ -32,7 +32,7 @@ def show_jobs(
         stories = [app.operate.show(job_id) for job_id in ids]
         now = app.operate.now()
     if as_json:
-        print_json([story_document(story, show_args) for story in stories])
+        print_json([story_document(story, show_args=show_args) for story in stories])
         return
     for story in stories:
         show(story_view(story, now, show_args=show_args, show_trace=show_trace))

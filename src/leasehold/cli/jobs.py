@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from leasehold.cli.common import StoreChoice, as_json, print_json, store_options
-from leasehold.cli.documents import job_document
 from leasehold.cli.render import job_table, show
+from leasehold.documents import job_document
 from leasehold.model.state import State
 from leasehold.store.contract import PAGE_LIMIT, Filter
 
@@ -50,7 +50,7 @@ def jobs(
         page = app.operate.jobs(filter)
         now = app.operate.now()
     if as_json:
-        found = [job_document(job, show_args) for job in page.jobs]
+        found = [job_document(job, show_args=show_args) for job in page.jobs]
         print_json({"jobs": found, "next": page.next})
     else:
         show(job_table(page, now))

@@ -18,6 +18,7 @@ from leasehold.model.limit import ALL_QUEUES
 from leasehold.model.operation import Answer, Verb
 from leasehold.model.registry import LiveWorker, WorkerState
 from leasehold.model.state import State
+from leasehold.model.tenant import Tenant, TenantState
 from leasehold.store.contract import DEPTH_BOUND, Counts, Lane, Page, Queue, Rule
 from leasehold.store.database import Diagnosis
 
@@ -39,6 +40,13 @@ _WORKER_STYLE = {
     WorkerState.WORKING: "green",
     WorkerState.DRAINING: "yellow",
     WorkerState.STUCK: "bold red",
+}
+
+_TENANT_STYLE = {
+    TenantState.ACTIVE: "green",
+    TenantState.PAUSED: "yellow",
+    TenantState.MOVING: "blue",
+    TenantState.DEGRADED: "bold red",
 }
 
 
@@ -114,7 +122,7 @@ def answer_sentence(verb: Verb, answer: Answer) -> str:
 # -- tables ----------------------------------------------------------------------------------
 
 
-def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+def simple_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
@@ -124,7 +132,7 @@ def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 def job_table(page: Page, now: datetime) -> RenderableType:
     if not page.jobs and page.next is None:
         return Text("no jobs", style="dim")
-    table = _table(
+    table = simple_table(
         "id", "task", "queue", "state", "try", "age", "due / lease", "target", right=("id", "age")
     )
     for job in page.jobs:
@@ -159,7 +167,7 @@ def due_or_lease(job: Job, now: datetime) -> Text:
 
 
 def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> RenderableType:
-    table = _table(
+    table = simple_table(
         "queue", "ready", "leased", "oldest", "weight", "limit", "paused",
         right=("ready", "leased", "weight"),
     )  # fmt: skip
@@ -186,7 +194,7 @@ def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> Renderabl
 def lane_table(lanes: list[Lane], now: datetime) -> RenderableType:
     if not lanes:
         return Text("no lanes", style="dim")
-    table = _table("lane", "depth", "head", "state", "since", "why", right=("depth", "head"))
+    table = simple_table("lane", "depth", "head", "state", "since", "why", right=("depth", "head"))
     for lane in lanes:
         table.add_row(
             Text(clean(lane.target)),
@@ -214,7 +222,7 @@ def _why_blocked(lane: Lane, now: datetime) -> Text:
 def limit_table(queues: list[Rule], keys: list[Rule]) -> RenderableType:
     if not queues and not keys:
         return Text("no limits", style="dim")
-    table = _table("of", "name", "limit")
+    table = simple_table("of", "name", "limit")
     for rule in queues:
         everything = rule.name == ALL_QUEUES
         table.add_row("all queues" if everything else "queue", "" if everything else rule.name,
@@ -227,7 +235,7 @@ def limit_table(queues: list[Rule], keys: list[Rule]) -> RenderableType:
 def worker_table(workers: list[LiveWorker], now: datetime) -> RenderableType:
     if not workers:
         return Text("no workers", style="dim")
-    table = _table(
+    table = simple_table(
         "worker", "host", "pid", "state", "queues", "slots", "ended", "since", "seen",
         right=("pid", "slots", "ended"),
     )  # fmt: skip
@@ -242,6 +250,25 @@ def worker_table(workers: list[LiveWorker], now: datetime) -> RenderableType:
             str(worker.finished),
             since(worker.started_at, now),
             since(worker.seen_at, now),
+        )
+    return table
+
+
+def tenant_table(tenants: list[Tenant], now: datetime) -> RenderableType:
+    if not tenants:
+        return Text("no tenants", style="dim")
+    table = simple_table(
+        "tenant", "place", "state", "weight", "slots", "since", "note", right=("weight",)
+    )
+    for tenant in tenants:
+        table.add_row(
+            tenant.name,
+            tenant.place,
+            Text(tenant.state.value, style=_TENANT_STYLE[tenant.state]),
+            f"{tenant.weight:g}",
+            "" if tenant.max_slots is None else str(tenant.max_slots),
+            since(tenant.created_at, now),
+            Text(clean(tenant.note or "")),
         )
     return table
 

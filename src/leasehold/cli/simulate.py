@@ -88,7 +88,8 @@ def _print(console: Console, swept: Swept, story: list[str]) -> None:
     if swept.missed:
         console.print(f"never reached: {', '.join(swept.missed)}")
     for seed, texts in list(swept.failed.items())[:_SHOWN]:
-        console.print(f"seed {seed}: {texts[0]} (`leasehold simulate --from {seed} --seeds 1`)")
+        again = f"`leasehold simulate --from {seed} --seeds 1`"
+        console.print(f"seed {seed}: {texts[0]} ({again})", markup=False, soft_wrap=True)
     for line in story:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -77,7 +77,7 @@ def _facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
     if job.reason:
         yield "reason", job.reason
     if job.progress is not None:
-        yield "progress", _progress(job.progress)
+        yield "progress", progress_text(job.progress)
     yield from _report_facts(job, now)
 
 
@@ -185,6 +185,6 @@ def _shortened(text: str, limit: int = _TEXT_LIMIT) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
 
 
-def _progress(progress: Progress) -> str:
+def progress_text(progress: Progress) -> str:
     of = f" of {progress.total:g}" if progress.total is not None else ""
     return f"{progress.done:g}{of}" + (f", {progress.message}" if progress.message else "")

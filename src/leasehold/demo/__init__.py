@@ -1,1 +1,1 @@
-"""The demo: real worker processes, a mixed load, a worker killed in the middle, and a check."""
+"""The demo: a manager and its workers under a mixed load, one of them killed, and a check."""

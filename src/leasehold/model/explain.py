@@ -23,7 +23,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A limit and how much of it is used: ``holder`` is the job whose lease ends first."""
+    """A limit and how much of it is used: ``holder`` is one who uses it."""
 
     limit: Limit = NO_LIMIT
     leased: int = 0

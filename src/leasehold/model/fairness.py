@@ -1,7 +1,7 @@
 """Shares by weight: who is served next, and how much of what there is. Pure.
 
-Each queue has a *pass*, which grows with what it was served, the slower the more it weighs;
-whoever has the lowest is next. A queue that had nothing to give does not save up for later:
+Each queue (or tenant) has a *pass*, which grows with what it was served, the slower the more it
+weighs; whoever has the lowest is next. A queue that had nothing to give does not save up for later:
 when it comes back it stands where the others are. So shares follow the weights while all are
 busy, nobody waits for a queue that is idle, and the lightest is served once in a while.
 """
@@ -27,6 +27,15 @@ class Fairness:
     def weigh(self, queue: str, weight: float) -> None:
         self._weights[queue] = weight
 
+    def join(self, queue: str, weight: float) -> None:
+        self._weights[queue] = weight
+        self.come_back(queue)
+
+    def come_back(self, queue: str, behind: float = 0.0) -> None:
+        """It was away: it stands where the others are, or is owed at most so much."""
+        latest = self._now - behind / self._weights[queue]
+        self._passes[queue] = max(self._passes.get(queue, latest), latest)
+
     def first(self, queues: Collection[str]) -> str:
         """Who is next among these."""
         return min(queues, key=lambda queue: (self._passes[queue], -self._weights[queue], queue))
@@ -41,4 +50,4 @@ class Fairness:
             self._now = max(self._now, self._passes[queue])
             self._passes[queue] += count / self._weights[queue]
         if count < asked:
-            self._passes[queue] = max(self._passes[queue], self._now)
+            self.come_back(queue)

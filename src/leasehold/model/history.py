@@ -7,7 +7,7 @@ the attempt that it ended. timeline() tells both as one story.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
@@ -58,6 +58,28 @@ class Event(msgspec.Struct, frozen=True):
     leased_at: datetime | None
     started_at: datetime | None
     due_at: datetime | None
+
+
+#: A number that is missing after this long will not come any more.
+SETTLE_SECONDS = 5.0
+
+
+def settled(after: int, events: list[Event], now: datetime) -> list[Event]:
+    """Of events in order, those before which none can appear any more.
+
+    An event draws its number before its transaction commits, so that on PostgreSQL a smaller
+    number can appear after a larger one. A reader that passed over it would never see it. So
+    nobody reads beyond a missing number, until it has come, or what stands behind it is so old
+    that the number was given up: its transaction was rolled back, or the event forgotten.
+    """
+    oldest_open = now - timedelta(seconds=SETTLE_SECONDS)
+    safe: list[Event] = []
+    for event in events:
+        if event.id != after + 1 and event.at > oldest_open:
+            break
+        safe.append(event)
+        after = event.id
+    return safe
 
 
 class Moment(msgspec.Struct, frozen=True):

@@ -11,10 +11,12 @@ window as a whole. So at most one slot's worth of starts comes later than it mig
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
+from typing import Any
 
 import msgspec
 
-from leasehold.errors import BadInput
+from leasehold.errors import BadInput, BadSettings
 
 #: The name that stands for all queues together.
 ALL_QUEUES = "*"
@@ -73,6 +75,52 @@ def rate_of(text: str) -> Rate:
     return Rate(int(found[1]), float(found[2] or 1) * unit)
 
 
-def key_class(key: str) -> str:
-    """The rule that a key falls under if it has none of its own."""
-    return key.partition(":")[0] + ":*"
+class QueueRule(msgspec.Struct, frozen=True):
+    """What the configuration says about a queue."""
+
+    weight: float | None = None
+    limit: Limit = NO_LIMIT
+
+
+def queue_rule_of(fields: Any, where: str) -> QueueRule:
+    """``weight = 5``, ``max = 7``, ``rate = "100/min"``, as far as they are there."""
+    _check_fields(fields, ("weight", "max", "rate"), where)
+    weight = fields.get("weight")
+    if weight is not None and not (_is_number(weight) and 0.001 <= weight <= 1_000_000):
+        raise BadSettings(f"{where}: weight = {weight!r}: give a number from 0.001 to 1000000")
+    return QueueRule(None if weight is None else float(weight), _limit_of(fields, where))
+
+
+def limit_of(fields: Any, where: str) -> Limit:
+    """``max = 7``, ``rate = "100/min"``: one of them, or both."""
+    _check_fields(fields, ("max", "rate"), where)
+    limit = _limit_of(fields, where)
+    if not limit:
+        raise BadSettings(f"{where}: give max, or rate, or both")
+    return limit
+
+
+def _limit_of(fields: dict[str, Any], where: str) -> Limit:
+    at_most, rate = fields.get("max"), fields.get("rate")
+    if at_most is not None and type(at_most) is not int:
+        raise BadSettings(f"{where}: max = {at_most!r}: give a whole number")
+    if rate is not None and not isinstance(rate, str):
+        raise BadSettings(f'{where}: rate = {rate!r}: write it as a text, such as "100/min"')
+    try:
+        return Limit(at_most, None if rate is None else rate_of(rate))
+    except BadInput as error:
+        raise BadSettings(f"{where}: {error}") from None
+
+
+def _check_fields(fields: Any, known: tuple[str, ...], where: str) -> None:
+    if not isinstance(fields, dict):
+        raise BadSettings(f"{where}: give a table with {', '.join(known)}")
+    for name in fields:
+        if name not in known:
+            close = get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+            raise BadSettings(f"{where}: there is no {name} here; {hint}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -9,6 +9,8 @@ import msgspec
 #: Lines of one attempt that are kept, and the longest of them, in characters.
 LINES_LIMIT = 200
 LINE_LIMIT = 1_000
+#: The longest reason for something.
+REASON_LIMIT = 500
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -16,6 +16,9 @@ class ScaleRule:
     max_count: int = 8
     concurrency: int = 10
     cooldown_seconds: float = 30.0
+    #: With the oldest job waiting longer than this there is one worker more at each look,
+    #: however few wait; 0 means that only the depth counts.
+    late_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.default_count <= self.max_count:
@@ -27,7 +30,8 @@ class ScaleRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the manager has seen: jobs that can be claimed, jobs in hand, the oldest one's age."""
+    """What the manager has seen: jobs that can be claimed, how long the oldest of them has waited,
+    and jobs in its workers' hands."""
 
     ready: int
     leased: int = 0
@@ -51,6 +55,8 @@ def desired(rule: ScaleRule, load: Load) -> int:
 def rescale(rule: ScaleRule, scale: Scale, load: Load, now: float) -> Scale:
     """Up at once. Down to what is needed once fewer have sufficed for a whole cooldown."""
     goal = desired(rule, load)
+    if 0 < rule.late_seconds < load.oldest_seconds and load.ready:
+        goal = min(max(goal, scale.wanted + 1), rule.max_count)
     if goal >= scale.wanted:
         return Scale(wanted=goal)
     if scale.quiet_since is None:

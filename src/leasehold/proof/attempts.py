@@ -146,9 +146,10 @@ def lost_leases(case: Case) -> Iterator[Violation]:
 
 def _is_explained(case: Case, run: Run | None, span: Span) -> bool:
     start = span.start - LATE_MICROS
-    if run is None or run.started.info.get("fenced"):
-        # Its claim's answer was lost; or nobody knows whether its transaction was committed.
-        return case.troubles.count(span.owner, start, span.end) > 0
+    # Its claim's answer was lost; or nobody knows whether its transaction was committed.
+    is_frail = run is None or run.started.info.get("fenced")
+    if is_frail and case.troubles.count(span.owner, start, span.end):
+        return True
     return case.troubles.grave(span.owner, start, span.end)
 
 

@@ -31,6 +31,7 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     operations.requests,
     operations.paused_queues,
     ending.everything_ends,
+    ending.nobody_waits,
     ending.nobody_breaks,
     ending.limits,
 )

@@ -19,6 +19,16 @@ def everything_ends(case: Case) -> Iterator[Violation]:
             yield Violation("I9", job.id, f"has not ended: it is {job.state} ({where})")
 
 
+def nobody_waits(case: Case) -> Iterator[Violation]:
+    """I9: no job that can be claimed waits for long while a slot is free."""
+    told: set[int] = set()
+    for record in case.evidence.records:
+        if record.what == "waits" and record.job not in told:
+            told.add(record.job)
+            seconds = record.info["seconds"]
+            yield Violation("I9", record.job, f"waits for {seconds:g} s while a slot is free")
+
+
 def nobody_breaks(case: Case) -> Iterator[Violation]:
     for record in case.evidence.records:
         if record.what == "exited" and record.info["code"] != 0:

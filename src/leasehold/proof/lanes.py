@@ -30,34 +30,37 @@ def _holds(life: Life) -> Iterator[tuple[int, int, int]]:
 
 
 def in_order(case: Case) -> Iterator[Violation]:
-    """Strictly oldest first: nobody takes a lane while an older job stands in it."""
-    for target, lives in case.lanes().items():
-        holds = sorted(hold for life in lives for hold in _holds(life))
-        for start, _, job_id in holds:
-            taken = _taken_at(case.lives[job_id], lives, start)
-            for older in lives:
-                if older.job.id < job_id and all(_stood_in_lane(older, at) for at in taken):
-                    yield Violation("I3", job_id, f"overtook job {older.job.id} in {target}", start)
+    """Strictly oldest first: nobody takes a lane while an older job stands in it.
 
-
-def _taken_at(life: Life, lane: list[Life], start: int) -> list[int]:
-    """When the lane can have become its own: when another one left it, or else at its claim.
-
-    A job that comes back to its place finds the lane taken by whoever got it meanwhile.
+    When a job took its lane, nobody tells: it may have been long before its claim. So it is
+    wrong only if there was no moment, from its coming to its claim, without an older one.
     """
-    left = {end for other in lane if other is not life for _, end in lane_spans(other)}
-    return [
-        end
-        for end in sorted(left)
-        if end <= start and any(enters <= end < leaves for enters, leaves in lane_spans(life))
-    ] or [start]
+    for target, lives in case.lanes().items():
+        for life in lives:
+            older = sorted(
+                span for other in lives if other.job.id < life.job.id for span in _stands(other)
+            )
+            for start, _, job_id in _holds(life):
+                came = next(enters for enters, leaves in lane_spans(life) if start < leaves)
+                if _cover(older, came, start):
+                    yield Violation("I3", job_id, f"overtook an older one in {target}", start)
 
 
-def _stood_in_lane(life: Life, at: int) -> bool:
-    """Jobs that wait for their time come into their lane later; when, nobody tells."""
+def _stands(life: Life) -> list[tuple[int, int]]:
+    """When a job surely stood in its lane: one that waits for its time comes later, and only its
+    claim tells that it has."""
     if life.waits:
-        return any(start < at < end for start, end, _ in _holds(life))
-    return any(enters < at < leaves for enters, leaves in lane_spans(life))
+        return [(start, end) for start, end, _ in _holds(life)]
+    return lane_spans(life)
+
+
+def _cover(spans: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether the spans leave no gap between the two moments."""
+    reached = start
+    for begins, ends in spans:
+        if begins <= reached:
+            reached = max(reached, ends)
+    return reached > end
 
 
 def by_priority(case: Case) -> Iterator[Violation]:

@@ -29,6 +29,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     begun    worker    its owner is `who`
     exited   worker    info: code
     healed   the world all faults are over
+    waits    the world job; info: seconds. It can be claimed, and a slot is free
     """
 
     at: int

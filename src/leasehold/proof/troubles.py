@@ -10,9 +10,10 @@ from leasehold.proof.record import Record
 _MICROS = 1_000_000
 #: A fault is noted when it begins; what it does can come as much later.
 LATE_MICROS = 4 * _MICROS
-#: What keeps a lease or ends it. One that fails is tried again in time; this many may not be.
-_KEEPING = ("renew", "succeed", "settle")
-_MANY = 3
+#: What keeps a lease or ends it, and what a keeper does before it renews. One that fails is tried
+#: again in time; more than one may not be.
+_KEEPING = ("renew", "start", "requests", "succeed", "settle")
+_MANY = 2
 
 
 class Troubles:
@@ -29,7 +30,7 @@ class Troubles:
             if record.what != "fault":
                 continue
             self._any.setdefault(record.who, []).append(record.at)
-            if any(name in record.info.get("to", "") for name in _KEEPING):
+            if _concerns_leases(record):
                 self._keeping.setdefault(record.who, []).append(record.at)
             if record.info.get("grave"):
                 until = record.info.get("until") or FOREVER
@@ -46,3 +47,10 @@ class Troubles:
 
     def count(self, who: str | None, start: int, end: int) -> int:
         return sum(start <= at <= end for at in self._any.get(who or "", ()))
+
+
+def _concerns_leases(record: Record) -> bool:
+    """A lease is counted from when its claim was sent: one that was slow has used some of it up."""
+    to = record.info.get("to", "")
+    is_slow_claim = to == "claim" and record.info["kind"] == "slow"
+    return is_slow_claim or any(name in to for name in _KEEPING)

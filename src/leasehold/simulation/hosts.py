@@ -12,6 +12,7 @@ import contextvars
 import heapq
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeVarTuple, Unpack
 
 from leasehold.clock import VirtualClock
@@ -21,6 +22,14 @@ Ts = TypeVarTuple("Ts")
 
 #: Whose callback is running; None: the world's own.
 HOST: ContextVar[Host | None] = ContextVar("host", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ambush:
+    """The worst moment for a fault: just when an ending is sent, or a claim was executed."""
+
+    statements: frozenset[str]
+    spring: Callable[[], None]
 
 
 class Host:
@@ -35,6 +44,8 @@ class Host:
         #: Until when it cannot reach the store, by the world's clock; and how that shows.
         self.cut_off_until = 0
         self.hangs_while_cut_off = False
+        #: What befalls it as soon as it sends the next such statement.
+        self.ambush: Ambush | None = None
         self.put_aside: list[asyncio.Handle] = []
 
 
@@ -68,11 +79,21 @@ class HostLoop(VirtualLoop):
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)
         self._queue: Any = self._ready  # type: ignore[attr-defined]
+        self._start = clock.micros
+        # Nothing here has a thread or a socket: there is nothing to look for.
+        self._files.select = self._jump  # type: ignore[method-assign]
 
     def time(self) -> float:
         host = HOST.get()
-        now = super().time()
+        now = (self.clock.micros - self._start) / 1_000_000
         return now if host is None else now * host.rate
+
+    def _jump(self, timeout: float | None = None) -> list[Any]:
+        if timeout is None:
+            raise self.nothing_left()
+        if timeout > 0:
+            self.let_pass(timeout)
+        return []
 
     def _call_soon(self, callback: Any, args: Any, context: Any) -> asyncio.Handle:
         handle = _HostHandle(callback, args, self, context)

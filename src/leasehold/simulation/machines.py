@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from leasehold.clock import VirtualClock
-from leasehold.simulation.hosts import HOST, Host, HostLoop
-from leasehold.simulation.network import Line, Network
+from leasehold.simulation.hosts import HOST, Ambush, Host, HostLoop
+from leasehold.simulation.network import CLAIMS, ENDINGS, Line, Network
 from leasehold.simulation.program import LEASE_SECONDS, Fault, WorkerPlan
 from leasehold.store.database import Database
 from leasehold.tasks import Registry
@@ -35,7 +36,7 @@ class Machine:
     line: Line
     worker: Worker
     running: asyncio.Task[int]
-    is_draining: bool = False
+    concurrency: int
 
     @property
     def is_up(self) -> bool:
@@ -74,7 +75,7 @@ class Machines:
         )
         self._scribe.note(plan.name, "begun", info={"concurrency": plan.concurrency})
         running = loop.spawn(host, worker.run(), plan.name)
-        self._machines[plan.name] = Machine(host, line, worker, running)
+        self._machines[plan.name] = Machine(host, line, worker, running, plan.concurrency)
         running.add_done_callback(lambda task: self._exited(plan.name, task))
 
     def _exited(self, name: str, task: asyncio.Task[int]) -> None:
@@ -92,14 +93,28 @@ class Machines:
     def _crash(self, machine: Machine, _seconds: float) -> None:
         machine.host.is_dead = True
         self._scribe.struck(machine.host.name, "crash", 0)
-        asyncio.get_running_loop().create_task(machine.line.left_behind())
+        self._outside(machine.line.left_behind())
+
+    def _crash_at_end(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(ENDINGS, lambda: self._crash(machine, seconds))
+
+    def _crash_at_claim(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(CLAIMS, lambda: self._crash(machine, seconds))
+
+    def _freeze_at_end(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(ENDINGS, lambda: self._freeze(machine, seconds))
 
     def _freeze(self, machine: Machine, seconds: float) -> None:
         loop = cast(HostLoop, asyncio.get_running_loop())
         machine.host.is_frozen = True
         self._scribe.struck(machine.host.name, "freeze", self._until(seconds))
-        loop.create_task(machine.line.break_off())
-        loop.call_later(seconds, self._thaw, machine)
+        self._outside(machine.line.break_off())
+        # By the world's clock, whoever sprang it: the machine's own may run fast or slow.
+        contextvars.Context().run(loop.call_later, seconds, self._thaw, machine)
+
+    def _outside(self, work: Coroutine[Any, Any, None]) -> None:
+        """What the server does, whoever made it do so."""
+        asyncio.get_running_loop().create_task(work, context=contextvars.Context())
 
     def _thaw(self, machine: Machine) -> None:
         if machine.host.is_frozen:
@@ -122,7 +137,6 @@ class Machines:
         loop.call_later(seconds + 0.001, machine.line.tell_listener, "")
 
     def _drain(self, machine: Machine, _seconds: float) -> None:
-        machine.is_draining = True
         self._scribe.struck(machine.host.name, "drain", 0)
         self._call(machine, machine.worker.drain)
 
@@ -143,11 +157,16 @@ class Machines:
 
     def heal(self) -> None:
         for machine in self._machines.values():
+            machine.host.ambush = None
             if machine.host.is_frozen:
                 self._thaw(machine)
             if machine.host.cut_off_until > self._clock.micros:
                 machine.host.cut_off_until = 0
                 machine.line.tell_listener("")
+
+    def has_room(self, name: str) -> bool:
+        machine = self._machines[name]
+        return len(machine.worker.hand) < machine.concurrency
 
     async def drain_all(self, seconds: float) -> None:
         up = [machine for machine in self._machines.values() if machine.is_up]

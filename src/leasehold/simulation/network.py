@@ -25,6 +25,9 @@ from leasehold.store.database import AsyncTransaction, Database
 from leasehold.store.steps import AsyncSession, Batch, Conflict, Rows, Statement
 
 _MICROS = 1_000_000
+#: Where a machine can be ambushed.
+ENDINGS = frozenset({"succeed", "settle"})
+CLAIMS = frozenset({"claim"})
 #: What was given up arrives about this much later.
 LATE_SECONDS = 3.0
 #: The share of what is sent into a cut line and arrives when it is mended.
@@ -105,15 +108,26 @@ class Line:
         self._under_way[number] = batch
         try:
             fault = self._fault(batch)
+            await self._ambushed(batch, ENDINGS)
             await self._way_there(batch, fault)
             answers = await session.execute(batch)
         finally:
             self._under_way.pop(number, None)
         self._network.seen(self._host, batch, answers)
+        await self._ambushed(batch, CLAIMS)
         if fault == "doubled":
             await self._again(batch, session)
         await self._way_back(batch, fault)
         return answers
+
+    async def _ambushed(self, batch: Batch, statements: frozenset[str]) -> None:
+        ambush = self._host.ambush
+        if ambush is None or ambush.statements is not statements:
+            return
+        if any(statement.name in statements for statement in batch.statements):
+            self._host.ambush = None
+            ambush.spring()
+            await asyncio.sleep(0)  # from here on it is dead or frozen
 
     def _fault(self, batch: Batch) -> str:
         noise, draw = self._network.noise, self._chance.random()
@@ -193,11 +207,10 @@ class Line:
         """What a dead machine had sent may arrive; what it had open is rolled back."""
         await self.break_off()
         under_way, self._under_way = self._under_way, {}
-        session = self._inner.async_session()
         for batch in under_way.values():
-            if not self._is_cut_off and self._chance.random() < 0.5:
-                self._network.told(self._host, "arrived_after_death", _names(batch))
-                await self._again(batch, session)
+            if batch.writes and not self._is_cut_off and self._chance.random() < 0.7:
+                self._network.told(self._host, "sent_before_death", _names(batch))
+                self._arrives_later(batch, self._chance.uniform(0.3, 1.5) * LATE_SECONDS)
 
     async def break_off(self) -> None:
         """The server waits for nobody: an open transaction of a silent machine is rolled back."""
@@ -214,7 +227,7 @@ class Line:
     def commit_fails(self) -> bool:
         """Whether the answer to a commit is lost; the commit itself happens."""
         if self._is_cut_off or self._chance.random() < self._network.noise.fail_after:
-            self._network.told(self._host, "fail_after", "commit")
+            self._network.told(self._host, "fail_after", "a commit")
             return True
         return False
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any, cast
 
 from leasehold.errors import LeaseholdError, UniqueKeyTaken
 from leasehold.model.job import Job
 from leasehold.model.operation import Verb
-from leasehold.model.state import FINAL, LEASED, State
+from leasehold.model.state import LEASED, State
 from leasehold.operate import AwaitedOperate
 from leasehold.simulation.hosts import Host, HostLoop
 from leasehold.simulation.machines import Scribe
@@ -85,10 +84,12 @@ class Operators:
 
     # -- after healing -----------------------------------------------------------------------
 
-    async def tidy_up(self, queues: Sequence[str]) -> bool:
-        """Help on what waits for a person. Answers whether everything has ended."""
-        if any(not task.done() for task in self._under_way):
-            return False
+    @property
+    def are_done(self) -> bool:
+        return all(task.done() for task in self._under_way)
+
+    async def tidy_up(self) -> list[Job]:
+        """Help on what waits for a person. Answers the jobs as they were found."""
         for queue in await self._operate.queues():
             if queue.paused:
                 await self._on_queue(self._next(), "resume_queue", queue.name)
@@ -96,7 +97,7 @@ class Operators:
         for job in jobs.values():
             if _waits_for_a_person(job):
                 await self._on_job(self._next(), _REMEDY[job.state], job.id)
-        return all(job.state in FINAL and job.stage is None for job in jobs.values())
+        return list(jobs.values())
 
     def _next(self) -> str:
         self._acts += 1

@@ -18,6 +18,11 @@ UNIQUE_KEYS = ("u1", "u2", "u3")
 #: Tasks differ in what their policy says; see `tasks`.
 TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
 VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
+#: What befalls workers.
+KINDS = (
+    "crash", "crash_at_end", "crash_at_claim", "freeze", "freeze_at_end", "freeze_at_end", "cut",
+    "hang", "drain", "hurry",
+)  # fmt: skip
 #: Faults happen within this time; afterwards everything is healed.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
@@ -96,11 +101,15 @@ class Program:
     operations: tuple[Operation, ...]
     faults: tuple[Fault, ...]
     noise: Noise = SILENCE
+    #: Limit keys, and how many of their jobs may be live at once.
+    limits: tuple[tuple[str, int], ...] = ()
 
 
 def random_program(seed: int) -> Program:
     chance = random.Random(f"program/{seed}")
-    workers = tuple(_worker(chance, number) for number in range(1, chance.randint(2, 3) + 1))
+    workers = tuple(
+        _worker(chance, number) for number in range(1, chance.choice((1, 1, 2, 2, 3)) + 1)
+    )
     # Somebody serves every queue and knows every task, so that everything can end.
     workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
     calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
@@ -174,7 +183,7 @@ def _operation(chance: random.Random, number: int) -> Operation:
 
 
 def _fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
-    kind = chance.choice(("crash", "crash", "freeze", "freeze", "cut", "hang", "drain", "hurry"))
+    kind = chance.choice(KINDS)
     seconds = round(LEASE_SECONDS * chance.choice((0.3, 1.2, 1.6, 2.5)), 3)
     return Fault(_moment(chance), kind, chance.choice(workers).name, seconds)
 

@@ -19,7 +19,7 @@ NEVER_WRITTEN = frozenset({(State.QUEUED, State.RUNNING)})
 _NO_EVENTS = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED})
 FAULTS = (
     "fail_before", "unknown_before", "fail_after", "doubled", "slow", "late", "arrived_late",
-    "arrived_after_death", "cut_off", "crash", "freeze", "cut", "hang", "drain",
+    "sent_before_death", "cut_off", "crash", "freeze", "cut", "hang", "drain",
 )  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from typing import Any, cast
 from leasehold.app import Leasehold
 from leasehold.client import Client
 from leasehold.clock import VirtualClock
-from leasehold.model.state import State
+from leasehold.model.job import Job
+from leasehold.model.state import FINAL, Stage, State
 from leasehold.proof.checker import check
 from leasehold.proof.evidence import Evidence, gather
 from leasehold.proof.record import Record
@@ -35,6 +36,10 @@ from leasehold.telemetry import log
 _MICROS = 1_000_000
 #: Everything that was enqueued has ended this long after the last fault.
 END_SECONDS = 60.0
+#: No job that can be claimed waits longer while a slot is free: a sweep, a hint, a claim.
+WAIT_SECONDS = LEASE_SECONDS + 2.0
+#: A worker that can do everything, for the time after the faults.
+HEALER = "healer"
 _LOOK_SECONDS = 0.5
 
 
@@ -96,6 +101,9 @@ class World:
         self._digest = hashlib.blake2b(digest_size=16)
         self._played = Played(program)
         self._records: list[Record] = []
+        self._ready_since: dict[int, int] = {}
+        #: What is left of dead machines is cleared away afterwards, and is no part of the run.
+        self._is_over = False
         self._witness = Witness(self._store, clock, self.tell)
         self._network = Network(database, clock, f"network/{program.seed}", self._seen, self.fault)
         self._app = Leasehold("sqlite://:memory:", schema="leasehold")
@@ -110,12 +118,16 @@ class World:
 
     def tell(self, who: str, text: str) -> None:
         """A line of the story."""
+        if self._is_over:
+            return
         at = self._clock.micros - self._began
         self._digest.update(f"{at} {who} {text}\n".encode())
         self._played.story.append((at, who, text))
 
     def note(self, who: str, what: str, **fields: Any) -> None:
         """A record for the checker, which is also a line of the story."""
+        if self._is_over:
+            return
         record = Record(self._clock.micros, who, what, **fields)
         self._records.append(record)
         if what != "step":
@@ -138,10 +150,13 @@ class World:
         self.note(host.name, what, job=job, token=token, attempt=attempt, info=info)
 
     def _seen(self, host: Host, batch: Batch, answers: list[Rows]) -> None:
+        if self._is_over:
+            return
         self._played.statements += len(batch.statements)
         names = "+".join(statement.name for statement in batch.statements)
-        line = f"{self._clock.micros} {host.name} {names} {answers}\n"
-        self._digest.update(line.encode())
+        if answers[0] and answers[0][0][0] is not None:  # most claims find nothing
+            names += f" {answers}"
+        self._digest.update(f"{self._clock.micros} {host.name} {names}\n".encode())
         self._witness.look(host.name, batch, answers)
 
     # -- the play ----------------------------------------------------------------------------
@@ -172,7 +187,7 @@ class World:
         self._handlers.is_healed = True
         self._machines.heal()
         self._machines.start(
-            WorkerPlan(0.0, "healer", QUEUES, 4, 1.0, knows_newer=True, grace_seconds=5.0)
+            WorkerPlan(0.0, HEALER, QUEUES, 4, 1.0, knows_newer=True, grace_seconds=5.0)
         )
         self.note("world", "healed")
 
@@ -182,12 +197,28 @@ class World:
         deadline = self._clock.micros + END_SECONDS * _MICROS
         while self._clock.micros < deadline:
             await asyncio.sleep(_LOOK_SECONDS)
-            is_over = await operators.tidy_up(QUEUES)
-            if is_over and all(task.done() for task in calling):
+            jobs = await operators.tidy_up()
+            self._note_waiting(jobs)
+            is_over = all(job.state in FINAL and job.stage is None for job in jobs)
+            if is_over and operators.are_done and all(task.done() for task in calling):
                 return
 
+    def _note_waiting(self, jobs: list[Job]) -> None:
+        """Who can be claimed while a slot is free, and since when: for the rule of liveness."""
+        ready = [job.id for job in jobs if job.stage in (Stage.READY, Stage.HEAD)]
+        if not self._machines.has_room(HEALER):
+            ready = []
+        since = {job_id: self._ready_since.get(job_id, self._clock.micros) for job_id in ready}
+        self._ready_since = since
+        for job_id, began in since.items():
+            seconds = (self._clock.micros - began) / _MICROS
+            if seconds > WAIT_SECONDS:
+                self.note("world", "waits", job=job_id, info={"seconds": seconds})
+
     def _gather(self) -> None:
-        self._evidence = gather(self._store, sorted(self._witness.jobs), self._records)
+        ids, limits = sorted(self._witness.jobs), dict(self._program.limits)
+        self._evidence = gather(self._store, ids, self._records, limits)
+        self._is_over = True
 
     def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:
         error = context.get("exception")

@@ -21,6 +21,7 @@ from leasehold.model.operation import Answer, Verb
 from leasehold.model.outcome import Decision, Outcome
 from leasehold.model.registry import Beat, LiveWorker
 from leasehold.model.state import State
+from leasehold.model.tenant import Tenant, TenantState
 from leasehold.store.place import Memory
 
 PAGE_LIMIT = 1000
@@ -98,6 +99,19 @@ class Recovered(msgspec.Struct, frozen=True):
 
     attempt: Attempt
     decision: Decision
+
+
+class Chores(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep would find: leases that ran out, jobs that wait for a limit_key, lanes whose
+    pause has ended, parked jobs of known tasks. And when the next job falls due (0: now), and
+    how many workers live, all of which sweep."""
+
+    expired: bool
+    limited: bool
+    stopped: bool
+    parked: bool
+    due_seconds: float | None
+    workers: int
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +233,7 @@ class Store(Protocol):
 
     async def finish(self, owner: str, ended: Sequence[Ended]) -> Finished:
         """Persist what outcomes lead to, where the lease still holds. A request that came
-        after the worker looked is obeyed as decide() says."""
+        after the worker looked is obeyed as decide() says. One ending of a job in a call."""
         ...
 
     async def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
@@ -234,8 +248,8 @@ class Store(Protocol):
         """Put jobs whose time has come into the ready set. Answers how many."""
         ...
 
-    async def next_due_seconds(self) -> float | None:
-        """How long until the next job becomes due, by the database's clock."""
+    async def chores(self, tasks: Sequence[str]) -> Chores:
+        """What there is to sweep, in one look."""
         ...
 
     async def unpark(self, tasks: Sequence[str], limit: int) -> int:
@@ -267,6 +281,15 @@ class Store(Protocol):
 
     async def events(self, job_id: int) -> list[Event]:
         """The kept events of a job, oldest first."""
+        ...
+
+    async def events_after(self, event_id: int, limit: int) -> list[Event]:
+        """Events of all jobs with larger ids, in order: each is seen by whoever asks on from
+        the last that it got, also one whose transaction commits after those of later ones."""
+        ...
+
+    async def newest_event(self) -> int:
+        """The largest id of an event, 0 if there is none: where to follow from."""
         ...
 
     async def notes(self, job_id: int) -> list[Note]:
@@ -360,6 +383,52 @@ class Store(Protocol):
 
     async def forget_workers(self, silent_seconds: float) -> int:
         """Remove those whose word expired this long ago. Answers how many."""
+        ...
+
+    async def tenants(self) -> list[Tenant]:
+        """The directory, by name. Of the control store; others know no tenants."""
+        ...
+
+    async def tenant(self, name: str) -> Tenant | None:
+        """One line of the directory."""
+        ...
+
+    async def add_tenant(
+        self, name: str, place: str, weight: float = 1.0, max_slots: int | None = None
+    ) -> Tenant | None:
+        """None: one of this name is there already."""
+        ...
+
+    async def remove_tenant(self, name: str) -> bool:
+        """Answers whether it was there."""
+        ...
+
+    async def set_tenant_state(
+        self, name: str, state: TenantState, note: str | None = None
+    ) -> bool:
+        """With who and why. Answers False where there is none, or it is on its way elsewhere."""
+        ...
+
+    async def set_tenant_share(self, name: str, weight: float, max_slots: int | None) -> bool:
+        """Its share of the workers, and how many slots of a process it may have at most."""
+        ...
+
+    async def begin_move(self, name: str, place: str, note: str | None = None) -> bool:
+        """Mark it as moving there. False: it moves elsewhere, or is not rid of its last move."""
+        ...
+
+    async def take_back_move(self, name: str, note: str | None = None) -> str | None:
+        """It moves back to where it is. Answers the place that may have a copy of it."""
+        ...
+
+    async def end_move(
+        self, name: str, place: str, state: TenantState, note: str | None = None
+    ) -> bool:
+        """From now on it lives there. False: it was not moving there any more."""
+        ...
+
+    async def forget_move(self, name: str) -> None:
+        """Nothing is left where it came from."""
         ...
 
     async def now(self) -> datetime:

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from leasehold.store import (
     claiming,
+    directory,
     enqueueing,
     fencing,
     finishing,
@@ -66,7 +67,7 @@ class BlockingStore:
     release = _blocking(finishing.release)
     recover = _blocking(finishing.recover)
     make_ready = _blocking(upkeep.make_ready)
-    next_due_seconds = _blocking(upkeep.next_due_seconds)
+    chores = _blocking(upkeep.chores)
     unpark = _blocking(upkeep.unpark)
     relieve = _blocking(limiting.relieve)
     wake_lanes = _blocking(pausing.wake_lanes)
@@ -74,6 +75,8 @@ class BlockingStore:
     delete = _blocking(operating.delete)
     read = _blocking(reading.read_jobs)
     events = _blocking(reading.events)
+    events_after = _blocking(reading.events_after)
+    newest_event = _blocking(reading.newest_event)
     notes = _blocking(noting.notes)
     page = _blocking(reading.page)
     depth = _blocking(reading.depth)
@@ -96,6 +99,16 @@ class BlockingStore:
     leave = _blocking(registering.leave)
     workers = _blocking(registering.workers)
     forget_workers = _blocking(registering.forget_workers)
+    tenants = _blocking(directory.tenants)
+    tenant = _blocking(directory.tenant)
+    add_tenant = _blocking(directory.add_tenant)
+    remove_tenant = _blocking(directory.remove_tenant)
+    set_tenant_state = _blocking(directory.set_tenant_state)
+    set_tenant_share = _blocking(directory.set_tenant_share)
+    begin_move = _blocking(directory.begin_move)
+    take_back_move = _blocking(directory.take_back_move)
+    end_move = _blocking(directory.end_move)
+    forget_move = _blocking(directory.forget_move)
     now = _blocking(reading.now)
 
 
@@ -119,7 +132,7 @@ class AwaitedStore:
     release = _awaited(finishing.release)
     recover = _awaited(finishing.recover)
     make_ready = _awaited(upkeep.make_ready)
-    next_due_seconds = _awaited(upkeep.next_due_seconds)
+    chores = _awaited(upkeep.chores)
     unpark = _awaited(upkeep.unpark)
     relieve = _awaited(limiting.relieve)
     wake_lanes = _awaited(pausing.wake_lanes)
@@ -127,6 +140,8 @@ class AwaitedStore:
     delete = _awaited(operating.delete)
     read = _awaited(reading.read_jobs)
     events = _awaited(reading.events)
+    events_after = _awaited(reading.events_after)
+    newest_event = _awaited(reading.newest_event)
     notes = _awaited(noting.notes)
     page = _awaited(reading.page)
     depth = _awaited(reading.depth)
@@ -149,6 +164,16 @@ class AwaitedStore:
     leave = _awaited(registering.leave)
     workers = _awaited(registering.workers)
     forget_workers = _awaited(registering.forget_workers)
+    tenants = _awaited(directory.tenants)
+    tenant = _awaited(directory.tenant)
+    add_tenant = _awaited(directory.add_tenant)
+    remove_tenant = _awaited(directory.remove_tenant)
+    set_tenant_state = _awaited(directory.set_tenant_state)
+    set_tenant_share = _awaited(directory.set_tenant_share)
+    begin_move = _awaited(directory.begin_move)
+    take_back_move = _awaited(directory.take_back_move)
+    end_move = _awaited(directory.end_move)
+    forget_move = _awaited(directory.forget_move)
     now = _awaited(reading.now)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from leasehold.errors import BadInput
 from leasehold.model.job import Attempt, Request
 from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
 from leasehold.model.state import Stage
@@ -23,6 +24,7 @@ _FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
 
 
 def finish(owner: str, ended: Sequence[Ended]) -> Steps[Finished]:
+    _check_one_each(ended)
     decisions: dict[int, Decision] = {}
     good = [end for end in ended if end.outcome.kind is OutcomeKind.SUCCESS]
     rest = [end for end in ended if end.outcome.kind is not OutcomeKind.SUCCESS]
@@ -37,6 +39,12 @@ def finish(owner: str, ended: Sequence[Ended]) -> Steps[Finished]:
         decisions.update((yield from _settle(owner, rest, expired=False)))
     lost = tuple(end.attempt.job_id for end in ended if end.attempt.job_id not in decisions)
     return Finished(decisions, lost)
+
+
+def _check_one_each(ended: Sequence[Ended]) -> None:
+    """Answers are by job: of two endings of one, nobody could tell which was accepted."""
+    if len({end.attempt.job_id for end in ended}) < len(ended):
+        raise BadInput("two endings of one job in a call: finish them one after the other")
 
 
 def release(owner: str, attempts: Sequence[Attempt]) -> Steps[Finished]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from leasehold.clock import Micros
 from leasehold.errors import BadSettings
 from leasehold.store.address import redacted
 from leasehold.store.database import Database
+from leasehold.store.relocating import Relocatable
 
 DEFAULT_FILE = "leasehold.db"
 _POSTGRES = ("postgresql", "postgres")
@@ -15,18 +18,23 @@ _POSTGRES = ("postgresql", "postgres")
 
 def open_database(url: str, schema: str = "leasehold") -> Database:
     """Open `postgresql://…`, `sqlite:///path`, `sqlite://:memory:`, or a path to a file."""
-    scheme = url.partition("://")[0].lower() if "://" in url else ""
-    if scheme in _POSTGRES:
+    if _is_postgres(url):
         return _open_postgres(url, schema)
-    if scheme == "sqlite":
-        # sqlite:///relative.db and sqlite:////absolute.db, as SQLAlchemy made familiar.
-        return _open_sqlite(url.removeprefix("sqlite://").removeprefix("/"))
-    if scheme or not url or "\0" in url or url.startswith("sqlite:"):
-        raise BadSettings(
-            f"{redacted(url)!r} is not a store: give postgresql://user@host/database, "
-            "sqlite:///path/to/file.db, or the path of a file"
-        )
-    return _open_sqlite(url)
+    from leasehold.store.sqlite.database import SqliteDatabase
+
+    return SqliteDatabase(_file(url))
+
+
+def open_place(url: str, schema: str = "leasehold") -> Relocatable:
+    """Where tenants live: beside the database that the same URL means."""
+    if _is_postgres(url):
+        return _open_postgres_place(url, schema)
+    from leasehold.store.sqlite.place import SqlitePlace
+
+    path = _file(url)
+    if path is None:
+        raise BadSettings("a store in memory has no tenants: give a file, or postgresql://…")
+    return SqlitePlace(path)
 
 
 def open_memory(clock: Micros) -> Database:
@@ -36,21 +44,48 @@ def open_memory(clock: Micros) -> Database:
     return SqliteDatabase(None, clock)
 
 
+def _is_postgres(url: str) -> bool:
+    return "://" in url and url.partition("://")[0].lower() in _POSTGRES
+
+
 def _open_postgres(url: str, schema: str) -> Database:
-    try:
+    with _with_psycopg():
         from leasehold.store.postgres.database import PostgresDatabase
+    return PostgresDatabase(url, schema)
+
+
+def _open_postgres_place(url: str, schema: str) -> Relocatable:
+    with _with_psycopg():
+        from leasehold.store.postgres.place import PostgresPlace
+    return PostgresPlace(url, schema)
+
+
+@contextlib.contextmanager
+def _with_psycopg() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise BadSettings(
             f"PostgreSQL needs psycopg ({error}): install `leasehold[postgres]`"
         ) from None
-    return PostgresDatabase(url, schema)
 
 
-def _open_sqlite(where: str) -> Database:
-    from leasehold.store.sqlite.database import SqliteDatabase
-
+def _file(url: str) -> Path | None:
+    """The file that a URL or a path names; None: in memory."""
+    scheme = url.partition("://")[0].lower() if "://" in url else ""
+    if scheme not in ("", "sqlite") or not url or "\0" in url or _is_half_a_url(url):
+        raise BadSettings(
+            f"{redacted(url)!r} is not a store: give postgresql://user@host/database, "
+            "sqlite:///path/to/file.db, or the path of a file"
+        )
+    # sqlite:///relative.db and sqlite:////absolute.db, as SQLAlchemy made familiar.
+    where = url.removeprefix("sqlite://").removeprefix("/") if scheme else url
     if where == ":memory:":
-        return SqliteDatabase(None)
+        return None
     if not where or where.endswith("/"):
         raise BadSettings("the SQLite URL names no file: give sqlite:///path/to/file.db")
-    return SqliteDatabase(Path(where))
+    return Path(where)
+
+
+def _is_half_a_url(url: str) -> bool:
+    return url.startswith("sqlite:") and "://" not in url

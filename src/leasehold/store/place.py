@@ -68,6 +68,11 @@ class Place:
         self._after = START
         return True
 
+    def unsure_seconds(self) -> float:
+        """How long until it can be said that nothing is there: what stands before the place has
+        still to be looked at. 0: the last look began at the start."""
+        return 0.0 if self.is_start else max(0.001, self._look_again_at - self._now())
+
     def forget(self) -> None:
         """After an error nobody knows what was skipped."""
         self._after = START

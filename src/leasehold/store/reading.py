@@ -7,13 +7,13 @@ from datetime import datetime
 
 from leasehold.errors import BadInput
 from leasehold.model.explain import Pause
-from leasehold.model.history import Event
+from leasehold.model.history import Event, settled
 from leasehold.model.job import Job
 from leasehold.model.state import FINAL, LEASED, Stage, State, state_of
 from leasehold.store.contract import DEPTH_BOUND, PAGE_LIMIT, Counts, Filter, Lane, Page, Queue
 from leasehold.store.limiting import limit_of
 from leasehold.store.rows import event_of, job_of, maybe_time, time_of
-from leasehold.store.steps import Row, Rows, Steps, read
+from leasehold.store.steps import Batch, Row, Rows, Statement, Steps, read
 
 #: Rows that one page reads at most, however rare what it filters for.
 PAGE_WINDOW = 5000
@@ -33,6 +33,20 @@ def read_jobs(ids: Sequence[int]) -> Steps[dict[int, Job]]:
 def events(job_id: int) -> Steps[list[Event]]:
     rows = yield from read("read_events", id=job_id)
     return [event_of(row) for row in rows]
+
+
+def events_after(event_id: int, limit: int) -> Steps[list[Event]]:
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise BadInput(f"limit={limit}: give 1 to {PAGE_LIMIT} events")
+    # The time first: what is old by then was old when the events were read.
+    asked = Statement("events_after", {"after": event_id, "limit": limit})
+    now, rows = yield Batch((Statement("now", {}), asked), writes=False)
+    return settled(event_id, [event_of(row) for row in rows], time_of(now[0][0]))
+
+
+def newest_event() -> Steps[int]:
+    rows = yield from read("newest_event")
+    return int(rows[0][0])
 
 
 def page(filter: Filter) -> Steps[Page]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from leasehold.store.contract import Chores
 from leasehold.store.steps import Steps, read, write
 
 
@@ -12,10 +13,17 @@ def make_ready(limit: int) -> Steps[int]:
     return len(rows)
 
 
-def next_due_seconds() -> Steps[float | None]:
-    rows = yield from read("next_due")
-    seconds = rows[0][0]
-    return None if seconds is None else max(0.0, float(seconds))
+def chores(tasks: Sequence[str]) -> Steps[Chores]:
+    rows = yield from read("chores", tasks=sorted(set(tasks)))
+    expired, limited, stopped, parked, due_seconds, workers = rows[0]
+    return Chores(
+        expired=bool(expired),
+        limited=bool(limited),
+        stopped=bool(stopped),
+        parked=bool(parked),
+        due_seconds=None if due_seconds is None else max(0.0, float(due_seconds)),
+        workers=workers,
+    )
 
 
 def unpark(tasks: Sequence[str], limit: int) -> Steps[int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leasehold.clock import VirtualClock
+from leasehold.exits import EXIT_CRASHED
 from leasehold.model.job import DEFAULT_QUEUE, Job
 from leasehold.model.state import Stage, State
 from leasehold.store.contract import PAGE_LIMIT, Filter
@@ -23,7 +24,7 @@ from leasehold.telemetry import Telemetry
 from leasehold.testing.attempts import Attempts, StillBusy
 from leasehold.testing.worker import virtual_worker
 from leasehold.worker.config import WorkerSettings
-from leasehold.worker.worker import EXIT_CRASHED, Worker
+from leasehold.worker.worker import Worker
 
 LIMIT_SECONDS = 4 * 3600.0
 _WAITING = (Stage.WAITING, Stage.BACKOFF)

@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -46,6 +45,7 @@ class Order(msgspec.Struct, frozen=True):
     module: str
     qualname: str
     attempt: Attempt
+    tenant: str | None
 
 
 def main(pipe: Connection, lifeline: Connection) -> None:
@@ -99,7 +99,7 @@ def _run(order: Order, voice: Voice) -> Outcome:
     except Exception as error:
         return ending.of_undecodable(BadArguments(f"its task cannot be imported: {error}"))
     try:
-        value = _call(task.definition.function, task, held, voice)
+        value = _call(task, held, voice, order.tenant)
         return ending.of_result(value, time.monotonic() - began)
     except BadArguments as error:
         return ending.of_undecodable(error)
@@ -109,10 +109,11 @@ def _run(order: Order, voice: Voice) -> Outcome:
         signal.signal(STOP_SIGNAL, signal.SIG_DFL)
 
 
-def _call(function: Callable[..., Any], task: Task[Any, Any, Any], held: Held, voice: Voice) -> Any:
+def _call(task: Task[Any, Any, Any], held: Held, voice: Voice, tenant: str | None) -> Any:
+    function = task.definition.function
     args, kwargs = task.definition.signature.decode(held.attempt.args)
     if task.definition.signature.wants_context:
-        kwargs[CONTEXT_PARAMETER] = Context(held, time.monotonic, voice, NoFences())
+        kwargs[CONTEXT_PARAMETER] = Context(held, time.monotonic, voice, NoFences(), tenant)
     if inspect.iscoroutinefunction(function):
         return asyncio.run(function(*args, **kwargs))
     return function(*args, **kwargs)

@@ -103,8 +103,9 @@ def _died(code: int | None) -> Outcome:
 class Children:
     """Idle children, kept for the next attempt."""
 
-    def __init__(self, threads: Threads) -> None:
+    def __init__(self, threads: Threads, tenant: str | None) -> None:
         self._threads = threads
+        self._tenant = tenant
         self._idle: list[_Child] = []
         self._busy: set[_Child] = set()
 
@@ -128,7 +129,7 @@ class Children:
         if held.stop_reason is not None:
             stop()
         function = definition.function
-        order = child.Order(function.__module__, function.__qualname__, held.attempt)
+        order = child.Order(function.__module__, function.__qualname__, held.attempt, self._tenant)
         call = functools.partial(worker.call, order, held.notes)
         outcome: Outcome = await self._threads.run(call)
         self._busy.discard(worker)

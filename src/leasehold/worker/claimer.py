@@ -33,7 +33,7 @@ class Claimer:
         queues: Sequence[str], tasks: frozenset[str] | None, lease_seconds: float,
         poll_seconds: float, room: Callable[[], int], free: Callable[[], int],
         take: Callable[[list[Attempt], float], None], is_listening: Callable[[], bool],
-        on_nothing: Callable[[], None],
+        on_nothing: Callable[[], None], settle: Callable[[int, int], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner
@@ -46,6 +46,8 @@ class Claimer:
         self._room = room
         self._free = free
         self._take = take
+        #: Told how many were asked for and how many came.
+        self._settle = settle
         self._is_listening = is_listening
         #: Recovery runs inside claiming too: whoever finds nothing looks for expired leases.
         self._on_nothing = on_nothing
@@ -57,7 +59,7 @@ class Claimer:
 
     @property
     def is_settled(self) -> bool:
-        """The last look found nothing, and nothing was heard since."""
+        """The last look found nothing, from the start, and nothing was heard since."""
         return self._found_nothing and not self._poke.is_set()
 
     def poke(self) -> None:
@@ -82,7 +84,9 @@ class Claimer:
             if room <= 0:
                 await self._poke.wait()
                 continue
-            if await self._claim(min(room, CLAIM_LIMIT)):
+            claimed = await self._claim(min(room, CLAIM_LIMIT))
+            self._settle(room, claimed)
+            if claimed:
                 self._wait_seconds = FIRST_WAIT_SECONDS
                 self.is_idle = False
                 # Let what was claimed begin before looking for more.
@@ -109,7 +113,7 @@ class Claimer:
                 if count >= asked:
                     full.append(queue)
             busy = full
-        self._found_nothing = claimed == 0
+        self._found_nothing = claimed == 0 and not self._unsure_seconds()
         return claimed
 
     async def _claim_from(self, queue: str, count: int) -> int | None:
@@ -144,11 +148,18 @@ class Claimer:
         # Room under a limit comes back by the end of a lease, or by time: nobody says a word.
         patient = self._is_listening() and not self._is_held_back()
         longest = LISTENING_WAIT_SECONDS if patient else self._poll_seconds
+        if unsure := self._unsure_seconds():
+            longest = min(longest, unsure)
         try:
             async with asyncio.timeout(min(self._wait_seconds, longest)):
                 await self._poke.wait()
         except TimeoutError:
             self._wait_seconds = min(self._wait_seconds * 2, longest)
+
+    def _unsure_seconds(self) -> float:
+        """What came in behind a claim's place is looked for soon: see `place`."""
+        waits = [self._memory.place(queue).unsure_seconds() for queue in self._fairness.queues]
+        return min((wait for wait in waits if wait), default=0.0)
 
     def _is_held_back(self) -> bool:
         return any(self._memory.place(queue).held_back for queue in self._fairness.queues)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from leasehold.access import Token, tokens_of
@@ -24,6 +25,9 @@ class WorkerSettings:
     request_poll_seconds: float = 2.0
     history_days: float = 30.0
     until_idle: bool = False
+    #: Where its manager can be seen, and the seat that it was given: see `seats`.
+    managed_in: Path | None = None
+    seat: int | None = None
     #: Where /metrics and /livez of this process are served; no port: nowhere. 0: any free one.
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
@@ -54,7 +58,9 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "grace_seconds": float(settings["workers.shutdown_grace_seconds"]),
         "request_poll_seconds": float(settings["workers.request_poll_seconds"]),
         "history_days": float(settings["retention.history_days"]),
-        "tokens": tokens_of(settings["http.tokens"]),
     }
+    if given.get("metrics_port") is not None:
+        # Whoever serves nothing need not have the tokens.
+        fields["tokens"] = tokens_of(settings["http.tokens"])
     fields.update((name, value) for name, value in given.items() if value is not None)
     return WorkerSettings(**fields)

@@ -11,6 +11,8 @@ from leasehold.worker.fence import Fence
 from leasehold.worker.hand import Held, StopReason
 from leasehold.worker.notepad import Voice
 
+LONGEST_PAUSE_SECONDS = 30 * 86_400.0
+
 
 class Fences(Protocol):
     def open(self, held: Held, result: Any) -> Fence: ...
@@ -48,7 +50,12 @@ class LeaseView:
 class Context:
     """Given to handlers that have a parameter ``ctx``."""
 
-    def __init__(self, held: Held, now: Callable[[], float], voice: Voice, fences: Fences) -> None:
+    def __init__(
+        self, held: Held, now: Callable[[], float], voice: Voice, fences: Fences,
+        tenant: str | None,
+    ) -> None:  # fmt: skip
+        #: Whose job it is, where workers serve tenants; ``app.tenant(ctx.tenant)`` enqueues more.
+        self.tenant = tenant
         self._held = held
         self._voice = voice
         self._fences = fences
@@ -88,6 +95,14 @@ class Context:
         """Keep a line with the job. Never waits, never fails; see `model.note` for the limits."""
         self._voice.log(message)
 
+    def pause_queue(self, seconds: float, reason: str | None = None) -> None:
+        """Let nothing more of this job's queue be claimed, anywhere, for so long: an API said 429.
+
+        Never waits; it is written before the attempt's end is. What is claimed already goes on. A
+        pause that lasts longer, such as a person's, stays as it is.
+        """
+        self._voice.pause_queue(_checked_seconds(seconds), reason)
+
     def transaction(self, result: Any = None) -> Fence:
         """The handler's own writes and the job's success, committed together or not at all.
 
@@ -99,3 +114,9 @@ class Context:
         not even the lease's renewals.
         """
         return self._fences.open(self._held, result)
+
+
+def _checked_seconds(seconds: object) -> float:
+    if isinstance(seconds, int | float) and 0 < seconds <= LONGEST_PAUSE_SECONDS:
+        return float(seconds)
+    raise BadInput(f"seconds={seconds!r}: give a number above 0, at most 30 days")

@@ -74,12 +74,23 @@ class Finisher:
     async def run(self) -> None:
         while True:
             await self._something.wait()
-            group = [self._waiting.popleft() for _ in range(min(GROUP_LIMIT, len(self._waiting)))]
+            group = self._next_group()
             if not self._waiting:
                 self._something.clear()
             await self._write(group)
             if not self._waiting:
                 self._empty.set()
+
+    def _next_group(self) -> list[tuple[Held, Ended]]:
+        """In order, and one ending of a job: a worker that lost a lease can have the job again
+        before the first ending could be written."""
+        group: dict[int, tuple[Held, Ended]] = {}
+        while self._waiting and len(group) < GROUP_LIMIT:
+            job_id = self._waiting[0][1].attempt.job_id
+            if job_id in group:
+                break
+            group[job_id] = self._waiting.popleft()
+        return list(group.values())
 
     async def flushed(self) -> None:
         """Until everything submitted has been written, or given up."""

@@ -93,12 +93,11 @@ class Keeper:
     async def run_once(self) -> None:
         now = asyncio.get_running_loop().time()
         self._give_up_expired(now)
+        if len(self._hand) and now >= self._renew_at:  # first: nothing else may cost a lease
+            await self._renew(now)
         await self._show_running(now)
-        if len(self._hand):
-            if self._asked or now >= self._look_at:
-                await self._look_for_requests(now)
-            if now >= self._renew_at:
-                await self._renew(now)
+        if len(self._hand) and (self._asked or now >= self._look_at):
+            await self._look_for_requests(now)
         if now >= self._heart.due_at():
             await self._beat(now)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 
@@ -17,6 +17,7 @@ from leasehold.access import Role, Token, caller_of, check_address, refusal_of_b
 from leasehold.errors import BadSettings
 from leasehold.exposition import CONTENT_TYPE, metrics_text, process_metrics
 from leasehold.telemetry import Telemetry, log
+from leasehold.worker.config import WorkerSettings
 
 #: A client that says nothing for this long is not listened to any more.
 _PATIENCE_SECONDS = 5.0
@@ -54,6 +55,17 @@ class Monitor:
         with contextlib.suppress(OSError), socket.create_connection(here):
             self._thread.join()
         self._server.server_close()
+
+
+@contextlib.contextmanager
+def monitored(telemetry: Telemetry, settings: WorkerSettings) -> Iterator[None]:
+    """While inside, where the settings ask for it."""
+    if settings.metrics_port is None:
+        yield
+        return
+    monitor = Monitor(telemetry, settings.metrics_host, settings.metrics_port, settings.tokens)
+    with contextlib.closing(monitor):
+        yield
 
 
 class _Server(ThreadingTCPServer):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from leasehold.model.note import LINE_LIMIT, LINES_LIMIT, Progress
+from leasehold.model.note import LINE_LIMIT, LINES_LIMIT, REASON_LIMIT, Progress
 from leasehold.store.contract import LeaseKey, Line, Noted
 from leasehold.worker.ending import safe
 
@@ -26,12 +26,23 @@ class Voice(Protocol):
 
     def log(self, message: Any) -> None: ...
 
+    def pause_queue(self, seconds: float, reason: str | None) -> None: ...
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """The handler wants its queue to stand still for so long, counted from then."""
+
+    seconds: float
+    reason: str | None
+    at: float
+
 
 class Said(msgspec.Struct, frozen=True):
     """What was said since the last time, as it is read from a notepad."""
 
     progress: Progress | None
     lines: tuple[tuple[int, float, str], ...]
+    rest: Rest | None = None
 
     def noted(self, lease: LeaseKey, now: float) -> Noted:
         lines = tuple(Line(number, text, max(0.0, now - at)) for number, at, text in self.lines)
@@ -47,6 +58,7 @@ class Notepad:
         self._on_news = on_news
         self._lock = threading.Lock()
         self._progress: Progress | None = None
+        self._rest: Rest | None = None
         self._lines: list[tuple[int, float, str]] = []
         self._count = 0
         self._left_out = 0
@@ -61,6 +73,17 @@ class Notepad:
 
     def log(self, message: Any) -> None:
         self._put(None, _text(message))
+
+    def pause_queue(self, seconds: float, reason: str | None) -> None:
+        """Only the latest counts."""
+        text = None if reason is None else _text(reason, REASON_LIMIT)
+        with self._lock:
+            self._rest = Rest(seconds, text, self._now())
+        self._on_news()
+
+    @property
+    def wants_rest(self) -> bool:
+        return self._rest is not None
 
     def leave_out(self, count: int) -> None:
         """So many lines were said that are not kept."""
@@ -100,12 +123,12 @@ class Notepad:
     def peek(self) -> Said | None:
         """All that is not struck out."""
         with self._lock:
-            if self._progress is None and not self._lines:
+            if self._progress is None and not self._lines and self._rest is None:
                 return None
-            return Said(self._progress, tuple(self._lines))
+            return Said(self._progress, tuple(self._lines), self._rest)
 
     def strike(self, said: Said) -> None:
-        """This was written, or will never be."""
+        """This was written, or will never be. A rest is struck out by whoever saw to it."""
         last = said.lines[-1][0] if said.lines else 0
         with self._lock:
             if self._progress is said.progress:
@@ -114,6 +137,11 @@ class Notepad:
             has_more = self._progress is not None or bool(self._lines)
         if has_more:
             self._on_news()
+
+    def strike_rest(self, rest: Rest | None) -> None:
+        with self._lock:
+            if self._rest is rest:
+                self._rest = None
 
 
 def _number(value: Any) -> float | None:
@@ -124,10 +152,10 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, limit: int = LINE_LIMIT) -> str:
     """Bounded before it is looked at: a handler may log anything."""
     try:
         text = value if isinstance(value, str) else str(value)
     except Exception as error:
         text = f"(a {type(value).__name__} that cannot be shown: {type(error).__name__})"
-    return safe(text[: LINE_LIMIT + 1], LINE_LIMIT)
+    return safe(text[: limit + 1], limit)

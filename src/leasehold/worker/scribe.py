@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from leasehold.errors import StoreError
+from leasehold.model.explain import Door
 from leasehold.store.contract import Noted
 from leasehold.telemetry import Telemetry, fields, log
 from leasehold.worker.hand import Held, StopReason
-from leasehold.worker.notepad import Notepad, Said
+from leasehold.worker.notepad import Notepad, Rest, Said
 
 FLUSH_SECONDS = 0.5
 #: How long the end of an attempt waits for its last words; its end matters more.
@@ -25,6 +27,14 @@ GROUP_LIMIT = 50
 
 class NoteStore(Protocol):
     async def note(self, owner: str, noted: Sequence[Noted]) -> tuple[int, ...]: ...
+
+    async def now(self) -> datetime: ...
+
+    async def doors(self, queue: str) -> list[Door]: ...
+
+    async def pause_queue(
+        self, name: str, by: str, reason: str | None, until: datetime | None
+    ) -> None: ...
 
 
 class Scribe:
@@ -52,6 +62,8 @@ class Scribe:
     def _hear(self, held: Held) -> None:
         self._waiting[held] = None
         self._something.set()
+        if held.notes is not None and held.notes.wants_rest:
+            self._urgent.set()
 
     async def run(self) -> None:
         while True:
@@ -67,7 +79,9 @@ class Scribe:
 
     async def last_words(self, held: Held) -> None:
         """Before an attempt's end is written. What cannot be written in time is given up."""
-        if held.notes is None or held.finished or held.was_stopped_by(StopReason.LEASE_LOST):
+        if held.notes is None or held.was_stopped_by(StopReason.LEASE_LOST):
+            return
+        if held.finished and not held.notes.wants_rest:
             return
         held.notes.close()
         if held.notes.peek() is None:
@@ -105,18 +119,38 @@ class Scribe:
         noted = [said.noted(held.key, now) for held, said in group.items()]
         try:
             lost = await self._store.note(self._owner, noted)
+            finished = {held.attempt.job_id for held in group if held.finished}
+            stale = set(lost) - finished
+            for held, said in group.items():
+                if said.rest is not None and held.attempt.job_id not in stale:
+                    await self._pause(held, said.rest)
         except StoreError as error:
             self._telemetry.count("store_errors", label="scribe")
             log.warning("writing down what handlers said failed, trying again: %s", error)
             return False
-        finished = {held.attempt.job_id for held in group if held.finished}
-        self._telemetry.count("stale_writes", len(set(lost) - finished), label="note")
+        self._telemetry.count("stale_writes", len(stale), label="note")
         return True
+
+    async def _pause(self, held: Held, rest: Rest) -> None:
+        """Unless somebody has paused the queue for longer."""
+        queue, by = held.attempt.queue, f"job {held.attempt.job_id}"
+        left = timedelta(seconds=max(0.0, rest.seconds - (self._loop.time() - rest.at)))
+        until = await self._store.now() + left
+        for door in await self._store.doors(queue):
+            known = door.pause
+            if door.name == queue and known and (known.until is None or known.until >= until):
+                return
+        await self._store.pause_queue(queue, by, rest.reason, until)
+        log.warning(
+            "queue %s is paused for %.1f s by %s: %s", queue, left.total_seconds(), by,
+            rest.reason or "no reason given",
+        )  # fmt: skip
 
     def _settle(self, held: Held, said: Said | None) -> None:
         self._waiting.pop(held, None)
         if said is not None and held.notes is not None:
             held.notes.strike(said)
+            held.notes.strike_rest(said.rest)
         written = self._last_words.get(held)
         if written is not None and not written.done():
             written.set_result(None)

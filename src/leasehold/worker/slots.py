@@ -17,6 +17,26 @@ AHEAD_SECONDS = 0.1
 AHEAD_LIMIT = 1000
 
 
+class Pace:
+    """How fast jobs have been ending, and how many make a tenth of a second's work."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._ended = 0
+        self._since = now()
+        self._rate = 0.0
+
+    def end(self) -> None:
+        self._ended += 1
+
+    def ahead(self) -> int:
+        elapsed = self._now() - self._since
+        if elapsed >= 0.05:
+            self._rate = 0.5 * self._rate + 0.5 * (self._ended / elapsed)
+            self._ended, self._since = 0, self._now()
+        return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
+
+
 class Slots:
     """Counts and order only; starting is somebody else's."""
 
@@ -24,10 +44,7 @@ class Slots:
         self.count = count
         self.running: set[Held] = set()
         self.waiting: deque[Held] = deque()
-        self._now = now
-        self._ended = 0
-        self._since = now()
-        self._rate = 0.0
+        self._pace = Pace(now)
         #: Jobs in hand that once lost their worker.
         self._suspects = 0
 
@@ -49,14 +66,18 @@ class Slots:
         """How many could start at once."""
         return max(0, self.count - len(self.running) - len(self.waiting))
 
+    def attach(self, claim: Callable[[], None], start: Callable[[], None]) -> None:
+        """What to call when room, or the turn to start, comes from outside: here never."""
+
+    def grant(self, room: int) -> int:
+        """How much of the room may be claimed now: all, where nobody else shares it."""
+        return room
+
+    def settle(self, asked: int, got: int) -> None:
+        """The claim that was granted is over."""
+
     def _ahead(self) -> int:
-        if self._suspects:
-            return 0
-        elapsed = self._now() - self._since
-        if elapsed >= 0.05:
-            self._rate = 0.5 * self._rate + 0.5 * (self._ended / elapsed)
-            self._ended, self._since = 0, self._now()
-        return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
+        return 0 if self._suspects else self._pace.ahead()
 
     def next(self) -> Held | None:
         """The next to start, if a slot is free."""
@@ -69,7 +90,7 @@ class Slots:
     def end(self, held: Held) -> None:
         self.running.discard(held)
         self._suspects -= held.attempt.lost > 0
-        self._ended += 1
+        self._pace.end()
 
     def give_back(self) -> list[Held]:
         """Everything that has not started."""

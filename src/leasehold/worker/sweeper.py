@@ -12,11 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from leasehold.errors import StoreError
-from leasehold.store.contract import Recovered
+from leasehold.store.contract import Chores, Recovered
 from leasehold.telemetry import Telemetry, fields, log
 
 BATCH = 200
 SWEEP_SECONDS = 1.0
+#: However many they are, each looks this often, for the others may be gone; and so does one for
+#: whom somebody else looks whether there is something to do.
+SWEEP_SECONDS_LIMIT = 10.0
+#: All of them together.
+_SWEEPS_A_SECOND = 4
+#: So many wake at the very moment that a job falls due; of a larger fleet the others come later.
+_ALERT = 8
 RETENTION_SECONDS = 3600.0
 #: Workers that said nothing for this long are forgotten with the history.
 SILENT_SECONDS = 3600.0
@@ -30,7 +37,7 @@ class SweepStore(Protocol):
 
     async def make_ready(self, limit: int) -> int: ...
 
-    async def next_due_seconds(self) -> float | None: ...
+    async def chores(self, tasks: Sequence[str]) -> Chores: ...
 
     async def relieve(self, limit: int) -> int: ...
 
@@ -49,7 +56,7 @@ class Sweeper:
     def __init__(
         self, store: SweepStore, telemetry: Telemetry, *, tasks: frozenset[str],
         history_days: float, chance: Callable[[], float], room: Callable[[], int],
-        on_ready: Callable[[], None],
+        on_ready: Callable[[], None], is_watched: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         self._store = store
         self._telemetry = telemetry
@@ -58,8 +65,10 @@ class Sweeper:
         self._chance = chance
         self._room = room
         self._on_ready = on_ready
+        self._is_watched = is_watched
         self._poke = asyncio.Event()
         self._retain_at = self._began = 0.0
+        self._asked_at = -_APART_SECONDS
         #: Whether all that was due or lost when the worker started is ready by now.
         self.has_swept = False
 
@@ -67,9 +76,9 @@ class Sweeper:
         """Something was scheduled: look when it is due."""
         self._poke.set()
 
-    def look(self) -> None:
+    def look(self, after: float = SWEEP_SECONDS / 2) -> None:
         """A claimer found nothing: sweep now, unless that was done a moment ago."""
-        if asyncio.get_running_loop().time() - self._began >= SWEEP_SECONDS / 2:
+        if asyncio.get_running_loop().time() - self._began >= after:
             self._poke.set()
 
     async def run(self) -> None:
@@ -87,35 +96,54 @@ class Sweeper:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._poke.wait()
-                    # However much is scheduled, sweeps keep their distance.
-                    await asyncio.sleep(self._began + _APART_SECONDS - loop.time())
+                    # However much is scheduled, sweeps that were asked for keep their distance.
+                    await asyncio.sleep(self._asked_at + _APART_SECONDS - loop.time())
+                    self._asked_at = loop.time()
 
     async def run_once(self) -> float:
         """One sweep; answers how long until the next. At start-up it drains all that expired."""
-        await self.recover_all()
+        chores = await self._store.chores(self._tasks)
+        if chores.expired:
+            await self.recover_all()
+        is_due = chores.due_seconds == 0.0
         # One batch a sweep, however much is due: recovery never waits behind it.
-        made_ready = await self._store.make_ready(BATCH)
+        made_ready = await self._store.make_ready(BATCH) if is_due else 0
+        await self._wake_others(chores)
         if made_ready:
-            self._on_ready()
-        # Nets: whoever frees room for a limit, or resumes a lane, makes ready what waited for it.
-        if await self._store.relieve(BATCH) + await self._store.wake_lanes(BATCH):
-            self._on_ready()
-        # No more than there is room for: a worker that does not know the task may be first to
-        # claim it, and would only park it again.
-        room = self._room()
-        if room > 0 and await self._store.unpark(self._tasks, room):
             self._on_ready()
         now = asyncio.get_running_loop().time()
         if now >= self._retain_at and not await self._store.retain(self._history_days, BATCH):
             await self._store.forget_workers(SILENT_SECONDS)
             self._retain_at = now + RETENTION_SECONDS
         self.has_swept = made_ready < BATCH
-        if not self.has_swept:
+        if is_due or chores.expired:  # look when the next falls due
             return 0.0
-        due = await self._store.next_due_seconds()
-        # Spread by chance, so that a fleet does not sweep in step.
-        wait = SWEEP_SECONDS * (0.75 + 0.5 * self._chance())
-        return wait if due is None else max(0.001, min(wait, due))
+        return self._rest(chores)
+
+    async def _wake_others(self, chores: Chores) -> None:
+        """Nets: whoever frees room for a limit, or resumes a lane, makes ready what waited for
+        it. Parked jobs come back no faster than there is room for them: a worker that does not
+        know the task may be first to claim it, and would only park it again."""
+        woken = 0
+        if chores.limited:
+            woken += await self._store.relieve(BATCH)
+        if chores.stopped:
+            woken += await self._store.wake_lanes(BATCH)
+        if chores.parked and (room := self._room()) > 0:
+            woken += await self._store.unpark(self._tasks, room)
+        if woken:
+            self._on_ready()
+
+    def _rest(self, chores: Chores) -> float:
+        """The more there are who sweep, the more rarely each has to; and not in step."""
+        most = min(max(SWEEP_SECONDS, chores.workers / _SWEEPS_A_SECOND), SWEEP_SECONDS_LIMIT)
+        if self._is_watched():
+            most = SWEEP_SECONDS_LIMIT
+        wait = most * (0.75 + 0.5 * self._chance())
+        if chores.due_seconds is None:
+            return wait
+        late = self._chance() * min(max(0, chores.workers - _ALERT) * 0.01, 1.0)
+        return max(0.001, min(wait, chores.due_seconds + late))
 
     async def recover_all(self) -> int:
         total = 0

@@ -59,6 +59,7 @@ class Teller:
         if said is not None:
             self._send(Told(said))
             self.notepad.strike(said)
+            self.notepad.strike_rest(said.rest)
 
     def close(self) -> None:
         """The last words. Nothing is sent by the thread afterwards."""
@@ -79,4 +80,6 @@ def write_down(told: Told, notepad: Notepad) -> None:
             notepad.log(text)
         if (progress := told.said.progress) is not None:
             notepad.progress(progress.done, progress.total, progress.message)
+        if (rest := told.said.rest) is not None:
+            notepad.pause_queue(rest.seconds, rest.reason)
     notepad.leave_out(told.left_out)

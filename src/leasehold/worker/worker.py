@@ -16,14 +16,15 @@ import asyncio
 import contextlib
 import contextvars
 import itertools
+import logging
 import os
 import random
 import secrets
-import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from leasehold.errors import StoreError
+from leasehold.exits import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
 from leasehold.model.job import Attempt
 from leasehold.model.outcome import Outcome, OutcomeKind
 from leasehold.model.registry import Beat, WorkerState
@@ -46,17 +47,16 @@ from leasehold.worker.hand import Hand, Held, StopReason
 from leasehold.worker.heart import Heart
 from leasehold.worker.keeper import Keeper
 from leasehold.worker.keeping import Keep, KeeperThread, Keeping
-from leasehold.worker.monitor import Monitor
+from leasehold.worker.managed import Managed
+from leasehold.worker.monitor import monitored
 from leasehold.worker.runner import STUCK_SECONDS, Runner
 from leasehold.worker.scribe import Scribe
+from leasehold.worker.signals import stop_signals
 from leasehold.worker.slots import Slots
-from leasehold.worker.sweeper import Sweeper
+from leasehold.worker.sweeper import SWEEP_SECONDS, Sweeper
 from leasehold.worker.threads import Threads
 from leasehold.worker.watch import LoopWatch
 
-EXIT_DONE = 0
-EXIT_CRASHED = 70
-EXIT_RECYCLE = 75  # a handler could not be stopped: start a fresh process
 _IDLE_LOOK_SECONDS = 0.02
 _LEAVE_SECONDS = 2.0
 
@@ -73,8 +73,10 @@ class Worker:
         self, database: Database, tasks: Registry, settings: WorkerSettings, *,
         telemetry: Telemetry | None = None, owner: str | None = None,
         chance: Callable[[], float] = random.random, threads: Threads | None = None,
-        keep: Keep = KeeperThread,
+        keep: Keep = KeeperThread, slots: Slots | None = None, is_hosted: bool = False,
+        tenant: str | None = None,
     ) -> None:  # fmt: skip
+        """``is_hosted``: somebody in this process handles signals and watches the loop for all."""
         self._database = database
         self._tasks = tasks
         self._host = socket.gethostname()
@@ -85,12 +87,14 @@ class Worker:
         self.hand = Hand()
         self._threads = threads or Threads()
         self._keep = keep
-        self._children = Children(self._threads)
+        self._shared_slots = slots
+        self._is_hosted = is_hosted
+        self._tenant = tenant
+        self._children = Children(self._threads, tenant)
         self._runner = Runner(tasks, self._threads, self._children, self._on_stuck, self._context)
         self._stuck: set[int] = set()
-        self._attempts: dict[asyncio.Task[None], Held] = {}
+        self.attempts: dict[asyncio.Task[None], Held] = {}
         self._listening = False
-        self._signals = 0
 
     # -- life --------------------------------------------------------------------------------
 
@@ -102,13 +106,12 @@ class Worker:
         self._draining = asyncio.Event()
         self._hurry = asyncio.Event()
         self._build(AwaitedStore(self._database.async_session()))
-        log.info("worker %s starts: queues %s, %d slots, %d tasks, %s", self.owner,
-                 ", ".join(self._settings.queues), self._settings.concurrency,
-                 len(self._tasks.names), self._database.shown,
-                 extra=fields(worker=self.owner))  # fmt: skip
-        self._watch = LoopWatch(self._attempts, self.telemetry, self._loop.time)
+        self._say("worker %s starts: queues %s, %d slots, %d tasks, %s", self.owner,
+                  ", ".join(self._settings.queues), self._settings.concurrency,
+                  len(self._tasks.names), self._database.shown)  # fmt: skip
+        self._watch = LoopWatch(self.attempts, self.telemetry, self._loop.time)
         keeping = self._keep(self._keeper, self._database, self._watch, self._heard)
-        with self._signal_handlers(), self._monitored():
+        with self._signals(), monitored(self.telemetry, self._settings):
             keeping.start()
             try:
                 return await self._live(keeping)
@@ -117,12 +120,26 @@ class Worker:
                 await self._leave()
                 self._children.close()
                 self._threads.close()
-                log.info("worker %s has ended", self.owner, extra=fields(worker=self.owner))
+                self._say("worker %s has ended", self.owner)
+
+    def _say(self, text: str, *values: object) -> None:
+        """Of its life. In a host workers come and go all the time."""
+        level = logging.DEBUG if self._is_hosted else logging.INFO
+        whose = {} if self._tenant is None else {"tenant": self._tenant}
+        log.log(level, text, *values, extra=fields(worker=self.owner, **whose))
+
+    def _signals(self) -> contextlib.AbstractContextManager[None]:
+        if self._is_hosted:
+            return contextlib.nullcontext()
+        return stop_signals(self.drain, self.hurry, self._rest)
 
     def _build(self, store: AwaitedStore) -> None:
         settings = self._settings
         self._store = store
-        self._slots = slots = Slots(settings.concurrency, self._loop.time)
+        self._managed: Managed | None = None
+        if settings.managed_in is not None and settings.seat is not None:
+            self._managed = Managed(settings.managed_in, settings.seat, self.owner)
+        self._slots = slots = self._shared_slots or Slots(settings.concurrency, self._loop.time)
         self.telemetry.watch("slots", lambda: slots.count)
         self.telemetry.watch("slots_running", lambda: len(slots.running))
         self.telemetry.watch("slots_waiting", lambda: len(slots.waiting))
@@ -139,8 +156,8 @@ class Worker:
         self._claimer = Claimer(
             store, self.owner, self.telemetry,
             queues=settings.queues, tasks=known, lease_seconds=settings.lease_seconds,
-            poll_seconds=settings.poll_seconds, room=self._room, free=self._slots.free,
-            take=self._take,
+            poll_seconds=settings.poll_seconds, room=lambda: slots.grant(self._room()),
+            free=slots.free, take=self._take, settle=slots.settle,
             is_listening=lambda: self._listening, on_nothing=lambda: self._sweeper.look(),
         )  # fmt: skip
         self._sweeper = Sweeper(
@@ -151,7 +168,9 @@ class Worker:
             chance=self._chance,
             room=self._room,
             on_ready=self._claimer.wake,
+            is_watched=lambda: self._is_hosted and self.is_idle,
         )
+        slots.attach(self._claimer.poke, self._start_waiting)
 
     def _beat(self) -> Beat:
         """Also in the keeper's thread."""
@@ -165,6 +184,7 @@ class Worker:
             tasks=self._known, state=WorkerState.STUCK if self._stuck else state,
             running=len(self._slots.running), waiting=len(self._slots.waiting),
             finished=ended - given_back,
+            manager=self._managed.manager if self._managed else None,
         )  # fmt: skip
 
     async def _leave(self) -> None:
@@ -181,8 +201,12 @@ class Worker:
             asyncio.create_task(self._sweeper.run(), name="sweeper"),
             asyncio.create_task(self._scribe.run(), name="scribe"),
             asyncio.create_task(keeping.crashed(), name="keeper"),
-            asyncio.create_task(self._watch.beat(), name="watch"),
         ]
+        if self._managed is not None:
+            gone = self._managed.until_gone(self._keeper.poke)
+            parts.append(asyncio.create_task(gone, name="managed"))
+        if not self._is_hosted:
+            parts.append(asyncio.create_task(self._watch.beat(), name="watch"))
         draining = asyncio.create_task(self._until_drained(), name="drain")
         try:
             await asyncio.wait({claiming, draining, *parts}, return_when=asyncio.FIRST_COMPLETED)
@@ -209,16 +233,18 @@ class Worker:
             await self._draining.wait()
             return
         draining = asyncio.create_task(self._draining.wait())
-        while not self._draining.is_set() and not self._is_idle():
-            running = itertools.islice(self._attempts, 1)  # while one runs, there is no hurry
-            seconds = None if self._attempts else _IDLE_LOOK_SECONDS
+        while not self._draining.is_set() and not self.is_idle:
+            running = itertools.islice(self.attempts, 1)  # while one runs, there is no hurry
+            seconds = None if self.attempts else _IDLE_LOOK_SECONDS
             await asyncio.wait(
                 {draining, *running}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
         draining.cancel()
 
-    def _is_idle(self) -> bool:
-        nothing_in_hand = not self._attempts and not len(self.hand)
+    @property
+    def is_idle(self) -> bool:
+        """Nothing in hand, and nothing was found that could be."""
+        nothing_in_hand = not self.attempts and not len(self.hand)
         return nothing_in_hand and self._sweeper.has_swept and self._claimer.is_settled
 
     # -- the way of a job --------------------------------------------------------------------
@@ -232,6 +258,7 @@ class Worker:
             self.hand.take(held)
             self._slots.take(held)
         self._keeper.poke()
+        self._sweeper.look(SWEEP_SECONDS)
         if self._draining.is_set():
             self._give_back()
         else:
@@ -240,8 +267,8 @@ class Worker:
     def _start_waiting(self) -> None:
         while (held := self._slots.next()) is not None:
             task = self._loop.create_task(self._attempt(held), context=self._clean.copy())
-            self._attempts[task] = held
-            task.add_done_callback(self._attempts.pop)
+            self.attempts[task] = held
+            task.add_done_callback(self.attempts.pop)
 
     async def _attempt(self, held: Held) -> None:
         try:
@@ -259,7 +286,7 @@ class Worker:
 
     def _context(self, held: Held) -> Context:
         held.notes = self._scribe.notepad(held)
-        return Context(held, self._loop.time, held.notes, self._fencing)
+        return Context(held, self._loop.time, held.notes, self._fencing, self._tenant)
 
     def _hand_over(self, held: Held, outcome: Outcome | None) -> None:
         if outcome is None:  # the lease was lost, or the handler has finished the job itself
@@ -306,12 +333,16 @@ class Worker:
 
     # -- drain -------------------------------------------------------------------------------
 
+    def sweep(self) -> None:
+        """Somebody has seen something to do."""
+        self._sweeper.look()
+
     def drain(self) -> None:
         """Stop claiming and end when everything has ended. A second call hurries."""
         self._keeper.poke()
         if self._draining.is_set():
             return
-        log.info("worker %s drains", self.owner, extra=fields(worker=self.owner))
+        self._say("worker %s drains", self.owner)
         self._draining.set()
         self._claimer.stop()
         self._give_back()
@@ -327,8 +358,8 @@ class Worker:
         await self._wait_for_attempts(0.0 if hurried else self._settings.grace_seconds)
         for held in self.hand.all():
             held.stop(StopReason.DRAIN)
-        if self._attempts:
-            await asyncio.wait(set(self._attempts), timeout=STUCK_SECONDS + 1.0)
+        if self.attempts:
+            await asyncio.wait(set(self.attempts), timeout=STUCK_SECONDS + 1.0)
         # What cannot be stopped is released as the very last thing.
         for held in self.hand.all():
             if not held.ended:
@@ -340,47 +371,19 @@ class Worker:
     async def _wait_for_attempts(self, seconds: float) -> None:
         hurry = asyncio.create_task(self._hurry.wait())
         deadline = self._loop.time() + seconds
-        while self._attempts and not self._hurry.is_set():
+        while self.attempts and not self._hurry.is_set():
             left = deadline - self._loop.time()
             if left <= 0:
                 break
             await asyncio.wait(
-                {hurry, *self._attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED
+                {hurry, *self.attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED
             )
         hurry.cancel()
 
-    @contextlib.contextmanager
-    def _monitored(self) -> Iterator[None]:
-        settings = self._settings
-        if settings.metrics_port is None:
-            yield
-            return
-        monitor = Monitor(
-            self.telemetry, settings.metrics_host, settings.metrics_port, settings.tokens
-        )
-        with contextlib.closing(monitor):
-            yield
-
-    @contextlib.contextmanager
-    def _signal_handlers(self) -> Iterator[None]:
-        """The first signal drains, the second hurries. Only where signals can be handled."""
-        installed: list[signal.Signals] = []
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-                self._loop.add_signal_handler(number, self._on_signal)
-                installed.append(number)
-        try:
-            yield
-        finally:
-            for number in installed:
-                self._loop.remove_signal_handler(number)
-
-    def _on_signal(self) -> None:
-        self._signals += 1
-        if self._signals == 1:
+    def _rest(self) -> None:
+        """A manager has too many workers: go, unless you have something in hand."""
+        if not len(self.hand) and not self.attempts:
             self.drain()
-        else:
-            self.hurry()
 
 
 def _crashes(*parts: asyncio.Task[None]) -> list[asyncio.Task[None]]:

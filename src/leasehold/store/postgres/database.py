@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import weakref
 import zlib
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, Connection
@@ -15,10 +13,9 @@ from leasehold.errors import BadInput, SchemaMissing
 from leasehold.model.names import check_name, check_schema
 from leasehold.store.address import redacted
 from leasehold.store.database import Diagnosis, Migration
-from leasehold.store.letters import LETTERS
 from leasehold.store.migrating import check_not_newer
+from leasehold.store.postgres.connections import POOL_SIZE, Connections
 from leasehold.store.postgres.doctor import diagnose
-from leasehold.store.postgres.pool import AsyncPool, Pool, conninfo
 from leasehold.store.postgres.session import (
     AsyncCallerSession,
     AsyncPostgresSession,
@@ -28,32 +25,34 @@ from leasehold.store.postgres.session import (
 )
 from leasehold.store.postgres.transaction import AsyncPostgresTransaction, PostgresTransaction
 from leasehold.store.postgres.wake import listen
-from leasehold.store.sqlfiles import load_migrations, load_statements
-from leasehold.store.steps import AsyncSession, Session
+from leasehold.store.sqlfiles import load_migrations
+from leasehold.store.steps import AsyncSession, Batch, Rows, Session
 
 _PACKAGE = "leasehold.store.postgres"
-POOL_SIZE = 16
-_LoopPools: TypeAlias = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool]
 
 
 class PostgresDatabase:
     """All names are qualified by the schema, which went through the whitelist."""
 
-    def __init__(self, url: str, schema: str = "leasehold", pool_size: int = POOL_SIZE) -> None:
+    def __init__(
+        self,
+        url: str,
+        schema: str = "leasehold",
+        pool_size: int = POOL_SIZE,
+        connections: Connections | None = None,
+        *,
+        must_exist: bool = False,
+    ) -> None:
+        """``connections``: those of others, which close them. ``must_exist``: whoever is late must
+        not bring back a schema that was moved or dropped."""
         self.url = url
         self.schema = check_schema(schema)
         # One number for the schema, so that lanes of two schemas never share an advisory lock.
-        key = str(zlib.crc32(schema.encode()))
-        values = {"schema": schema, "schema_key": key, **LETTERS}
-        self._statements = Statements(load_statements(_PACKAGE, values))
-        self._conninfo = conninfo(url)
-        self._pool_size = pool_size
-        self._pool = Pool(url, pool_size)
-        self._async_pools: _LoopPools = weakref.WeakKeyDictionary()
-        # Handlers hold transactions open for as long as they like. With connections of their
-        # own they never keep the worker's parts, or each other's enqueues, waiting.
-        self._handler_pool = Pool(url, pool_size)
-        self._async_handler_pools: _LoopPools = weakref.WeakKeyDictionary()
+        self._statements = Statements(schema, str(zlib.crc32(schema.encode())))
+        self._connections = connections or Connections(url, pool_size)
+        self._owns_connections = connections is None
+        self._pool = self._connections.pool
+        self._must_exist = must_exist
 
     @property
     def shown(self) -> str:
@@ -65,18 +64,7 @@ class PostgresDatabase:
         return PostgresSession(self._pool, self._statements)
 
     def async_session(self) -> AsyncSession:
-        return _LoopSession(self)
-
-    def pool_of_loop(self) -> AsyncPool:
-        """Asyncio's connections belong to the loop that made them."""
-        return self._pool_of_loop(self._async_pools)
-
-    def _pool_of_loop(self, pools: _LoopPools) -> AsyncPool:
-        loop = asyncio.get_running_loop()
-        if loop not in pools:
-            _forget_ended_loops(pools)
-            pools[loop] = AsyncPool(self.url, self._pool_size)
-        return pools[loop]
+        return _LoopSession(self._connections, self._statements)
 
     def caller_session(self, connection: Any) -> Session:
         if isinstance(connection, Connection):
@@ -89,14 +77,14 @@ class PostgresDatabase:
         raise _not_a_connection(connection, "psycopg.AsyncConnection", "enqueue")
 
     def transaction(self) -> PostgresTransaction:
-        return PostgresTransaction(self._handler_pool, self._statements)
+        return PostgresTransaction(self._connections.handler_pool, self._statements)
 
     def async_transaction(self) -> AsyncPostgresTransaction:
-        pool = self._pool_of_loop(self._async_handler_pools)
+        pool = self._connections.handler_pool_of_loop()
         return AsyncPostgresTransaction(pool, self._statements)
 
     async def listen(self, heard: Callable[[str | None], None]) -> None:
-        await listen(self._conninfo, f"leasehold_{self.schema}", heard)
+        await listen(self._connections.conninfo, f"leasehold_{self.schema}", heard)
 
     # -- migrations --------------------------------------------------------------------------
 
@@ -108,9 +96,9 @@ class PostgresDatabase:
 
     def _script(self, version: int, name: str, sql: str) -> str:
         """With its own bookkeeping, so that a DBA can run it by hand."""
+        schema = "" if self._must_exist else f"create schema if not exists {self.schema};\n"
         return (
-            f"create schema if not exists {self.schema};\n"
-            f"create table if not exists {self.schema}.migration (\n"
+            f"{schema}create table if not exists {self.schema}.migration (\n"
             "    version integer primary key, name text not null,\n"
             "    applied_at timestamptz not null default now());\n"
             f"insert into {self.schema}.migration (version, name) "
@@ -167,35 +155,24 @@ class PostgresDatabase:
             return diagnose(connection, self.schema, len(pending))
 
     def close(self) -> None:
-        self._pool.close()
-        self._handler_pool.close()
-        for pools in (self._async_pools, self._async_handler_pools):
-            _forget_ended_loops(pools)
+        if self._owns_connections:
+            self._connections.close()
 
     async def aclose(self) -> None:
-        loop = asyncio.get_running_loop()
-        for pools in (self._async_pools, self._async_handler_pools):
-            if loop in pools:
-                await pools.pop(loop).close()
-
-
-def _forget_ended_loops(pools: _LoopPools) -> None:
-    """A loop that ended without aclose() left its connections open."""
-    for loop in [loop for loop in pools if loop.is_closed()]:
-        pools.pop(loop).abandon()
+        if self._owns_connections:
+            await self._connections.aclose()
 
 
 class _LoopSession:
     """A session of whichever loop executes it."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        self._database = database
+    def __init__(self, connections: Connections, statements: Statements) -> None:
+        self._connections = connections
+        self._statements = statements
 
-    async def execute(self, batch: Any) -> Any:
-        database = self._database
-        return await AsyncPostgresSession(database.pool_of_loop(), database._statements).execute(
-            batch
-        )
+    async def execute(self, batch: Batch) -> list[Rows]:
+        pool = self._connections.pool_of_loop()
+        return await AsyncPostgresSession(pool, self._statements).execute(batch)
 
 
 def _not_a_connection(connection: object, wanted: str, other: str) -> BadInput:

@@ -6,6 +6,7 @@ session: no settings, no advisory locks that outlive a transaction, no search pa
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -14,9 +15,10 @@ from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
+from leasehold.store.letters import LETTERS
 from leasehold.store.postgres.errors import translated
 from leasehold.store.postgres.pool import AsyncPool, Pool
-from leasehold.store.sqlfiles import numbered
+from leasehold.store.sqlfiles import load_statements, numbered
 from leasehold.store.steps import Batch, Rows, Statement
 
 #: The statement that can meet a unique index inside a caller's transaction: a savepoint
@@ -25,21 +27,39 @@ _CAN_CONFLICT = "enqueue_keyed"
 
 
 class Statements:
-    """The SQL of one schema, ready to be sent."""
+    """The SQL of one schema, ready to be sent; filled in when it is first asked for, because a
+    process can serve hundreds of schemas."""
 
-    def __init__(self, texts: dict[str, str]) -> None:
-        self._texts = {name: numbered(text) for name, text in texts.items()}
+    def __init__(self, schema: str, schema_key: str) -> None:
+        self._names = {"@schema@": schema, "@schema_key@": schema_key}
+        self._texts: dict[str, tuple[bytes, tuple[str, ...]]] = {}
 
     def prepare(self, statement: Statement) -> tuple[bytes, list[Any]]:
         """SQL with numbered parameters, and their values; a set travels as one JSON text."""
-        text, names = self._texts[statement.name]
+        text, names = self._text(statement.name)
         values = [
             msgspec.json.encode(statement.rows).decode()
             if name == "rows"
             else statement.params[name]
             for name in names
         ]
-        return text.encode(), values
+        return text, values
+
+    def _text(self, name: str) -> tuple[bytes, tuple[str, ...]]:
+        if name not in self._texts:
+            text, names = _of_any_schema()[name]
+            for mark, filled in self._names.items():
+                text = text.replace(mark, filled)
+            self._texts[name] = text.encode(), names
+        return self._texts[name]
+
+
+@cache
+def _of_any_schema() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Numbered, with the marks of the schema still in them: read once for all schemas."""
+    marks = {"schema": "@schema@", "schema_key": "@schema_key@"}
+    texts = load_statements("leasehold.store.postgres", marks | LETTERS)
+    return {name: numbered(text) for name, text in texts.items()}
 
 
 class PostgresSession:

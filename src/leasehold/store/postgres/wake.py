@@ -17,8 +17,10 @@ from leasehold.telemetry import log
 
 #: An own hint that does not come back within this time means: nobody hears us.
 PROOF_SECONDS = 5.0
+#: So long nobody has to have said anything before it is tried whether we still hear.
+SILENCE_SECONDS = 20.0
 _PROBE = "?"
-_RETRY_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 
 
 async def listen(conninfo: str, channel: str, heard: Callable[[str | None], None]) -> None:
@@ -31,22 +33,26 @@ async def listen(conninfo: str, channel: str, heard: Callable[[str | None], None
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
         heard(None)
-        await asyncio.sleep(_RETRY_SECONDS)
+        await asyncio.sleep(RETRY_SECONDS)
 
 
 async def _follow(
     connection: AsyncConnection[Any], channel: str, heard: Callable[[str | None], None]
 ) -> None:
-    """Pass on what arrives; now and then say something, and expect to hear it."""
+    """Pass on what arrives. Whatever arrives proves that we hear; after a long silence say
+    something, and expect to hear it. In a large fleet one speaks up, and all others hear it."""
     await connection.execute(f"listen {channel}".encode())
     heard("")  # whatever was missed until now
+    spread = 0.75 + connection.info.backend_pid % 50 / 100  # not all at once
+    silence = 0.0
     while True:
-        await connection.execute("select pg_notify(%s, %s)", (channel, _PROBE))
+        if silence <= 0.0:
+            await connection.execute("select pg_notify(%s, %s)", (channel, _PROBE))
         proven = False
-        async for notification in connection.notifies(timeout=PROOF_SECONDS):
-            if notification.payload == _PROBE:
-                proven = True
-            else:
+        async for notification in connection.notifies(timeout=silence or PROOF_SECONDS):
+            proven = True
+            if notification.payload != _PROBE:
                 heard(notification.payload)
-        if not proven:
+        if not proven and silence <= 0.0:
             return
+        silence = SILENCE_SECONDS * spread if proven else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,17 @@ _OLDEST = (3, 35, 0)  # the first with RETURNING
 class SqliteDatabase:
     """A file, or (path None) a database in memory that ends with this object."""
 
-    def __init__(self, path: Path | None, clock: Micros = system_micros) -> None:
+    def __init__(
+        self, path: Path | None, clock: Micros = system_micros, *, must_exist: bool = False
+    ) -> None:
+        """``must_exist``: whoever is late must not bring back a file that was moved or dropped."""
         if sqlite3.sqlite_version_info < _OLDEST:
             raise StoreError(
                 f"SQLite {sqlite3.sqlite_version} is too old: Leasehold needs 3.35 or newer"
             )
-        scripts = {n: script(text) for n, text in load_statements(_PACKAGE, LETTERS).items()}
         self.path = path
         self._bell = Bell()
-        self._engine = Engine(path, scripts, clock, self._bell.ring)
+        self._engine = Engine(path, _scripts(), clock, self._bell.ring, must_exist=must_exist)
         self._writer = Writer(self._engine) if path is not None else None
         if not self._is_current():  # nothing to set up: the schema comes with the first use
             self.migrate()
@@ -132,3 +135,8 @@ class SqliteDatabase:
 
     async def aclose(self) -> None:
         """Event loops share the writer's thread: it ends with close()."""
+
+
+@cache
+def _scripts() -> dict[str, list[str]]:
+    return {name: script(text) for name, text in load_statements(_PACKAGE, LETTERS).items()}

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -41,8 +42,8 @@ _FORK_SECONDS = 2.0
 _QUIET = frozenset({"renew", "start", "beat", "leave"})
 #: What a claim has looked at, and thinks of it. Each connection has its own, in memory.
 _LOOKED_AT = """create temp table looked (
-    id integer primary key, place integer, target text, limit_key text, goes integer,
-    stopped integer, key_room integer, careful integer, known integer, won integer default 0)"""
+    id integer primary key, priority integer, limit_key text, goes integer, stopped integer,
+    key_room integer, careful integer, known integer, won integer default 0)"""
 
 #: Connections of a parent that was writing when we were forked: never used, never closed.
 _of_parents: list[sqlite3.Connection] = []
@@ -51,10 +52,11 @@ _of_parents: list[sqlite3.Connection] = []
 class _Handle:
     """A connection, the lock around its use, and the instant that its statements see."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, must_exist: bool) -> None:
         self.lock = threading.RLock()
         self.now = 0
         self._path = path
+        self._must_exist = must_exist
         self._connection: sqlite3.Connection | None = None
 
     def connection(self) -> sqlite3.Connection:
@@ -74,10 +76,11 @@ class _Handle:
         self._connection = None
 
     def _connect(self) -> sqlite3.Connection:
-        if self._path is not None:
-            _create_private(self._path)
+        if self._path is not None and not self._must_exist:
+            create_private(self._path)
         connection = sqlite3.connect(
-            str(self._path or ":memory:"),
+            ":memory:" if self._path is None else existing(self._path),
+            uri=True,
             timeout=_BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
@@ -106,15 +109,15 @@ class Engine:
 
     def __init__(
         self, path: Path | None, scripts: dict[str, list[str]], clock: Micros,
-        changed: Callable[[], None],
+        changed: Callable[[], None], *, must_exist: bool = False,
     ) -> None:  # fmt: skip
         self.path = path
         self._scripts = scripts
         self._clock = clock
         self._changed = changed
-        self._writer = _Handle(path)
+        self._writer = _Handle(path, must_exist)
         # Readers of a file have a connection of their own and wait for no fsync.
-        self._reader = _Handle(path) if path is not None else self._writer
+        self._reader = _Handle(path, must_exist) if path is not None else self._writer
         self._turns = FileTurns(path) if path is not None else None
         self.loop_turn = LoopTurn()
         survives_forks(self)
@@ -133,7 +136,7 @@ class Engine:
 
     def read(self, batch: Batch) -> list[Rows]:
         """Reads see the last commit, and wait for no writer."""
-        with self._reader.lock, _translated(self.path):
+        with self._reader.lock, translated_for(self.path):
             connection = self._reader.connection()
             self._reader.now = self._clock()
             return [self._execute(connection, each) for each in batch.statements]
@@ -142,7 +145,7 @@ class Engine:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """The right to write, from BEGIN to COMMIT."""
         turns = self._turns or contextlib.nullcontext()
-        with self._writer.lock, _translated(self.path):
+        with self._writer.lock, translated_for(self.path):
             connection = self._writer.connection()
             with turns:
                 connection.execute("begin immediate")
@@ -169,7 +172,7 @@ class Engine:
     def _in_savepoint(self, connection: sqlite3.Connection, batch: Batch) -> list[Rows] | Exception:
         connection.execute("savepoint batch")
         try:
-            with _translated(self.path):
+            with translated_for(self.path):
                 answers = [self._execute(connection, each) for each in batch.statements]
         except Exception as error:  # of this batch: the others of the group go on
             if not connection.in_transaction:  # SQLite itself gave the transaction up
@@ -192,11 +195,11 @@ class Engine:
         return found
 
     def user_version(self) -> int:
-        with self._reader.lock, _translated(self.path):
+        with self._reader.lock, translated_for(self.path):
             return int(self._reader.connection().execute("pragma user_version").fetchone()[0])
 
     def integrity(self) -> tuple[bool, str]:
-        with self._reader.lock, _translated(self.path):
+        with self._reader.lock, translated_for(self.path):
             word = str(self._reader.connection().execute("pragma quick_check(1)").fetchone()[0])
         return word == "ok", word
 
@@ -231,10 +234,15 @@ def _concerns_others(batch: Batch) -> bool:
     return any(statement.name not in _QUIET for statement in batch.statements)
 
 
-def _create_private(path: Path) -> None:
+def create_private(path: Path) -> None:
     """Jobs carry private data: the file is for its owner only."""
     if not path.exists():
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR))
+
+
+def existing(path: Path) -> str:
+    """As a URI that never makes a file."""
+    return f"file:{quote(os.fsencode(path))}?mode=rw"
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
@@ -259,7 +267,7 @@ def _bound(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _translated(path: Path | None) -> Iterator[None]:
+def translated_for(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.IntegrityError as error:
@@ -295,6 +303,12 @@ def _error_of(text: str, path: Path | None) -> StoreError:
         return SchemaMissing(f"{where} has no Leasehold schema: run `leasehold migrate`")
     if "not a database" in text:
         return StoreError(f"{path} is not an SQLite database: choose another file")
+    if "unable to open" in text and path is not None and _is_gone(path):
+        return SchemaMissing(f"{where} is not there: was it moved or dropped?")
     if "unable to open" in text:
         return StoreUnavailable(f"{where} cannot be opened: does its folder exist?")
     return StoreUnavailable(f"{where} failed: {text}")
+
+
+def _is_gone(path: Path) -> bool:
+    return path.parent.is_dir() and not path.exists()

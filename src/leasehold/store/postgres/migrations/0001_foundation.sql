@@ -187,6 +187,8 @@ create table {schema}.event (
     error      json
 ) partition by range (at);
 create index event_job on {schema}.event (job_id, id);
+-- For whoever follows what happens, in order.
+create index event_order on {schema}.event (id);
 
 -- What handlers said while they ran, numbered within their attempt. A line whose write had to be
 -- repeated can stand here twice: `read_notes` takes one of a number.

@@ -22,7 +22,8 @@ door as materialized (
     from {schema}.queue, mine where name in (:queue::text, '*')
 ),
 candidate as materialized (
-    select id, stage, target, task, limit_key, lost
+    select id, stage, target, limit_key, lost,
+        :tasks::text[] is null or task = any (:tasks::text[]) as known
     from {schema}.job
     where (queue, (-priority), id) > (:queue::text, :rank::integer, :after::bigint)
       and queue <= :queue::text and {is_ready}
@@ -70,8 +71,8 @@ key_room as materialized (
 ),
 winner as materialized (
     -- In the candidates' order. What is limited, or once lost its worker, is not claimed ahead.
-    select id from (
-        select id, keyed or lost > 0 as careful, row_number() over () as turn
+    select id, known from (
+        select id, known, keyed or lost > 0 as careful, row_number() over () as turn
         from settled
         where goes and not stopped and (not keyed or id = any (array(
             select t.id from key_turn t join key_room r using (limit_key)
@@ -82,7 +83,7 @@ winner as materialized (
 moment as materialized (
     -- One instant and one token for the whole claim; an idle claim draws none.
     select {schema}.clock() as now, nextval('{schema}.lease_token') as token
-    where exists (select from winner)
+    where exists (select from winner where known)
 ),
 guard as materialized (
     -- A loser may be put behind the holder only while the holder cannot leave: its deletion
@@ -109,26 +110,23 @@ shut_lane as materialized (
 ),
 claimed as (
     update {schema}.job j
-    set stage = case when known then 'h' else 'u' end,
-        attempt = case when known then attempt + 1 else attempt end,
-        lease_owner = case when known then :owner::text end,
-        lease_token = case when known then token end,
-        leased_at = case when known then now end,
-        lease_expires_at =
-            case when known then now + make_interval(secs => :lease_seconds::double precision) end,
-        reason = case when known then null else 'no worker knows this task' end
-    from moment,
-         (select w.id, :tasks::text[] is null or task = any (:tasks::text[]) as known
-          from winner w join candidate using (id)) w
-    where j.id = any (array(select id from winner)) and j.id = w.id
+    set stage = 'h', attempt = attempt + 1, lease_owner = :owner::text, lease_token = token,
+        leased_at = now,
+        lease_expires_at = now + make_interval(secs => :lease_seconds::double precision),
+        reason = null
+    from moment
+    where j.id = any (array(select id from winner where known))
     returning j.*
 ),
 aside as (
     -- Out of the way of the others, until the event that they wait for makes them ready.
     update {schema}.job j
-    set stage = case when j.id = any (array(select id from settled where not goes)) then 'f'
+    set stage = case when j.id = any (array(select id from winner where not known)) then 'u'
+                     when j.id = any (array(select id from settled where not goes)) then 'f'
                      when j.id = any (array(select id from settled where stopped)) then 't'
-                     else 'l' end
+                     else 'l' end,
+        reason = case when j.id = any (array(select id from winner where not known))
+                      then 'no worker knows this task' else reason end
     where j.id = any (array(
         select s.id from settled s
         where not s.goes
@@ -140,8 +138,10 @@ aside as (
         union all
         select s.id from settled s join shut_lane using (target) where s.goes and s.stopped
         union all
-        select t.id from key_turn t join key_room r using (limit_key) where t.key_place > r.room))
-    returning j.id
+        select t.id from key_turn t join key_room r using (limit_key) where t.key_place > r.room
+        union all
+        select id from winner where not known))
+    returning j.id, j.stage, j.attempt, j.reason
 ),
 spend as (
     insert into {schema}.spent as s (name, slot, starts)
@@ -159,7 +159,7 @@ spend as (
 parked as (
     insert into {schema}.event (job_id, at, attempt, kind, state, by, reason)
     select id, {schema}.clock(), attempt, 'parked', 'queued', :owner::text, reason
-    from claimed where stage = 'u'
+    from aside where stage = 'u'
 )
 select c.id, c.lease_token, c.task, c.queue, c.args::text, c.attempt, c.max_attempts, c.lost,
        c.priority, c.target, c.timeout_seconds, c.policy::text, c.limit_key,
@@ -172,4 +172,4 @@ select c.id, c.lease_token, c.task, c.queue, c.args::text, c.attempt, c.max_atte
        (select limited from door) as limited,
        (select :locked::boolean and room < :wanted::integer from door) as held_back,
        (select weight from door) as weight
-from (values (1)) one left join claimed c on c.stage = 'h'
+from (values (1)) one left join claimed c on true

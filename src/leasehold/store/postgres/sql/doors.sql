@@ -6,10 +6,12 @@ select q.name, q.paused_at, q.paused_by, q.pause_reason, q.paused_until,
         (select coalesce(sum(s.starts), 0)::integer from {schema}.spent s
          where s.name = 'q/' || q.name
            and s.slot >= {schema}.slot(q.rate_seconds) - {rate_slots}) else 0 end,
-    (select j.id from {schema}.job j
-     where q.max_leases is not null and j.stage = 'h' and (j.queue = q.name or q.name = '*')
-       and j.lease_expires_at > {schema}.clock()
-     order by j.lease_expires_at limit 1)
+    case when q.max_leases is null then null
+        when q.name = '*' then (select j.id from {schema}.job j
+            where j.stage = 'h' and j.lease_expires_at > {schema}.clock() limit 1)
+        else (select j.id from {schema}.job j
+            where j.stage = 'h' and j.queue = q.name and j.lease_expires_at > {schema}.clock()
+            order by j.queue, j.lease_expires_at limit 1) end
 from {schema}.queue q
 where q.name in (:queue::text, '*')
 order by q.name desc

@@ -1,10 +1,10 @@
--- How a limit_key stands: its rule, its live leases, whose of them ends first, and its starts.
+-- How a limit_key stands: its rule, its live leases, one of them, and its starts.
 select r.max_leases, r.rate_starts, r.rate_seconds,
     {schema}.count_key(c.limit_key, 10000),
     (select j.id from {schema}.job j
      where j.limit_key = c.limit_key and j.limit_key is not null and j.stage in ('r','R','h')
        and j.stage = 'h' and j.lease_expires_at > {schema}.clock()
-     order by j.lease_expires_at limit 1),
+     order by j.limit_key, j.stage limit 1),
     case when r.rate_seconds is not null then
         (select coalesce(sum(s.starts), 0)::integer from {schema}.spent s
          where s.name = 'k/' || c.limit_key

@@ -3,17 +3,19 @@ delete from looked;
 
 -- Born ready, a lane job learns here how its lane stands, and one with a key of its limit.
 -- `looked` is a temporary table of the connection, see `engine`.
-insert into looked (id, place, target, limit_key, goes, stopped, key_room, careful, known)
-select k.id, row_number() over (order by -k.priority, k.id), k.target, k.limit_key,
+insert into looked (id, priority, limit_key, goes, stopped, key_room, careful, known)
+select k.id, k.priority, k.limit_key,
     k.target is null or k.stage = 'R' or (not {lane_held} and k.id = {next_in_lane}),
     k.target is not null and exists (select 1 from lane l where l.target = k.target
         and coalesce(l.paused_until > clock(), 1)),
     case when k.limit_key is not null then {key_room} end,
-    k.lost > 0 or (k.limit_key is not null and {key_room} is not null),
+    k.lost > 0,
     :tasks is null or k.task in (select value from json_each(:tasks))
-from job k
-where k.id in ({open_ready} limit case when {queue_room} > 0 and (:locked or not {is_limited})
-               then :looked_at else 0 end);
+from (
+    select * from job
+    where queue = :queue and stage in ('r','R') and {door_open} and (:locked or not {is_limited})
+    order by queue, -priority, id
+    limit case when {queue_room} > 0 then :looked_at else 0 end) k;
 
 -- A token only where there is something to claim: an idle claim writes nothing.
 update counter set value = value + 1
@@ -21,17 +23,21 @@ where name = 'lease_token' and exists (select 1 from looked);
 
 -- Out of the way of the others, until the event that they wait for makes them ready.
 update job set stage = case when l.goes and l.stopped then 't' when l.goes then 'l' else 'f' end
-from (select l.*, c.key_place from looked l left join ({chosen}) c on c.id = l.id) l
-where job.id = l.id and (not l.goes or l.stopped or l.key_place > l.key_room);
+from looked l
+where job.id = l.id and (not l.goes or l.stopped or (l.key_room is not null
+    and (select key_place from ({keyed}) k where k.id = l.id) > l.key_room));
 
 -- In the candidates' order. What is limited, or once lost its worker, is not claimed ahead.
 update looked set won = 1
 where id in (
-    select id from (
-        select *, row_number() over (order by place) as turn
-        from ({chosen}) where key_room is null or key_place <= key_room)
-    where not careful or turn <= :wanted - :ahead
-    order by turn limit {queue_room});
+    select l.id from looked l
+    where l.goes and not l.stopped
+      and (l.key_room is null
+           or (select key_place from ({keyed}) k where k.id = l.id) <= l.key_room)
+      and (not (l.careful or l.key_room is not null) or (
+           select count(*) from looked b where b.goes and not b.stopped
+             and (-b.priority, b.id) < (-l.priority, l.id)) < :wanted - :ahead)
+    order by -l.priority, l.id limit {queue_room});
 
 insert into event (job_id, at, attempt, kind, state, by, reason)
 select id, clock(), attempt, 'parked', 'queued', :owner, 'no worker knows this task'
@@ -64,7 +70,7 @@ set stage = case when known then 'h' else 'u' end,
 from looked
 where won and job.id = looked.id
 returning case when stage = 'h' then job.id end, lease_token, task, queue, args, attempt,
-    max_attempts, lost, priority, job.target, timeout_seconds, policy, job.limit_key,
+    max_attempts, lost, job.priority, target, timeout_seconds, policy, job.limit_key,
     null, null, null, null, null, null;
 
 -- Whether more may be ready, and how many nobody could settle.

@@ -6,7 +6,7 @@ select r.name, r.paused_at, r.paused_by, r.pause_reason, r.paused_until,
     (select coalesce(sum(s.starts), 0) from spent s
      where s.name = 'q/' || r.name and s.slot >= {slot} - {rate_slots}),
     (select h.id from job h where h.stage = 'h' and (h.queue = r.name or r.name = '*')
-        and h.lease_expires_at > clock() order by h.lease_expires_at limit 1)
+        and h.lease_expires_at > clock() limit 1)
 from queue r
 where r.name in (:queue, '*')
 order by r.name desc

@@ -1,9 +1,9 @@
--- How a limit_key stands: its rule, its live leases, whose of them ends first, and its starts.
+-- How a limit_key stands: its rule, its live leases, one of them, and its starts.
 select r.max_leases, r.rate_starts, r.rate_seconds,
     (select count(*) from job h where h.limit_key = k.limit_key and h.stage = 'h'
         and h.lease_expires_at > clock()),
     (select h.id from job h where h.limit_key = k.limit_key and h.stage = 'h'
-        and h.lease_expires_at > clock() order by h.lease_expires_at limit 1),
+        and h.lease_expires_at > clock() limit 1),
     (select coalesce(sum(s.starts), 0) from spent s
      where s.name = 'k/' || k.limit_key and s.slot >= {slot} - {rate_slots})
 from (select :key as limit_key) k

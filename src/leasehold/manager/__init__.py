@@ -1,0 +1,1 @@
+"""Keeps the right number of worker processes alive: see `manager.py`."""

@@ -1,0 +1,45 @@
+"""How a worker process is started: by the same command that a person would use.
+
+The store's address travels by the environment, where it is nobody else's to read.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from leasehold.seats import Seat
+
+#: Starts a worker with these arguments, which inherits this file.
+Start: TypeAlias = Callable[[Sequence[str], int], subprocess.Popen[bytes]]
+
+
+def starter(arguments: Sequence[str], environment: Mapping[str, str]) -> Start:
+    command = (sys.executable, "-m", "leasehold", "worker", *arguments)
+
+    def start(more: Sequence[str], seat: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            (*command, *more),
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            pass_fds=(seat,),
+            # Ctrl-C is for the manager, which then drains its workers.
+            start_new_session=True,
+        )
+
+    return start
+
+
+def start_on(seat: Seat, folder: Path, start: Start) -> subprocess.Popen[bytes] | None:
+    """None if the seat is taken. Ours is closed at once: the worker alone keeps it."""
+    file = seat.take()
+    if file is None:
+        return None
+    try:
+        return start(("--managed-in", str(folder), "--seat", str(file)), file)
+    finally:
+        os.close(file)

@@ -1,0 +1,1 @@
+delete from {schema}.tenant where name = :tenant::text returning name

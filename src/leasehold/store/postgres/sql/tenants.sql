@@ -1,0 +1,1 @@
+select {tenant_columns} from {schema}.tenant order by name

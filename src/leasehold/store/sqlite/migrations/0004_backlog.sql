@@ -1,0 +1,1 @@
+-- Nothing here: an embedded store has no roles, and nobody scales its workers from outside.

@@ -1,0 +1,165 @@
+"""A folder with tenants: a file each, beside the control file that gives them their names.
+
+`leasehold.db` has `leasehold.acme.db`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from leasehold.clock import Micros, system_micros
+from leasehold.errors import TenantExists
+from leasehold.model.tenant import check_tenant
+from leasehold.store.places import Awake
+from leasehold.store.relocating import Relocatable, cannot_move
+from leasehold.store.sqlite import relocation
+from leasehold.store.sqlite.database import SqliteDatabase
+from leasehold.store.sqlite.glance import Glances, signature
+from leasehold.store.sqlite.wake import LOOK_SECONDS
+
+#: Looking at one more file costs this much of the time between two looks.
+_LOOK_SECONDS_EACH = 0.0005
+#: How often the list of tenants is read again.
+_LIST_SECONDS = 5.0
+
+
+class SqlitePlace:
+    """Where tenants live: the folder of the control file."""
+
+    def __init__(self, path: Path, clock: Micros = system_micros) -> None:
+        self.path = path
+        self._clock = clock
+        self._glances = Glances(clock)
+        self._tenants: dict[str, tuple[int, SqliteDatabase]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def shown(self) -> str:
+        return f"sqlite:///{self.path}"
+
+    def path_of(self, tenant: str) -> Path:
+        """The only way from a tenant's name to a file: it went through the whitelist."""
+        return self.path.with_name(f"{self.path.stem}.{check_tenant(tenant)}{self.path.suffix}")
+
+    def open(self, tenant: str) -> SqliteDatabase:
+        """The same object, as long as the file is the same. Raises SchemaMissing if it is gone."""
+        path = self.path_of(tenant)
+        with self._lock:
+            number = path.stat().st_ino if path.exists() else 0
+            known = self._tenants.get(tenant)
+            if known is not None and known[0] == number:
+                return known[1]
+            self._forget(tenant)
+            database = SqliteDatabase(path, self._clock, must_exist=True)
+            self._tenants[tenant] = number, database
+            return database
+
+    def _forget(self, tenant: str) -> None:
+        _, database = self._tenants.pop(tenant, (0, None))
+        if database is not None:
+            database.close()
+
+    # -- coming and going --------------------------------------------------------------------
+
+    def create(self, tenant: str) -> None:
+        path = self.path_of(tenant)
+        if path.exists() and relocation.is_used(path):
+            raise TenantExists(f"{path} is there already, with jobs: choose another name")
+        SqliteDatabase(path, self._clock).close()
+
+    def drop(self, tenant: str) -> None:
+        """First nobody can write any more, then it goes."""
+        path = self.path_of(tenant)
+        with self._lock:
+            self._forget(tenant)
+        if path.exists():
+            relocation.lock_up(path, whatever_is_leased=True)
+            relocation.remove(path)
+        relocation.remove_half(path)
+
+    # -- watching ----------------------------------------------------------------------------
+
+    async def awake(self, tenants: Sequence[str]) -> list[Awake]:
+        found = []
+        for tenant in tenants:
+            has_work, trouble = self._glances.look(self.path_of(tenant))
+            found.append(Awake(tenant, has_work, trouble))
+        return found
+
+    async def listen(
+        self, tenants: Callable[[], Sequence[str]], heard: Callable[[str, str | None], None]
+    ) -> None:
+        """A commit changes the file or its log. What is missed costs latency only."""
+        seen: dict[str, object] = {}
+        while True:
+            wanted = tuple(tenants())
+            seen = {tenant: seen[tenant] for tenant in wanted if tenant in seen}
+            pause = LOOK_SECONDS + _LOOK_SECONDS_EACH * len(wanted)
+            for _ in range(max(1, round(_LIST_SECONDS / pause))):
+                for tenant in wanted:
+                    now = signature(self.path_of(tenant))
+                    if seen.get(tenant) != now:
+                        seen[tenant] = now
+                        heard(tenant, "")
+                await asyncio.sleep(pause)
+
+    # -- moving ------------------------------------------------------------------------------
+
+    def holds(self, tenant: str) -> bool:
+        return self.path_of(tenant).exists()
+
+    @contextlib.contextmanager
+    def alone(self, tenant: str) -> Iterator[bool]:
+        check_tenant(tenant)  # one at a time from this folder, whichever it is
+        lock = os.open(f"{self.path}-move", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+        finally:
+            os.close(lock)
+
+    def is_locked_up(self, tenant: str) -> bool:
+        path = self.path_of(tenant)
+        return path.exists() and relocation.is_locked_up(path)
+
+    def lock_up(self, tenant: str) -> bool:
+        return relocation.lock_up(self.path_of(tenant))
+
+    def let_out(self, tenant: str) -> None:
+        path = self.path_of(tenant)
+        if path.exists():
+            relocation.let_out(path)
+
+    def drop_locked_up(self, tenant: str) -> None:
+        if self.is_locked_up(tenant):
+            self.drop(tenant)
+
+    def take_over(self, tenant: str, source: Relocatable) -> None:
+        if not isinstance(source, SqlitePlace):
+            raise cannot_move(source, self)
+        goal = self.path_of(tenant)
+        if not goal.exists():
+            SqliteDatabase(self.path, self._clock).close()  # the folder has its control file
+            relocation.copy(source.path_of(tenant), goal)
+
+    def close(self) -> None:
+        with self._lock:
+            for tenant in tuple(self._tenants):
+                self._forget(tenant)
+
+    async def aclose(self) -> None:
+        """Event loops share the writers' threads: they end with close()."""
+
+
+def _keeps_the_promise(place: SqlitePlace) -> Relocatable:
+    """For the type checker."""
+    return place

@@ -1,0 +1,3 @@
+select id, job_id, at, kind, state, attempt, by, reason, error, token, leased_at, started_at,
+    due_at
+from event where id > :after order by id limit :limit

@@ -1,0 +1,1 @@
+update tenant set moved_from = null where name = :tenant returning name

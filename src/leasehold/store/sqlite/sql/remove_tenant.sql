@@ -1,0 +1,1 @@
+delete from tenant where name = :tenant returning name

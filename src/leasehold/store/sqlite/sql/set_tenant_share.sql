@@ -1,0 +1,3 @@
+update tenant set weight = :weight, max_slots = :max_slots
+where name = :tenant
+returning name

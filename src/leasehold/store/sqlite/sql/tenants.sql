@@ -1,0 +1,1 @@
+select {tenant_columns} from tenant order by name

@@ -1,0 +1,1 @@
+"""Tenants: the directory that knows them, the places where they live, and the way between."""

@@ -1,0 +1,171 @@
+"""What can be done with tenants: the directory and the places put together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from leasehold.errors import BadInput, LeaseholdError, Refused, SchemaMissing, TenantExists
+from leasehold.model.limit import ALL_QUEUES
+from leasehold.model.names import check_key
+from leasehold.model.tenant import HOME, Tenant, TenantState, check_tenant
+from leasehold.store.contract import Counts
+from leasehold.store.database import Database
+from leasehold.store.faces import BlockingStore
+from leasehold.tenancy.following import TenantDatabase
+from leasehold.tenancy.known import KnownPlaces
+from leasehold.tenancy.lookup import Lookup, existing
+from leasehold.tenancy.moving import Move
+from leasehold.tenancy.serving import Served
+
+
+class Migrated(msgspec.Struct, frozen=True):
+    """How the migration of one tenant went."""
+
+    tenant: str
+    applied: int
+    trouble: str | None = None
+
+
+class Tenancy:
+    """The tenants of one control store."""
+
+    def __init__(self, control: Database, places: KnownPlaces) -> None:
+        self._control = control
+        self._store = BlockingStore(control.session())
+        self._lookup = Lookup(control)
+        self.places = places
+
+    # -- reading -----------------------------------------------------------------------------
+
+    def all(self) -> list[Tenant]:
+        return self._store.tenants()
+
+    def get(self, name: str) -> Tenant:
+        """Raises TenantNotFound with the nearest names."""
+        return self._store.run(existing(name))
+
+    def open(self, name: str) -> TenantDatabase:
+        """Its database, wherever it lives; looked for when it is used."""
+        return TenantDatabase(check_tenant(name), self._lookup, self.places)
+
+    def served(self, names: Collection[str] | None = None) -> Served:
+        """All of them, or those that are named, for a process that runs their jobs."""
+        return Served(self._control, self.places, names)
+
+    def _inside(self, line: Tenant) -> BlockingStore:
+        return BlockingStore(self.places[line.place].open(line.name).session())
+
+    # -- coming and going --------------------------------------------------------------------
+
+    def create(
+        self, name: str, place: str = HOME, weight: float = 1.0, max_slots: int | None = None
+    ) -> Tenant:
+        """The schema first, then the line in the directory: a creation that died in between is
+        not seen by anybody, and can be repeated."""
+        check_tenant(name)
+        _check_share(weight, max_slots)
+        if self._store.tenant(name) is not None:
+            raise TenantExists(f"there is a tenant {name} already: choose another name")
+        self.places[place].create(name)
+        line = self._store.add_tenant(name, place, weight, max_slots)
+        if line is None:
+            raise TenantExists(f"there is a tenant {name} already: somebody else has made it")
+        return line
+
+    def drop(self, name: str, *, force: bool = False) -> None:
+        """The line goes last, so that a drop that died in between can be repeated."""
+        line = self._settled(name)
+        if not force and (live := self._live(line)):
+            raise Refused(
+                f"tenant {name} has {live} live jobs: let them end or cancel them, or drop it "
+                "with --force, which loses them"
+            )
+        self._clean_up(line)
+        self.places[line.place].drop(name)
+        self._store.remove_tenant(name)
+
+    def _live(self, line: Tenant) -> int:
+        try:
+            counts = self._inside(line).counts()
+        except SchemaMissing:  # there is nothing, or nothing that could be asked
+            return 0
+        return sum(getattr(counts, field) for field in Counts.__struct_fields__)
+
+    def _settled(self, name: str) -> Tenant:
+        line = self.get(name)
+        if line.state is TenantState.MOVING:
+            raise Refused(
+                f"tenant {name} is on its way from {line.place} to {line.moving_to}: end that with "
+                f"`leasehold tenants move {name} {line.moving_to}`, or take it back with "
+                f"`leasehold tenants move {name} {line.place}`"
+            )
+        return line
+
+    # -- how it stands -----------------------------------------------------------------------
+
+    def pause(self, name: str, by: str, reason: str | None = None) -> None:
+        """Nothing of it is claimed, by whichever worker; what runs goes on."""
+        line = self._settled(name)
+        self._inside(line).pause_queue(ALL_QUEUES, check_key("by", by), reason, None)
+        note = f"{by}: {reason}" if reason else by
+        self._set_state(name, TenantState.PAUSED, note)
+
+    def resume(self, name: str) -> bool:
+        """Also one that was left alone because it was broken. Answers whether it stood still."""
+        line = self._settled(name)
+        was_paused = self._inside(line).resume_queue(ALL_QUEUES)
+        self._set_state(name, TenantState.ACTIVE, None)
+        return was_paused or line.state is not TenantState.ACTIVE
+
+    def _set_state(self, name: str, state: TenantState, note: str | None) -> None:
+        if not self._store.set_tenant_state(name, state, note):
+            self._settled(name)  # says why not
+            raise Refused(f"tenant {name} has changed meanwhile: look again")
+
+    def weigh(self, name: str, weight: float, max_slots: int | None = None) -> None:
+        """Its share of the workers beside 1 for every other, and its slots in one process."""
+        _check_share(weight, max_slots)
+        self.get(name)
+        self._store.set_tenant_share(name, weight, max_slots)
+
+    def migrate(self) -> list[Migrated]:
+        """Each for itself: one that fails is told, and the others go on."""
+        return [self._migrate(line) for line in self.all()]
+
+    def _migrate(self, line: Tenant) -> Migrated:
+        if line.state is TenantState.MOVING:
+            return Migrated(line.name, 0, f"it is being moved to {line.moving_to}")
+        try:
+            applied = self.places[line.place].open(line.name).migrate()
+        except LeaseholdError as error:
+            return Migrated(line.name, 0, str(error))
+        return Migrated(line.name, len(applied))
+
+    # -- moving ------------------------------------------------------------------------------
+
+    def move(self, name: str, place: str, timeout_seconds: float = 60.0) -> Tenant:
+        """To another place, losing and doubling nothing. Repeated, it goes on where it stopped;
+        to the place where the tenant still is, it takes a begun move back."""
+        line = self.get(name)
+        self._clean_up(line)
+        if line.place == place and line.state is not TenantState.MOVING:
+            return self.get(name)  # it has arrived
+        move = Move(self._store, self.places, name, place, timeout_seconds)
+        for _ in move.steps():
+            pass
+        return self.get(name)
+
+    def _clean_up(self, line: Tenant) -> None:
+        """What a move that died at its very end has left behind."""
+        if line.moved_from is not None and line.state is not TenantState.MOVING:
+            self.places[line.moved_from].drop_locked_up(line.name)
+            self._store.forget_move(line.name)
+
+
+def _check_share(weight: float, max_slots: int | None) -> None:
+    if not 0.001 <= weight <= 1_000_000:
+        raise BadInput(f"weight={weight!r}: give a number from 0.001 to 1000000")
+    if max_slots is not None and not 1 <= max_slots <= 10_000:
+        raise BadInput(f"max_slots={max_slots!r}: give 1 to 10000")

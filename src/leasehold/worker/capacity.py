@@ -1,0 +1,280 @@
+"""The slots of one process, shared by its tenants: who claims next, and who starts next.
+
+    room of its own --> the gate --granted--> away claiming --taken--> waiting --turn--> running
+
+Both turns go by weight (see `model/fairness`). A tenant that could use room stands at the gate,
+and the first of those who stand there is let through, with its share of what is free. One that
+is away claiming does not stand there: if its store hangs, the others' turns go on. What was
+claimed ahead waits in hand, and the first of those who have something waiting starts. What one
+cannot use is the others'.
+
+Whoever has nothing in hand may claim one job more than there is room for, while slots turn over
+within a tenth of a second: so nobody's first job waits until what a busy tenant has claimed
+ahead is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from leasehold.model.fairness import Fairness
+from leasehold.worker.hand import Held
+from leasehold.worker.slots import Pace, Slots
+
+#: Calls something in a moment.
+Soon: TypeAlias = Callable[[Callable[[], None]], object]
+
+
+class Capacity:
+    """All slots of a process. Belongs to its event loop."""
+
+    def __init__(self, slots: int, now: Callable[[], float], soon: Soon) -> None:
+        self.slots = slots
+        self.soon = soon
+        self.running = 0
+        self.in_hand = 0
+        self._now = now
+        self._promised = 0
+        self._suspects = 0
+        self._pace = Pace(now)
+        self._shares: dict[str, Share] = {}
+        self._gate: dict[str, Share] = {}
+        self._claims = Fairness(())
+        self._starts = Fairness(())
+
+    def join(self, tenant: str, weight: float, max_slots: int | None) -> Share:
+        share = Share(self, tenant, min(self.slots, max_slots or self.slots), self._now)
+        self._shares[tenant] = share
+        self._claims.join(tenant, weight)
+        self._starts.join(tenant, weight)
+        return share
+
+    def change(self, share: Share, weight: float, max_slots: int | None) -> None:
+        """From now on; what runs goes on."""
+        share.count = min(self.slots, max_slots or self.slots)
+        self._claims.weigh(share.tenant, weight)
+        self._starts.weigh(share.tenant, weight)
+
+    def leave(self, share: Share) -> None:
+        """What it has in hand is not counted any more."""
+        if self._shares.get(share.tenant) is share:
+            del self._shares[share.tenant]
+            self._gate.pop(share.tenant, None)
+            self.running -= len(share.running)
+            self.in_hand -= len(share.running) + len(share.waiting)
+            self._promised -= share.promised
+            self._suspects -= share.suspects
+            self._call()
+
+    # -- claiming ----------------------------------------------------------------------------
+
+    def grant(self, share: Share, wanted: int) -> int:
+        """How many it may claim now. With none it stands at the gate, and is called."""
+        granted = self._granted(share, wanted)
+        if granted:
+            self._gate.pop(share.tenant, None)
+        elif wanted <= 0 and share.room() > 0:
+            self.withdraw(share)
+        share.promised += granted
+        self._promised += granted
+        self._call(besides=share)
+        return granted
+
+    def _granted(self, share: Share, wanted: int) -> int:
+        self._gate[share.tenant] = share
+        if wanted <= 0:
+            return 0
+        self._come_back(share)
+        room, standing = self._room(share), self._standing()
+        if room > 0 and self._claims.first(standing) == share.tenant:
+            return min(wanted, self._claims.share(share.tenant, standing, room))
+        return int(self._may_come_first(share))
+
+    def _come_back(self, share: Share) -> None:
+        """Who had nothing to do has saved up nothing. Who was away claiming catches up, but no
+        more than a hand full: if its store was slow, that is nobody else's fault."""
+        behind = 0 if share.had_nothing else self.slots + self._ahead()
+        share.had_nothing = False
+        for turns in (self._claims, self._starts):
+            turns.come_back(share.tenant, behind)
+
+    def _standing(self) -> list[str]:
+        """Who is at the gate and could use a slot: not those who have all that they may."""
+        return [name for name, share in self._gate.items() if share.room() > 0]
+
+    def withdraw(self, share: Share) -> None:
+        """It wants nothing now."""
+        share.had_nothing = True
+        if self._gate.pop(share.tenant, None) is not None:
+            self._call()
+
+    def settle(self, share: Share, asked: int, got: int) -> None:
+        """It is back. What was promised and not taken is the others'."""
+        if self._shares.get(share.tenant) is share:
+            self._promised -= share.promised
+            share.promised = 0
+            share.had_nothing = got == 0
+            self._claims.served(share.tenant, got, got or asked)
+            self._call()
+
+    def free(self, share: Share) -> int:
+        """How many of this one's jobs could start at once."""
+        others = self._promised - share.promised
+        free = self.slots - self.in_hand - others
+        return max(free, int(share.is_empty and self._ahead() > 0))
+
+    def _room(self, share: Share) -> int:
+        ahead = self._ahead()
+        room = self.slots + ahead - self.in_hand - self._promised
+        # Small claims cost as much as large ones: with work in hand, wait until it is worth it.
+        waits = self.in_hand > self.running and not share.is_empty
+        return 0 if waits and room * 4 < self.slots + ahead else room
+
+    def _may_come_first(self, share: Share) -> bool:
+        return share.is_empty and share.promised == 0 and self._ahead() > 0
+
+    def _ahead(self) -> int:
+        return 0 if self._suspects else self._pace.ahead()
+
+    def _call(self, besides: Share | None = None) -> None:
+        """Somebody at the gate may come, if there is room."""
+        if standing := self._standing():
+            first = self._gate[self._claims.first(standing)]
+            if first is not besides and self._room(first) > 0:
+                first.on_room()
+
+    # -- starting ----------------------------------------------------------------------------
+
+    def first_to_start(self) -> Share | None:
+        if self.running >= self.slots:
+            return None
+        ready = {name: share for name, share in self._shares.items() if share.is_ready}
+        return ready[self._starts.first(ready)] if ready else None
+
+    def pass_on(self) -> None:
+        """A slot may be free: whose turn it is gets to know."""
+        first = self.first_to_start()
+        if first is not None:
+            first.on_turn()
+
+    # -- what shares tell --------------------------------------------------------------------
+
+    def taken(self, share: Share, held: Held) -> None:
+        self.in_hand += 1
+        self._suspects += held.attempt.lost > 0
+        if share.promised:
+            share.promised -= 1
+            self._promised -= 1
+
+    def started(self, share: Share) -> None:
+        self.running += 1
+        self._starts.served(share.tenant, 1, 1)
+
+    def ended(self, held: Held) -> None:
+        self.running -= 1
+        self._pace.end()
+        self._gone(held)
+        self.pass_on()
+
+    def given_back(self, given: list[Held]) -> None:
+        for held in given:
+            self._gone(held)
+
+    def _gone(self, held: Held) -> None:
+        self.in_hand -= 1
+        self._suspects -= held.attempt.lost > 0
+        self._call()
+
+
+class Share(Slots):
+    """One tenant's part: slots as any worker has them, but others want them too."""
+
+    def __init__(
+        self, capacity: Capacity, tenant: str, count: int, now: Callable[[], float]
+    ) -> None:
+        super().__init__(count, now)
+        self.tenant = tenant
+        self.promised = 0
+        #: It had no use for slots when it was last seen.
+        self.had_nothing = False
+        self._capacity = capacity
+        self._claim: Callable[[], None] = _nobody
+        self._start: Callable[[], None] = _nobody
+        self._is_called = False
+        self._has_left = False
+
+    def attach(self, claim: Callable[[], None], start: Callable[[], None]) -> None:
+        self._claim, self._start = claim, start
+
+    def on_room(self) -> None:
+        self._claim()
+
+    def on_turn(self) -> None:
+        """Soon, and not inside of whoever passes the turn on: that could go on for ever."""
+        if not self._is_called:
+            self._is_called = True
+            self._capacity.soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._is_called = False
+        self._start()
+
+    @property
+    def suspects(self) -> int:
+        return self._suspects
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing in hand."""
+        return not self.running and not self.waiting
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.waiting) and len(self.running) < self.count
+
+    def leave(self) -> None:
+        self._has_left = True
+        self._capacity.leave(self)
+
+    def grant(self, room: int) -> int:
+        return 0 if self._has_left else self._capacity.grant(self, room)
+
+    def settle(self, asked: int, got: int) -> None:
+        self._capacity.settle(self, asked, got)
+
+    def free(self) -> int:
+        return max(0, min(super().free(), self._capacity.free(self)))
+
+    def take(self, held: Held) -> None:
+        super().take(held)
+        if not self._has_left:
+            self._capacity.taken(self, held)
+
+    def next(self) -> Held | None:
+        """The next to start, if a slot is free and it is this one's turn."""
+        first = self._capacity.first_to_start()
+        if first is self:
+            held = super().next()
+            self._capacity.started(self)
+            return held
+        if first is not None:
+            first.on_turn()
+        return None
+
+    def end(self, held: Held) -> None:
+        super().end(held)
+        if not self._has_left:
+            self._capacity.ended(held)
+
+    def give_back(self) -> list[Held]:
+        """Its worker ends: it stands in nobody's way any more."""
+        given = super().give_back()
+        if not self._has_left:
+            self._capacity.withdraw(self)
+            self._capacity.given_back(given)
+        return given
+
+
+def _nobody() -> None:
+    """Until its worker has started."""

@@ -1,0 +1,103 @@
+"""`leasehold tenants`, and --tenant on every other command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Said, refusal, run
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "postgres":
+        yield request.getfixturevalue("postgres_url")
+    else:
+        yield str(tmp_path / "jobs.db")
+
+
+@pytest.mark.requirement("S4.2")
+def test_the_life_of_a_tenant(url: str) -> None:
+    def leasehold(*words: str, code: int = 0) -> str:
+        said = run(*words, "--url", url)
+        assert said.code == code, said
+        return said.out
+
+    assert leasehold("migrate")
+    assert leasehold("tenants") == "no tenants\n"
+    assert leasehold("tenants", "create", "acme") == "tenant acme lives in home\n"
+    leasehold("tenants", "create", "beta", "--weight", "3", "--max-slots", "5")
+    leasehold("enqueue", "sim.quick", "input=1", "--tenant", "acme")
+    assert "sim.quick" in leasehold("jobs", "--tenant", "acme")
+    assert leasehold("jobs") == leasehold("jobs", "--tenant", "beta") == "no jobs\n"
+    assert leasehold("tenants", "pause", "acme", "--reason", "unpaid", "--by", "ann")
+    assert "ann: unpaid" in leasehold("tenants")
+    told = leasehold("job", "explain", "1", "--tenant", "acme")
+    assert "paused by ann" in told
+    assert leasehold("tenants", "resume", "acme") == "tenant acme goes on\n"
+    assert leasehold("tenants", "weigh", "acme", "2.5") == "tenant acme weighs 2.5\n"
+    lines = json.loads(leasehold("tenants", "--json"))["tenants"]
+    assert [(line["name"], line["weight"], line["max_slots"]) for line in lines] == [
+        ("acme", 2.5, None), ("beta", 3.0, 5),
+    ]  # fmt: skip
+    assert leasehold("tenants", "migrate").splitlines() == [
+        "acme: 0 migrations applied", "beta: 0 migrations applied",
+    ]  # fmt: skip
+    leasehold("tenants", "drop", "acme", code=1)
+    assert leasehold("tenants", "drop", "acme", "--force") == "tenant acme is gone\n"
+
+
+def test_a_tenant_is_moved_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "east").mkdir()
+    place = {"LEASEHOLD_PLACE_EAST": str(tmp_path / "east" / "jobs.db")}
+    url = str(tmp_path / "jobs.db")
+
+    def leasehold(*words: str) -> Said:
+        return run(*words, "--url", url, env=place)
+
+    leasehold("tenants", "create", "acme")
+    leasehold("enqueue", "t", "--tenant", "acme")
+    assert leasehold("tenants", "move", "acme", "east").out == "tenant acme lives in east\n"
+    assert leasehold("jobs", "--tenant", "acme", "--json").json["jobs"][0]["task"] == "t"
+    shown = f"east: sqlite:///{place['LEASEHOLD_PLACE_EAST']}\nhome: sqlite:///{url}\n"
+    assert leasehold("tenants", "places").out == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("tenants", "create", "Acme"), 2, "not a usable name"),
+        (("tenants", "create", "beta", "--place", "west"), 2, "known are home"),
+        (("tenants", "create", "beta", "--weight", "0"), 2, "0.001"),
+        (("tenants", "create", "acme"), 1, "acme already"),
+        (("tenants", "drop", "acmee"), 1, "did you mean acme"),
+        (("tenants", "move", "acme", "west"), 2, "there is no place 'west'"),
+        (("jobs", "--tenant", "acmee"), 1, "did you mean acme"),
+        (("jobs", "--tenant", "a;b"), 2, "not a usable name"),
+    ],
+)
+def test_refusals_are_one_line(
+    tmp_path: Path, words: tuple[str, ...], code: int, told: str
+) -> None:
+    url = str(tmp_path / "jobs.db")
+    run("tenants", "create", "acme", "--url", url)
+    assert told in refusal(run(*words, "--url", url), code)
+    assert [line["name"] for line in run("tenants", "--json", "--url", url).json["tenants"]] == [
+        "acme"
+    ]
+
+
+def test_passwords_of_places_are_never_shown(tmp_path: Path) -> None:
+    secret = {"LEASEHOLD_PLACE_EAST": "postgresql://ann:hunter2@127.0.0.1:1/db"}
+    url = str(tmp_path / "jobs.db")
+    run("tenants", "create", "acme", "--url", url)
+    for words in (("tenants", "places"), ("tenants", "move", "acme", "east")):
+        said = run(*words, "--url", url, env=secret)
+        assert "hunter2" not in said.out + said.err
+        assert "ann@127.0.0.1" in said.out + said.err
+    said = run("config", env=secret)
+    assert "postgresql://ann@127.0.0.1:1/db" in said.out
+    assert "hunter2" not in said.out + run("config", "--json", env=secret).out

@@ -1,0 +1,84 @@
+"""`leasehold demo` in a process of its own, and a look at the processes that it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from leasehold.app import Leasehold
+from leasehold.cli.demo import SCHEMA
+from leasehold.model.job import Job
+from leasehold.store.contract import Filter
+from tests.cli.shell import environment
+
+#: It promises to end within a minute.
+MINUTE = 60.0
+
+
+class Run:
+    """One run. Its temporary files stand in a folder of its own, by which its workers are known."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self._out = folder / "out"
+        with self._out.open("wb") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "leasehold", "demo", *arguments],
+                cwd=folder,
+                env=environment({"TMPDIR": str(folder)}),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        return self._out.read_text(encoding="utf-8")
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def ended(self) -> int:
+        try:
+            return self._process.wait(MINUTE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still runs:\n{self.said}") from None
+
+    def worker_pids(self) -> list[int]:
+        """From the machine itself."""
+        mark = f"--managed-in\0{self.folder}/".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and mark in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+        return found
+
+    def leaves_nothing(self) -> bool:
+        return not self.worker_pids() and not list(self.folder.glob("leasehold-demo-*"))
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pid in self.worker_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def store_of(url: str) -> Iterator[Leasehold]:
+    app = Leasehold(url, schema=SCHEMA)
+    try:
+        yield app
+    finally:
+        app.close()
+
+
+def jobs_of(app: Leasehold) -> tuple[Job, ...]:
+    return app.operate.jobs(Filter(limit=1000)).jobs

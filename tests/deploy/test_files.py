@@ -1,0 +1,220 @@
+"""What stands in deploy/ fits this program: commands, settings, probes, grace periods."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from leasehold import __version__
+from leasehold.access import tokens_of
+from leasehold.cli import main
+from leasehold.http.service import TABLE
+from leasehold.settings import load
+from tests.deploy.files import (
+    DEPLOY,
+    ROOT,
+    CommandLine,
+    command_lines,
+    compose,
+    dockerfile,
+    documents,
+    manifests,
+    pods,
+    unit,
+    units,
+)
+
+GRACE_SECONDS = load(environment={})["workers.shutdown_grace_seconds"]
+LINES = list(command_lines())
+TOKEN = "t" * 40
+
+
+def parsed(line: CommandLine) -> dict[str, Any]:
+    """As the command line would; nothing is run."""
+    with click.Context(main) as context:
+        name, command, rest = main.resolve_command(context, list(line.words))
+        assert command is not None
+        return command.make_context(name, rest, parent=context).params
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.where)
+def test_every_command_line_parses(line: CommandLine) -> None:
+    assert parsed(line)
+
+
+def test_a_command_line_that_does_not_fit_would_be_found() -> None:
+    with pytest.raises(click.UsageError):
+        parsed(CommandLine("here", ("worker", "--metric-port=1")))
+    with pytest.raises(click.UsageError):
+        parsed(CommandLine("here", ("work",)))
+
+
+def environments() -> list[tuple[str, dict[str, str]]]:
+    """What compose and Kubernetes set; secrets stand for themselves."""
+    found = [(name, service["environment"]) for name, service in compose().items()]
+    return found + [
+        (name, {each["name"]: each.get("value", TOKEN) for each in container["env"]})
+        for name, pod in pods()
+        for container in pod["containers"]
+    ]
+
+
+@pytest.mark.parametrize(("where", "variables"), environments(), ids=lambda v: str(v)[:20])
+def test_every_variable_is_a_setting_or_a_tokens_place(
+    where: str, variables: dict[str, str]
+) -> None:
+    ours = {name: value for name, value in variables.items() if name.startswith("LEASEHOLD_")}
+    tokens = ours.get("LEASEHOLD_HTTP_TOKENS", "")
+    places = set(re.findall(r":env:(\w+)", tokens))
+    origins = {value.origin for value in load(environment=ours).values.values()}
+    assert set(ours) - places <= origins, where
+    assert places <= set(ours)
+    secrets = dict.fromkeys(places, TOKEN)
+    assert len(tokens_of([t for t in tokens.split(",") if t], secrets)) == len(places)
+
+
+# -- grace periods ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4.11")
+def test_whoever_stops_a_process_waits_longer_than_it_drains() -> None:
+    assert int(compose()["leasehold"]["stop_grace_period"].removesuffix("s")) > GRACE_SECONDS
+    for name in units():
+        assert int(unit(name)["Service"]["TimeoutStopSec"]) > GRACE_SECONDS
+    graceful = {name: pod for name, pod in pods() if name != "leasehold-migrate"}
+    assert set(graceful) == {"leasehold-workers", "leasehold-api"}
+    for pod in graceful.values():
+        hook = pod["containers"][0].get("lifecycle", {}).get("preStop", {})
+        before = int(hook["exec"]["command"][1]) if hook else 0
+        assert pod["terminationGracePeriodSeconds"] > GRACE_SECONDS + before
+
+
+@pytest.mark.requirement("S4.11")
+def test_systemd_signals_the_manager_alone() -> None:
+    assert unit("leasehold.service")["Service"]["KillMode"] == "process"
+
+
+# -- Kubernetes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "pod"), pods(), ids=lambda value: str(value)[:20])
+def test_probes_ask_what_is_served_where_it_is_served(name: str, pod: dict[str, Any]) -> None:
+    (container,) = pod["containers"]
+    params = parsed(CommandLine(name, tuple(container["args"])))
+    served = {"up": {route.at for route in TABLE}, "worker": {"/livez"}}
+    ports = {each["name"]: each["containerPort"] for each in container.get("ports", ())}
+    probes = {key: each["httpGet"] for key, each in container.items() if key.endswith("Probe")}
+    if container["args"] == ["migrate"]:
+        assert not probes
+        return
+    assert {"startupProbe", "livenessProbe"} <= set(probes)
+    assert probes["livenessProbe"]["path"] == "/livez"
+    port, host = ("metrics_port", "metrics_host") if "metrics_port" in params else ("port", "host")
+    for probe in probes.values():
+        assert probe["path"] in served[container["args"][0]]
+        assert ports[probe["port"]] == params[port]
+    assert params[host] == "0.0.0.0"
+
+
+@pytest.mark.parametrize(("name", "pod"), pods(), ids=lambda value: str(value)[:20])
+def test_pods_have_no_rights_that_they_do_not_need(name: str, pod: dict[str, Any]) -> None:
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["automountServiceAccountToken"] is False
+    for container in pod["containers"]:
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        mounts = [mount["mountPath"] for mount in container.get("volumeMounts", ())]
+        # Where a manager and its workers keep their seats.
+        assert mounts == ([] if container["args"] == ["migrate"] else ["/tmp"])
+
+
+def test_names_in_one_manifest_exist_in_the_others() -> None:
+    found = {(each["kind"], each.get("metadata", {}).get("name")): each for each in manifests()}
+    for (kind, name), each in found.items():
+        if kind == "Deployment":
+            labels = each["spec"]["template"]["metadata"]["labels"]
+            assert each["spec"]["selector"]["matchLabels"].items() <= labels.items(), name
+    api = found["Deployment", "leasehold-api"]["spec"]["template"]
+    service = found["Service", "leasehold-api"]["spec"]
+    assert service["selector"].items() <= api["metadata"]["labels"].items()
+    named = {port["name"] for port in api["spec"]["containers"][0]["ports"]}
+    assert {port["targetPort"] for port in service["ports"]} <= named
+    scaled = found["ScaledObject", "leasehold-workers"]["spec"]
+    assert ("Deployment", scaled["scaleTargetRef"]["name"]) in found
+    (trigger,) = scaled["triggers"]
+    assert ("TriggerAuthentication", trigger["authenticationRef"]["name"]) in found
+    (kustomization,) = documents("kubernetes/kustomization.yaml")
+    assert all((DEPLOY / "kubernetes" / name).exists() for name in kustomization["resources"])
+    assert [image["newTag"] for image in kustomization["images"]] == [__version__]
+
+
+def test_the_scaler_counts_jobs_to_a_worker_as_workers_run_them() -> None:
+    (workers,) = (pod for name, pod in pods() if name == "leasehold-workers")
+    params = parsed(CommandLine("workers", tuple(workers["containers"][0]["args"])))
+    (scaled,) = (each["spec"] for each in manifests() if each["kind"] == "ScaledObject")
+    (trigger,) = scaled["triggers"]
+    assert int(trigger["metadata"]["targetQueryValue"]) == params["concurrency"]
+    asked = re.fullmatch(r"select leasehold\.backlog\('(\w+)'\)", trigger["metadata"]["query"])
+    assert asked
+    assert (asked[1],) == params["queues"]
+
+
+def test_the_documentation_makes_every_secret_that_is_read() -> None:
+    text = json.dumps(manifests())
+    read = set(re.findall(r'"secretKeyRef": \{"name": "([\w-]+)", "key": "(\w+)"', text))
+    read |= set(re.findall(r'"connection", "name": "([\w-]+)", "key": "(\w+)"', text))
+    page = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    made = {
+        (name, key)
+        for name, rest in re.findall(r"create secret generic (\S+) (.*)", page)
+        for key in re.findall(r"--from-literal=(\w+)=", rest)
+    }
+    assert read == made
+
+
+# -- the image, and systemd ------------------------------------------------------------------
+
+
+def test_the_image_is_made_of_what_exists() -> None:
+    found = dockerfile()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = re.findall(r"\[([a-z,]+)\]\"", " ".join(found["RUN"]))
+    assert extras
+    for names in extras:
+        assert set(names.split(",")) <= set(project["optional-dependencies"])
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    for copied in found["COPY"]:
+        for source in copied.split()[:-1]:
+            assert (ROOT / source).exists()
+            assert f"!{source}" in ignored
+    assert json.loads(found["ENTRYPOINT"][-1])[-1] in project["scripts"]
+    assert found["USER"] == ["10001:10001"]
+    assert project["readme"] in " ".join(found["COPY"])
+    assert f"FROM leasehold:{__version__}" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    assert compose()["leasehold"]["image"] == f"leasehold:{__version__}"
+
+
+@pytest.mark.parametrize("name", units())
+def test_systemd_understands_the_unit(name: str, tmp_path: Path) -> None:
+    """By its own word where it is installed; elsewhere at least the parts are there."""
+    assert set(unit(name).sections()) == {"Unit", "Service", "Install"}
+    assert unit(name)["Service"]["Restart"] == "on-failure"
+    judge = shutil.which("systemd-analyze")
+    if judge is None:
+        return
+    text = (DEPLOY / "systemd" / name).read_text(encoding="utf-8")
+    path = tmp_path / name.replace("@", "@mail")
+    path.write_text(text.replace("/opt/leasehold/bin/leasehold", "/bin/true"), encoding="utf-8")
+    done = subprocess.run(
+        [judge, "verify", "--man=no", "--recursive-errors=no", str(path)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

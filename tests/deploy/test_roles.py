@@ -1,0 +1,193 @@
+"""deploy/postgres/roles.sql on a real server: what each role can do, and what it may not."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.errors import InsufficientPrivilege
+
+from leasehold.app import Leasehold
+from leasehold.errors import LeaseholdError
+from leasehold.kinds import register
+from leasehold.model.operation import Verb
+from leasehold.model.state import State
+from leasehold.settings import load
+from leasehold.store.contract import Filter
+
+ROLES = Path(__file__).parents[2] / "deploy" / "postgres" / "roles.sql"
+NAMES = ("owner", "worker", "producer", "viewer")
+
+
+class Roles:
+    """The roles in a fresh database, under names of their own: a server has one set for all."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._mark = f"t{secrets.token_hex(4)}"
+        self._apps: list[Leasehold] = []
+        self.admin = psycopg.connect(url, autocommit=True)
+
+    def set_up(self) -> None:
+        self.run_file()
+        for name in NAMES:
+            self.admin.execute(
+                f"create role {self.user(name)} login in role {self._mark}_{name}".encode()
+            )
+        owner = f"alter role {self.user('owner')} set role = {self._mark}_owner"
+        self.admin.execute(owner.encode())
+        self.app("owner").migrate()
+        self.run_file()
+
+    def run_file(self) -> None:
+        text = ROLES.read_text(encoding="utf-8")
+        for name in NAMES:
+            text = text.replace(f"leasehold_{name}", f"{self._mark}_{name}")
+        self.admin.execute(text.encode())
+
+    def user(self, name: str) -> str:
+        return f"{self._mark}_{name}_user"
+
+    def _as(self, name: str) -> str:
+        assert "user=postgres" in self._url
+        return self._url.replace("user=postgres", f"user={self.user(name)}")
+
+    def app(self, name: str) -> Leasehold:
+        """What a program with this role uses."""
+        app = Leasehold(self._as(name))
+        register(app, load(environment={}).kinds.values())
+        self._apps.append(app)
+        return app
+
+    def refuses(self, name: str, sql: str) -> None:
+        with psycopg.connect(self._as(name)) as connection, pytest.raises(InsufficientPrivilege):
+            connection.execute(sql.encode())
+
+    def close(self) -> None:
+        for app in self._apps:
+            app.close()
+        with self.admin:
+            self.admin.execute("drop schema leasehold cascade")
+            for name in NAMES:
+                for role in (self.user(name), f"{self._mark}_{name}"):
+                    self.admin.execute(f"drop owned by {role}; drop role {role}".encode())
+
+
+@pytest.fixture
+def roles(postgres_url: str) -> Iterator[Roles]:
+    found = Roles(postgres_url)
+    try:
+        found.set_up()
+        yield found
+    finally:
+        found.close()
+
+
+def enqueue(app: Leasehold, **options: Any) -> int:
+    job_id: int = app.tasks.get("sim.quick").using(**options).enqueue(1).id
+    return job_id
+
+
+def test_a_worker_runs_jobs_and_operates_on_them(roles: Roles) -> None:
+    app = roles.app("worker")
+    first = enqueue(app, target="a")
+    second = enqueue(app, target="b", idempotency_key="k")
+    broken = app.tasks.get("sim.broken").enqueue(1).id
+    assert app.run_worker(until_idle=True) == 0
+    found = app.client.store.read([first, second, broken])
+    assert [found[i].state for i in (first, second, broken)] == [
+        State.SUCCEEDED, State.SUCCEEDED, State.FAILED,
+    ]  # fmt: skip
+    assert app.operate.act(Verb.RETRY, [broken], "ann")[0].what == "done"
+    app.operate.pause_queue("default", "ann")
+    app.operate.resume_queue("default")
+    assert app.client.store.retain(30, 100) == 0  # turns days that belong to the owner
+
+
+def test_a_worker_changes_no_tables_and_no_versions(roles: Roles) -> None:
+    for sql in (
+        "drop table leasehold.job",
+        "alter table leasehold.job add column x integer",
+        "truncate leasehold.history",
+        "create table leasehold.x (i integer)",
+        "insert into leasehold.migration (version, name) values (99, 'x')",
+        "alter function leasehold.clock() volatile",
+    ):
+        roles.refuses("worker", sql)
+
+
+def test_a_producer_enqueues_with_and_without_keys(roles: Roles) -> None:
+    app = roles.app("producer")
+    for options in ({}, {"target": "a"}, {"unique_key": "u"}, {"idempotency_key": "i"},
+                    {"delay": 60.0}, {"unique_key": "v", "idempotency_key": "j"}):  # fmt: skip
+        assert enqueue(app, **options) > 0
+    assert enqueue(app, unique_key="u") == enqueue(app, unique_key="u")
+    assert enqueue(app, idempotency_key="i") == enqueue(app, idempotency_key="i")
+    with psycopg.connect(app.url) as connection:
+        row = connection.execute("select id from leasehold.enqueue('sim.quick')").fetchone()
+    assert row is not None
+    assert len(roles.app("viewer").operate.jobs(Filter(limit=100)).jobs) == 7
+
+
+def test_a_producer_reads_no_jobs_and_changes_none(roles: Roles) -> None:
+    job_id = enqueue(roles.app("producer"))
+    for sql in (
+        "select args from leasehold.job",
+        "select * from leasehold.history",
+        "select * from leasehold.event",
+        "select * from leasehold.worker",
+        f"update leasehold.job set priority = 9 where id = {job_id}",
+        f"delete from leasehold.job where id = {job_id}",
+        "insert into leasehold.queue (name, max_leases) values ('default', 0)",
+        "select nextval('leasehold.lease_token')",
+        "select leasehold.turn_days(0, 0)",
+    ):
+        roles.refuses("producer", sql)
+
+
+def test_a_viewer_reads_everything_and_writes_nothing(roles: Roles) -> None:
+    job_id = enqueue(roles.app("producer"))
+    app = roles.app("viewer")
+    assert app.operate.show(job_id).job.id == job_id
+    assert app.operate.counts().ready == 1
+    assert [queue.name for queue in app.operate.queues()] == ["default"]
+    assert app.operate.workers() == []
+    assert all(each.good for each in app.database.diagnose() if "version" in each.name)
+    with psycopg.connect(app.url) as connection:
+        assert connection.execute("select leasehold.backlog()").fetchone() == (1,)
+    with pytest.raises(LeaseholdError):
+        enqueue(app)
+    with pytest.raises(LeaseholdError):
+        app.operate.act(Verb.CANCEL, [job_id], "ann")
+    for sql in (
+        f"delete from leasehold.job where id = {job_id}",
+        "update leasehold.queue set weight = 2",
+        "select nextval('leasehold.job_id')",
+        "select leasehold.turn_days(0, 0)",
+    ):
+        roles.refuses("viewer", sql)
+
+
+def test_somebody_else_sees_nothing(roles: Roles) -> None:
+    roles.admin.execute(f"create role {roles.user('stranger')} login".encode())
+    try:
+        roles.refuses("stranger", "select * from leasehold.job")
+        roles.refuses("stranger", "select * from leasehold.enqueue('sim.quick')")
+    finally:
+        roles.admin.execute(f"drop role {roles.user('stranger')}".encode())
+
+
+def test_the_file_can_be_run_again(roles: Roles) -> None:
+    roles.run_file()
+    roles.run_file()
+
+
+@pytest.mark.parametrize("name", ["worker", "producer", "viewer"])
+def test_only_the_owner_migrates(roles: Roles, name: str) -> None:
+    roles.admin.execute("delete from leasehold.migration where version = 4")
+    with pytest.raises((LeaseholdError, InsufficientPrivilege)):
+        roles.app(name).migrate()

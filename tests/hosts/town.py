@@ -1,0 +1,183 @@
+"""A host on virtual time: tenants in memory, whose statements are seen and can be refused."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from leasehold import Leasehold
+from leasehold.client import Client
+from leasehold.model.tenant import Tenant, TenantState
+from leasehold.store.database import Database
+from leasehold.store.places import Awake
+from leasehold.tasks import Registry
+from leasehold.testing import InlineThreads, VirtualClock, VirtualLoop
+from leasehold.worker.config import WorkerSettings
+from leasehold.worker.host import Host
+from leasehold.worker.keepers import Keepers
+from leasehold.worker.lodger import LentThreads
+from tests.testing.rig import Watched
+
+T = TypeVar("T")
+_HAS_WORK = """select exists (select 1 from job where stage in ('r', 'R')
+    or (stage in ('w', 'b') and run_at <= clock())
+    or (stage = 'h' and lease_expires_at <= clock()))"""
+
+
+class HereKeepers(Keepers):
+    """On the worker's own loop: on virtual time nothing can block it."""
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    async def stop(self) -> None:
+        pass
+
+
+class InlineLentThreads(LentThreads, InlineThreads):
+    """Plain functions run at once, for all tenants."""
+
+
+class MemoryPlace:
+    """Databases in memory, by name. Counts how often it is looked at."""
+
+    shown = "memory"
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self.databases: dict[str, Any] = {}
+        self.broken: dict[str, str] = {}
+        self.looks = 0
+        self.is_deaf = False
+
+    def open(self, tenant: str) -> Database:
+        database: Database = self.databases[tenant]
+        return database
+
+    def create(self, tenant: str) -> None:
+        self.databases[tenant] = Watched(self._clock)
+
+    def drop(self, tenant: str) -> None:
+        del self.databases[tenant]
+
+    async def awake(self, tenants: Sequence[str]) -> list[Awake]:
+        self.looks += 1
+        return [self._look(name) for name in tenants]
+
+    def _look(self, name: str) -> Awake:
+        if name in self.broken:
+            return Awake(name, has_work=False, trouble=self.broken[name])
+        with self.databases[name]._engine.transaction() as connection:
+            return Awake(name, has_work=bool(connection.execute(_HAS_WORK).fetchone()[0]))
+
+    async def listen(
+        self, tenants: Callable[[], Sequence[str]], heard: Callable[[str, str | None], None]
+    ) -> None:
+        if self.is_deaf:
+            await asyncio.Event().wait()
+
+        def hears(tenant: str) -> Callable[[str | None], None]:
+            return lambda hint: heard(tenant, hint)
+
+        async with asyncio.TaskGroup() as group:
+            for name in tenants():
+                group.create_task(self.databases[name].listen(hears(name)))
+
+    def close(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Town:
+    """Tenants, their directory, and a host that serves them in no time."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.home = MemoryPlace(self.clock)
+        self.lines: dict[str, Tenant] = {}
+        self.told: list[tuple[str, str]] = []
+        self.app = Leasehold("sqlite://:memory:")
+        self._clients: dict[str, Client] = {}
+
+    # -- the directory -----------------------------------------------------------------------
+
+    async def tenants(self) -> Sequence[Tenant]:
+        return list(self.lines.values())
+
+    def place(self, _name: str) -> MemoryPlace:
+        return self.home
+
+    async def degrade(self, tenant: str, why: str) -> None:
+        self.told.append((tenant, why))
+        self.change(tenant, state=TenantState.DEGRADED, note=why)
+
+    async def heal(self, tenant: str) -> None:
+        self.told.append((tenant, "healed"))
+        self.change(tenant, state=TenantState.ACTIVE, note=None)
+
+    def change(self, tenant: str, **fields: Any) -> None:
+        self.lines[tenant] = msgspec.structs.replace(self.lines[tenant], **fields)
+
+    # -- people ------------------------------------------------------------------------------
+
+    def add(self, *names: str, **fields: Any) -> None:
+        for name in names:
+            self.home.create(name)
+            self.lines[name] = Tenant(name=name, created_at=datetime.now(UTC), **fields)
+            self._clients[name] = Client(self.home.open(name), lambda: self.clock.micros / 1e6)
+
+    def enqueue(self, tenant: str, task: Any, *args: Any, count: int = 1, **options: Any) -> None:
+        before = self.app.swap_client(self._clients[tenant])
+        for _ in range(count):
+            task.using(**options).enqueue(*args)
+        self.app.swap_client(before)
+
+    def state(self, tenant: str) -> TenantState:
+        return self.lines[tenant].state
+
+    def statements(self) -> int:
+        return sum(len(database.seen) for database in self.home.databases.values())
+
+    def succeeded(self, tenant: str) -> int:
+        statement = "select count(*) from history where state = 'succeeded'"
+        with self.home.databases[tenant]._engine.transaction() as connection:
+            return int(connection.execute(statement).fetchone()[0])
+
+    def leased(self) -> int:
+        return sum(client.store.counts().leased for client in self._clients.values())
+
+    # -- the host ----------------------------------------------------------------------------
+
+    def host(self, tasks: Registry | None = None, **settings: Any) -> Host:
+        return Host(
+            self, tasks or self.app.tasks, WorkerSettings(**settings),
+            chance=random.Random(1).random, threads=InlineLentThreads(), keepers=HereKeepers(),
+        )  # fmt: skip
+
+    @asynccontextmanager
+    async def hosting(self, **settings: Any) -> AsyncIterator[Host]:
+        """A host that drains at the end."""
+        host = self.host(**settings)
+        running = asyncio.create_task(host.run())
+        await asyncio.sleep(0.001)
+        yield host
+        host.drain()
+        assert await running == 0
+
+    def play(self, scenario: Coroutine[Any, Any, T]) -> T:
+        with asyncio.Runner(loop_factory=lambda: VirtualLoop(self.clock)) as runner:
+            return runner.run(scenario)
+
+    async def until(self, condition: Callable[[], bool], within: float) -> float:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while not condition():
+            assert loop.time() - began <= within, f"not within {within:g} s of virtual time"
+            await asyncio.sleep(max(0.001, within / 1000))
+        return loop.time() - began

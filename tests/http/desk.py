@@ -1,0 +1,167 @@
+"""The API as a caller meets it: in this process, or served on an address of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from starlette.types import ASGIApp
+
+from leasehold import Job, Leasehold, Retry
+from leasehold.http import api
+from leasehold.http.limits import Limits
+from leasehold.http.serving import serve_http
+from leasehold.model.operation import Verb
+from leasehold.settings import Settings, load
+from leasehold.telemetry import Telemetry
+
+T = TypeVar("T")
+PATIENCE_SECONDS = 30.0
+TOKENS = {
+    role: f"{role.replace('@', '-of-')}-token-chosen-by-chance"
+    for role in ("viewer", "operator", "admin", "admin@other", "admin@ours")
+}
+
+
+def settings_with(folder: Path, *tokens: str, **values: Any) -> Settings:
+    """The shipped settings, with these tokens and values of [http]."""
+    flags = {f"http.{name}": value for name, value in values.items()}
+    return load({"http.tokens": list(tokens), **flags}, {}, folder)
+
+
+def app_on(url: str) -> Leasehold:
+    """An app with a few tasks."""
+    app = Leasehold(url)
+
+    @app.task(name="greet", retry=Retry(max_attempts=2, base_seconds=0))
+    async def greet(name: str, times: int = 1) -> str:
+        return f"hello {name}" * times
+
+    @app.task(name="broken", retry=Retry(max_attempts=1))
+    async def broken(secret: str) -> None:
+        raise ValueError("it broke")
+
+    return app
+
+
+class Desk:
+    """One caller at one API; everything happens on one event loop."""
+
+    def __init__(self, app: Leasehold, folder: Path) -> None:
+        self.app = app
+        self.folder = folder
+        self.runner = asyncio.Runner()
+        self.telemetry = Telemetry()
+        self.open(settings_with(folder))
+
+    def open(self, settings: Settings, limits: Limits | None = None, **more: Any) -> None:
+        """Begin anew with another API on the same app."""
+        self.api = api(self.app, settings, limits=limits, telemetry=self.telemetry, **more)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
+
+    def ask(
+        self, method: str, path: str, *, to: ASGIApp | None = None, host: str = "localhost",
+        client: tuple[str, int] = ("127.0.0.1", 1), **request: Any,
+    ) -> httpx.Response:  # fmt: skip
+        async def asking() -> httpx.Response:
+            transport = httpx.ASGITransport(to or self.api, client=client)
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as caller:
+                return await caller.request(method, path, **request)
+
+        return self.run(asking())
+
+    def get(self, path: str, **request: Any) -> httpx.Response:
+        return self.ask("GET", path, **request)
+
+    def post(self, path: str, body: Any = None, **request: Any) -> httpx.Response:
+        return self.ask("POST", path, json={} if body is None else body, **request)
+
+    def told(self, path: str, **request: Any) -> Any:
+        """What a GET that went well answers."""
+        answer = self.get(path, **request)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    # -- behind the API ----------------------------------------------------------------------
+
+    def add(self, task: str = "greet", **body: Any) -> int:
+        answer = self.post("/api/jobs", {"task": task, "raw": True, **body})
+        assert answer.status_code == 201, answer.text
+        return int(answer.json()["id"])
+
+    def act(self, verb: Verb, job_id: int) -> None:
+        self.app.operate.act(verb, [job_id], "ann")
+
+    def job(self, job_id: int) -> Job:
+        return self.app.client.store.read([job_id])[job_id]
+
+    def work(self) -> None:
+        """A worker, until nothing is left to do."""
+        assert self.run(self.app.arun_worker(until_idle=True)) == 0
+
+    def close(self) -> None:
+        self.runner.run(self.app.aclose())
+        self.runner.close()
+
+
+def problem(answer: httpx.Response, status: int, word: str) -> str:
+    """The detail of a problem, which is as the description says."""
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    ), answer.text
+    document = answer.json()
+    assert document["status"] == status
+    assert document["type"] == f"urn:leasehold:problem:{word}"
+    assert document["title"]
+    detail: str = document["detail"]
+    return detail
+
+
+def bearer(role: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {TOKENS[role]}"}
+
+
+@asynccontextmanager
+async def serving(app: Leasehold, settings: Settings) -> AsyncIterator[str]:
+    """Served on this event loop; answers the address."""
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(serve_http(app, settings, on_ready=ready.set_result))
+    try:
+        yield await asyncio.wait_for(ready, PATIENCE_SECONDS)
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+@contextmanager
+def served(app: Leasehold, settings: Settings) -> Iterator[str]:
+    """Served by a thread of its own, for callers that block."""
+    address: list[str] = []
+    ready, end = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def life() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with serving(app, settings) as where:
+            address.append(where)
+            ready.set()
+            await end.wait()
+        await app.database.aclose()
+
+    thread = threading.Thread(target=lambda: asyncio.run(life()))
+    thread.start()
+    assert ready.wait(PATIENCE_SECONDS)
+    try:
+        yield address[0]
+    finally:
+        loops[0].call_soon_threadsafe(end.set)
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive()

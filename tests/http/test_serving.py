@@ -1,0 +1,64 @@
+"""The API on an address of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from leasehold.errors import BadSettings
+from leasehold.http.serving import serve_http
+from tests.http.desk import Desk, bearer, served, serving, settings_with
+
+
+def test_without_its_extra_it_says_what_to_install() -> None:
+    program = "import sys; sys.modules['starlette'] = None; import leasehold.http"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "BadSettings: the HTTP API needs starlette" in ended.stderr
+    assert "install `leasehold[http]`" in ended.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org"])
+def test_another_address_is_refused_without_tokens(sqlite_desk: Desk, host: str) -> None:
+    settings = settings_with(sqlite_desk.folder, host=host, port=0)
+    with pytest.raises(BadSettings, match=r"set http\.tokens first"):
+        sqlite_desk.run(serve_http(sqlite_desk.app, settings))
+
+
+def test_another_address_is_served_with_tokens(desk: Desk, tokens: list[str]) -> None:
+    settings = settings_with(desk.folder, *tokens, host="0.0.0.0", port=0)
+    with served(desk.app, settings) as address:
+        here = address.replace("0.0.0.0", "127.0.0.1")
+        assert httpx.get(f"{here}/api/stats").status_code == 401
+        assert httpx.get(f"{here}/api/stats", headers=bearer("viewer")).status_code == 200
+        assert "server" not in httpx.get(f"{here}/livez").headers
+
+
+def test_a_port_that_is_taken_is_told(sqlite_desk: Desk) -> None:
+    async def twice() -> None:
+        free = settings_with(sqlite_desk.folder, port=0)
+        async with serving(sqlite_desk.app, free) as address:
+            taken = settings_with(sqlite_desk.folder, port=int(address.rpartition(":")[2]))
+            with pytest.raises(BadSettings, match="choose another"):
+                await serve_http(sqlite_desk.app, taken)
+
+    sqlite_desk.run(twice())
+
+
+def test_cancelling_ends_it_and_frees_the_port(sqlite_desk: Desk) -> None:
+    async def life() -> None:
+        settings = settings_with(sqlite_desk.folder, port=0)
+        async with serving(sqlite_desk.app, settings) as address, httpx.AsyncClient() as caller:
+            assert (await caller.get(f"{address}/readyz")).status_code == 200
+        async with httpx.AsyncClient() as caller:
+            with pytest.raises(httpx.ConnectError):
+                await caller.get(f"{address}/livez")
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not [task for task in others if task.get_name() == "http"]
+
+    sqlite_desk.run(life())

@@ -1,0 +1,189 @@
+"""`leasehold up` as a machine would run it, and a look at the processes that it keeps."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from leasehold.app import Leasehold
+from leasehold.model.registry import LiveWorker
+from leasehold.model.state import State
+from leasehold.store.contract import Filter
+from tests.worker.fleet import PATIENCE_SECONDS, eventually
+from tests.worker.record import RECORD_VARIABLE, Record
+
+ROOT = Path(__file__).parents[2]
+
+
+class Up:
+    """One manager process."""
+
+    def __init__(
+        self, arguments: list[str], environment: Mapping[str, str], log: Path, at: Path
+    ) -> None:
+        self.log_file = log
+        with log.open("ab") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "leasehold", "up", "--log-format", "json", *arguments],
+                cwd=at,
+                env=environment,
+                stdin=subprocess.PIPE,  # see load_app
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still runs:\n{self.log_file.read_text()}") from None
+        finally:
+            assert self._process.stdin is not None
+            if self._process.poll() is not None:
+                self._process.stdin.close()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+
+class Service:
+    """Managers of one store, one after another, and their workers."""
+
+    def __init__(self, app: Leasehold, url: str, folder: Path) -> None:
+        self.app = app
+        self.url = url
+        self.folder = folder
+        self.record = Record(folder / "record")
+        self.log_file = folder / "service.log"
+        self.environment = {
+            "LEASEHOLD_HTTP_PORT": "0",  # any free one
+            **os.environ,
+            "LEASEHOLD_URL": url,
+            "LEASEHOLD_APP": "tests.manager.load_app:app",
+            "LEASEHOLD_WORKERS_SCALE_INTERVAL_MS": "100",
+            "LEASEHOLD_WORKERS_SCALE_COOLDOWN_SECONDS": "1.5",
+            "LEASEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS": "2",
+            "LEASEHOLD_WORKERS_CONCURRENCY": "2",
+            # Seats stand in the folder for temporary files: these are the test's own.
+            "TMPDIR": str(folder),
+            RECORD_VARIABLE: str(self.record.path),
+        }
+        self._ups: list[Up] = []
+
+    def up(self, *arguments: str, at: Path = ROOT, **environment: str) -> Up:
+        up = Up(list(arguments), {**self.environment, **environment}, self.log_file, at)
+        self._ups.append(up)
+        return up
+
+    def log_text(self) -> str:
+        return self.log_file.read_text() if self.log_file.exists() else ""
+
+    # -- asking ------------------------------------------------------------------------------
+
+    def worker_pids(self) -> list[int]:
+        """From the machine itself: all that live, also those that have not said a word."""
+        mark = f"--managed-in\0{self.folder}/".encode()
+        return [pid for pid, command in _commands() if mark in command]
+
+    def until_workers(self, count: int, seconds: float = PATIENCE_SECONDS) -> list[int]:
+        eventually(lambda: len(self.worker_pids()) == count, seconds)
+        return self.worker_pids()
+
+    def registered(self) -> list[LiveWorker]:
+        return self.app.operate.workers()
+
+    def until_registered(self, count: int) -> list[LiveWorker]:
+        eventually(lambda: len(self.registered()) == count)
+        return self.registered()
+
+    def logged(self, words: str) -> list[dict[str, Any]]:
+        """The log's lines with these words. A line that a kill has cut is none."""
+        found = []
+        for line in self.log_file.read_text(errors="replace").splitlines():
+            if words in line:
+                with contextlib.suppress(json.JSONDecodeError):
+                    found.append(json.loads(line))
+        return found
+
+    def all_succeeded(self, ids: list[int]) -> bool:
+        jobs = self.app.client.store.read(ids)
+        return len(jobs) == len(ids) and all(j.state is State.SUCCEEDED for j in jobs.values())
+
+    def nothing_was_interrupted(self, ids: list[int]) -> None:
+        """Every job started once, ended where it started, and has no story besides."""
+        for job_id in ids:
+            assert self.record.words(job_id) == ["start", "end"], job_id
+            assert self.app.client.store.events(job_id) == [], job_id
+
+    def unfinished(self) -> int:
+        live = frozenset({State.QUEUED, State.ASSIGNED, State.RUNNING})
+        return len(self.app.client.store.page(Filter(states=live, limit=1000)).jobs)
+
+    def close(self) -> None:
+        for up in self._ups:
+            up.kill()
+        for pid in self.worker_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not self.worker_pids())
+
+
+class Counting:
+    """Counts the living workers all the while, from outside."""
+
+    def __init__(self, service: Service, every_seconds: float = 0.02) -> None:
+        self._service = service
+        self._every = every_seconds
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._count)
+        self.looks = 0
+        self.most = 0
+        #: (when, how many) whenever the number had changed.
+        self.course: list[tuple[float, int]] = []
+
+    def __enter__(self) -> Counting:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._over.set()
+        self._thread.join()
+
+    def _count(self) -> None:
+        while not self._over.wait(self._every):
+            count = len(self._service.worker_pids())
+            self.looks += 1
+            self.most = max(self.most, count)
+            if not self.course or self.course[-1][1] != count:
+                self.course.append((time.monotonic(), count))
+
+
+def _commands() -> Iterator[tuple[int, bytes]]:
+    """Every process and its arguments; a dead one that nobody has buried has none."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                yield int(entry.name), (entry / "cmdline").read_bytes()

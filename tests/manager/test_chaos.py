@@ -1,0 +1,40 @@
+"""Managers and workers killed with -9 at random, under load.
+
+Ten times here; LEASEHOLD_TEST_KILLS=100 is the long form, some six minutes for each store.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.manager.chaos import Chaos
+from tests.manager.service import Service
+from tests.worker.fleet import eventually
+
+KILLS = int(os.environ.get("LEASEHOLD_TEST_KILLS", "10"))
+MOST = 4
+
+
+@pytest.mark.requirement("S2.9", "S2.11", "S0.2")
+def test_never_too_many_nobody_left_alone_nothing_lost(service: Service) -> None:
+    chaos = Chaos(service, 5, "--workers", "2", "--max-workers", str(MOST))
+    found = chaos.run(KILLS)
+    # Workers that were killed young make the manager patient: up to 30 s.
+    eventually(lambda: service.all_succeeded(found.ids), seconds=120.0)
+    chaos.every_second_start_has_a_cause()
+    print(
+        f"{found.managers_killed} managers and {found.workers_killed} workers killed; "
+        f"at most {found.most} of {MOST} workers in {found.looks} looks; "
+        f"{found.settled_looks} looks at whose they are, {len(found.unsettled)} alone; "
+        f"{len(found.ids)} jobs, {found.lost_leases} leases lost, no job"
+    )
+    chaos.last.send(signal.SIGTERM)
+    assert chaos.last.ended() == 0
+    assert service.worker_pids() == []
+    assert found.kills >= KILLS
+    assert found.most <= MOST
+    assert found.settled_looks
+    assert found.unsettled == []

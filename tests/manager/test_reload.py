@@ -1,0 +1,57 @@
+"""`leasehold up --reload`: changed source files replace the workers, by drain."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from leasehold import NewJob
+from leasehold.manager.sources import times
+from tests.manager.service import ROOT, Service
+from tests.worker.fleet import eventually
+
+_APP = """
+from leasehold import Leasehold
+app = Leasehold()
+@app.task(name="tells")
+async def tells() -> int:
+    return {answer}
+"""
+
+
+def test_changed_code_is_run_by_new_workers(sqlite_service: Service) -> None:
+    service = sqlite_service
+    project = service.folder / "project"
+    project.mkdir()
+    source = project / "shop.py"
+    source.write_text(_APP.format(answer=1))
+    paths = os.pathsep.join((str(ROOT / "src"), os.environ.get("PYTHONPATH", "")))
+    service.up("--reload", "--workers", "1", at=project, LEASEHOLD_APP="shop:app", PYTHONPATH=paths)
+    (first,) = service.until_registered(1)
+    assert _answer(service) == 1
+    source.write_text(_APP.format(answer=22))
+    eventually(lambda: [w.pid for w in service.registered()] not in ([], [first.pid]))
+    eventually(lambda: first.pid not in service.worker_pids())
+    assert _answer(service) == 22
+    # Code that cannot be imported is waited for, until it changes again.
+    source.write_text("this is no Python")
+    eventually(lambda: service.logged("ended right after its start with code 2"))
+    source.write_text(_APP.format(answer=333))
+    assert _answer(service) == 333
+
+
+def _answer(service: Service) -> object:
+    job_id = service.app.submit(NewJob(task="tells")).id
+    eventually(lambda: service.all_succeeded([job_id]))
+    report = service.app.client.store.read([job_id])[job_id].report
+    assert report is not None
+    return report.result
+
+
+def test_only_sources_of_the_project_are_watched(tmp_path: Path) -> None:
+    for name in ("a.py", "b.toml", "c.txt", "deep/d.py", ".hidden/e.py", "node_modules/f.py",
+                 "venv/pyvenv.cfg", "venv/lib/g.py"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    watched = {str(path.relative_to(tmp_path)) for path in times(tmp_path)}
+    assert watched == {"a.py", "b.toml", "deep/d.py"}

@@ -1,0 +1,134 @@
+"""`leasehold up`: one command, one manager; it stops by drain, hurries when asked twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import pytest
+
+from leasehold.model.state import State
+from tests.manager.load_app import naps, waits
+from tests.manager.service import Service
+from tests.worker.fleet import eventually
+
+PASSWORD = "password-that-nobody-may-read"
+
+
+@pytest.mark.requirement("S4.11", "S2.11")
+def test_a_stop_drains_all_workers_and_interrupts_nothing(service: Service) -> None:
+    gate = service.folder / "gate"
+    up = service.up()
+    ids = [waits.enqueue(str(gate)).id for _ in range(4)]
+    eventually(lambda: all(service.record.starts(job_id) for job_id in ids))
+    up.send(signal.SIGTERM)
+    eventually(lambda: {worker.state for worker in service.registered()} == {"draining"})
+    waiting = naps.enqueue(0.01).id
+    gate.touch()
+    assert up.ended() == 0
+    assert service.worker_pids() == []
+    service.nothing_was_interrupted(ids)
+    assert service.record.starts(waiting) == []
+
+
+@pytest.mark.requirement("S4.11")
+def test_a_second_signal_hurries_and_nothing_stays_leased(service: Service) -> None:
+    up = service.up()
+    job_id = waits.enqueue(str(service.folder / "never")).id
+    eventually(lambda: service.record.starts(job_id))
+    up.send(signal.SIGINT)
+    eventually(lambda: "draining" in {worker.state for worker in service.registered()})
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0
+    assert service.app.client.store.read([job_id])[job_id].state is State.QUEUED
+
+
+def test_a_second_manager_of_the_same_name_is_refused(sqlite_service: Service) -> None:
+    service = sqlite_service
+    service.up()
+    service.until_registered(2)
+    assert service.up().ended() == 1
+    assert "give this one another --name" in service.log_file.read_text()
+    other = service.up("--name", "other", "--workers", "1")
+    service.until_registered(3)
+    other.send(signal.SIGTERM)
+    assert other.ended() == 0
+    service.until_workers(2)
+
+
+@pytest.mark.requirement("S2.10")
+def test_bad_bounds_are_refused_before_anything_is_started(sqlite_service: Service) -> None:
+    assert sqlite_service.up("--workers", "9").ended() == 2
+    assert "workers.max_count = 8" in sqlite_service.log_file.read_text()
+
+
+def test_a_store_without_its_schema_is_told_of_at_once(
+    postgres_service: Service, postgres_url: str
+) -> None:
+    service = postgres_service
+    assert service.up(LEASEHOLD_URL=postgres_url, LEASEHOLD_SCHEMA="elsewhere").ended() == 3
+    assert "leasehold migrate" in service.log_file.read_text()
+
+
+def test_the_stores_address_is_in_no_argument_of_any_process(postgres_service: Service) -> None:
+    service = postgres_service
+    url = service.url.replace("postgresql:///", f"postgresql://postgres:{PASSWORD}@/", 1)
+    url = url.replace("&user=postgres", "")
+    assert PASSWORD in url
+    service.up(LEASEHOLD_URL=url)
+    service.until_registered(2)
+    listing = subprocess.run(
+        ["ps", "-A", "-ww", "-o", "args="], capture_output=True, text=True, check=True
+    ).stdout
+    assert "leasehold worker" in listing
+    assert PASSWORD not in listing
+    assert PASSWORD not in service.log_file.read_text()
+    assert not any(PASSWORD in path.name for path in service.folder.rglob("*"))
+
+
+def test_a_manager_whose_folder_is_removed_says_so_and_its_workers_drain(
+    sqlite_service: Service,
+) -> None:
+    service = sqlite_service
+    up = service.up()
+    service.until_registered(2)
+    (folder,) = service.folder.glob("leasehold-*/*-default")
+    shutil.rmtree(folder)
+    assert up.ended() == 1
+    assert "was removed while the manager ran: start it again" in service.log_file.read_text()
+    service.until_workers(0)
+
+
+@pytest.mark.requirement("S2.11")
+def test_the_api_is_served_beside_the_manager(service: Service) -> None:
+    up = service.up()
+    served = eventually(lambda: re.findall(r"served on (http://[0-9.:]+)", service.log_text()))
+    address = served[0]
+    with urllib.request.urlopen(f"{address}/livez", timeout=10) as answer:
+        assert answer.status == 200
+    service.until_registered(2)
+    with urllib.request.urlopen(f"{address}/api/workers", timeout=10) as answer:
+        assert len(json.load(answer)["workers"]) == 2
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0
+
+
+def test_a_taken_port_is_bad_input_and_starts_nothing(sqlite_service: Service) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert sqlite_service.up("--port", port).ended() == 2
+    assert "choose another http.host or http.port" in sqlite_service.log_file.read_text()
+    assert sqlite_service.worker_pids() == []
+
+
+def test_without_http_nothing_listens(sqlite_service: Service) -> None:
+    up = sqlite_service.up("--no-http")
+    sqlite_service.until_registered(2)
+    assert "served on" not in sqlite_service.log_text()
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0

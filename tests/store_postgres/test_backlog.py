@@ -1,0 +1,62 @@
+"""`leasehold.backlog()`: what an autoscaler asks. It agrees with the depth that a manager sees."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from leasehold.model.job import NewJob
+from leasehold.store.contract import ClaimAsk, Want
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.database import PostgresDatabase
+
+
+def backlog(database: PostgresDatabase, queue: str | None = None) -> int:
+    with psycopg.connect(database.url) as connection:
+        row = connection.execute("select leasehold.backlog(%s)", (queue,)).fetchone()
+    assert row is not None
+    count: int = row[0]
+    return count
+
+
+def fill(queue: BlockingStore, name: str, count: int) -> None:
+    queue.enqueue([NewJob(task="t", queue=name, args=b"{}") for _ in range(count)])
+
+
+@pytest.mark.requirement("P12")
+def test_it_counts_what_can_be_claimed_in_one_queue_or_in_all(
+    database: PostgresDatabase, queue: BlockingStore
+) -> None:
+    assert backlog(database) == 0
+    fill(queue, "mail", 3)
+    fill(queue, "reports", 5)
+    queue.claim(ClaimAsk(owner="w1", lease_seconds=30, wants=(Want("mail", 1),)))
+    assert (backlog(database, "mail"), backlog(database, "reports")) == (2, 5)
+    assert backlog(database, "nobody") == 0
+    assert backlog(database) == 7 == queue.depth(["mail", "reports"])
+
+
+@pytest.mark.requirement("P12")
+def test_of_a_paused_queue_nothing_can_be_claimed(
+    database: PostgresDatabase, queue: BlockingStore
+) -> None:
+    fill(queue, "mail", 3)
+    fill(queue, "reports", 5)
+    queue.pause_queue("mail", "ann", None, None)
+    assert (backlog(database, "mail"), backlog(database)) == (0, 5)
+    queue.pause_queue("*", "ann", None, None)
+    assert backlog(database) == 0
+    queue.resume_queue("*")
+    queue.resume_queue("mail")
+    assert backlog(database) == 8
+
+
+@pytest.mark.requirement("P12")
+def test_it_stops_at_its_bound(database: PostgresDatabase) -> None:
+    with psycopg.connect(database.url) as connection:
+        connection.execute(
+            "insert into leasehold.job (id, created_at, priority, max_attempts, stage, queue, "
+            "task, args) select nextval('leasehold.job_id'), now(), 0, 1, 'r', "
+            "case when i % 2 = 0 then 'a' else 'b' end, 't', '{}' from generate_series(1, 24000) i"
+        )
+    assert (backlog(database, "a"), backlog(database)) == (10_000, 10_000)

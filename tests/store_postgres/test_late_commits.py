@@ -1,0 +1,69 @@
+"""Events whose transactions commit in another order than they drew their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from leasehold.model.history import SETTLE_SECONDS
+from leasehold.model.operation import Verb
+from tests.stores import PostgresUnderTest
+
+_EVENT = """
+insert into leasehold.event (job_id, at, attempt, kind, state)
+values (4711, leasehold.clock(), 1, 'paused', 'paused') returning id
+"""
+
+
+@pytest.fixture
+def postgres(postgres_under_test: PostgresUnderTest) -> PostgresUnderTest:
+    postgres_under_test.reset()
+    return postgres_under_test
+
+
+@contextmanager
+def _open_transaction(postgres: PostgresUnderTest) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(postgres._postgres.url) as connection:
+        yield connection
+
+
+def _pause_one(postgres: PostgresUnderTest) -> int:
+    job_id = postgres.add()
+    postgres.store.operate(Verb.PAUSE, [job_id], "ann", None)
+    return job_id
+
+
+def _beginning(postgres: PostgresUnderTest) -> int:
+    """A place in the sequence right before what comes."""
+    _pause_one(postgres)
+    return postgres.store.newest_event()
+
+
+@pytest.mark.requirement("S2.5")
+def test_an_event_that_commits_late_is_not_passed_over(postgres: PostgresUnderTest) -> None:
+    start = _beginning(postgres)
+    with _open_transaction(postgres) as late:
+        (late_id,) = late.execute(_EVENT).fetchone() or (0,)
+        job_id = _pause_one(postgres)
+        assert postgres.store.newest_event() > late_id
+        assert postgres.store.events_after(start, 10) == []
+        late.commit()
+    seen = postgres.store.events_after(start, 10)
+    assert [event.job_id for event in seen] == [4711, job_id]
+    assert seen[0].id == late_id
+
+
+def test_what_was_rolled_back_holds_up_nobody_for_long(postgres: PostgresUnderTest) -> None:
+    start = _beginning(postgres)
+    with _open_transaction(postgres) as lost:
+        lost.execute(_EVENT)
+        lost.rollback()
+    job_id = _pause_one(postgres)
+    postgres.advance(SETTLE_SECONDS - 0.001)
+    assert postgres.store.events_after(start, 10) == []
+    postgres.advance(0.001)
+    assert [event.job_id for event in postgres.store.events_after(start, 10)] == [job_id]

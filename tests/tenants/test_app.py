@@ -1,0 +1,104 @@
+"""`app.tenant()`: the same tasks, another's jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from leasehold import BadInput, BadName, Leasehold, NewJob, State, TenantNotFound
+from leasehold.model.tenant import HOME
+from tests.tenants.rooms import EAST
+
+
+@pytest.fixture
+def app(urls: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Leasehold]:
+    monkeypatch.setenv("LEASEHOLD_PLACE_EAST", urls[EAST])
+    made = Leasehold(urls[HOME])
+    made.migrate()
+    yield made
+    made.close()
+
+
+@pytest.mark.requirement("S4.2")
+def test_each_tenant_has_its_jobs_and_all_have_the_tasks(app: Leasehold) -> None:
+    @app.task(name="double")
+    def double(number: int) -> int:
+        return 2 * number
+
+    app.tenants.create("acme")
+    app.tenants.create("beta", EAST)
+    home = double.enqueue(1)
+    acme = double.using(tenant="acme", queue="default").enqueue(2)
+    beta = app.tenant("beta").enqueue_many([double.prepare(3)])[0]
+    assert home.id == acme.id == beta.id
+    assert [handle.read().args for handle in (home, acme, beta)] == [
+        '{"number":1}', '{"number":2}', '{"number":3}',
+    ]  # fmt: skip
+    assert app.tenant("acme").run_worker(until_idle=True, concurrency=1) == 0
+    assert [handle.read().state for handle in (home, acme, beta)] == [
+        State.QUEUED, State.SUCCEEDED, State.QUEUED,
+    ]  # fmt: skip
+    assert app.tenant("acme").operate.counts().ready == 0
+    assert app.tenant("acme").tasks is app.tasks
+    assert app.tenant("acme").tenant("beta") is app.tenant("beta")
+
+
+def test_tenants_can_be_awaited(app: Leasehold) -> None:
+    @app.task(name="nothing")
+    def nothing() -> None: ...
+
+    app.tenants.create("acme")
+
+    async def story() -> State:
+        handle = await nothing.using(tenant="acme").aenqueue()
+        try:
+            return (await handle.aread()).state
+        finally:
+            await app.aclose()
+
+    assert asyncio.run(story()) is State.QUEUED
+
+
+def test_a_prepared_job_is_not_given_to_the_wrong_tenant(app: Leasehold) -> None:
+    @app.task(name="nothing")
+    def nothing() -> None: ...
+
+    with pytest.raises(BadInput, match=r"app\.tenant\('acme'\)\.enqueue_many"):
+        nothing.using(tenant="acme").prepare()
+
+
+def test_tenants_that_are_not_there(app: Leasehold) -> None:
+    app.tenants.create("acme")
+    with pytest.raises(TenantNotFound, match="did you mean acme"):
+        app.tenant("acne").submit(NewJob(task="t"))
+    with pytest.raises(BadName):
+        app.tenant("Acme; drop")
+
+
+def test_who_holds_an_app_finds_its_tenant_after_a_move_by_somebody_else(
+    app: Leasehold, urls: dict[str, str]
+) -> None:
+    app.tenants.create("acme")
+    acme = app.tenant("acme")
+    first = acme.submit(NewJob(task="t"))
+    somebody = Leasehold(urls[HOME])
+    somebody.tenants.move("acme", EAST)
+    somebody.close()
+    second = acme.submit(NewJob(task="t"))
+    assert second.id > first.id
+    assert first.read().state is State.QUEUED
+    assert app.tenants.get("acme").place == EAST
+
+
+def test_a_dropped_and_recreated_tenant_is_another(app: Leasehold, urls: dict[str, str]) -> None:
+    app.tenants.create("acme")
+    acme = app.tenant("acme")
+    acme.submit(NewJob(task="t"))
+    somebody = Leasehold(urls[HOME])
+    somebody.tenants.drop("acme", force=True)
+    somebody.tenants.create("acme")
+    somebody.close()
+    assert acme.operate.counts().ready == 0
+    assert acme.submit(NewJob(task="t")).created

@@ -1,0 +1,96 @@
+"""Queues share the workers by weight: over the fleet, none starves, nothing is left unused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.testing.rig import Rig
+from tests.worker import fleet_app
+from tests.worker.fleet import Fleet, eventually
+
+WEIGHTS = {"five": 5.0, "three": 3.0, "one": 1.0}
+
+
+@pytest.mark.requirement("S3.6")
+def test_saturated_queues_share_two_processes_by_weight(fleet: Fleet) -> None:
+    queue_of: dict[int, str] = {}
+    for queue, count in (("five", 1500), ("three", 1000), ("one", 500)):
+        fleet.app.client.store.set_weight(queue, WEIGHTS[queue])
+        jobs = [fleet_app.quick.using(queue=queue).prepare() for _ in range(count)]
+        queue_of |= {handle.id: queue for handle in fleet.app.enqueue_many(jobs)}
+    arguments = [word for queue in WEIGHTS for word in ("--queue", queue)]
+    workers = [fleet.start(*arguments, lease=30.0) for _ in range(2)]
+    eventually(lambda: len(fleet.record.lines(what="start")) >= 1800, 90)
+    assert {worker.drain() for worker in workers} == {0}
+    starts = sorted(fleet.record.lines(what="start"), key=lambda line: line.at)[:1800]
+    counts = Counter(queue_of[line.job] for line in starts)
+    assert counts["five"] == pytest.approx(1000, rel=0.1)
+    assert counts["three"] == pytest.approx(600, rel=0.1)
+    assert counts["one"] == pytest.approx(200, rel=0.1)
+    assert len({line.pid for line in starts}) == 2
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+def task_of(rig: Rig, log: list[str]) -> Any:
+    @rig.app.task(name="steady")
+    async def steady(queue: str) -> None:
+        log.append(queue)
+        await asyncio.sleep(1.0)
+
+    return steady
+
+
+def enqueue(rig: Rig, task: Any, queue: str, weight: float, count: int) -> None:
+    rig.app.client.store.set_weight(queue, weight)
+    for _ in range(count):
+        task.using(queue=queue).enqueue(queue)
+
+
+@pytest.mark.requirement("S3.6")
+def test_a_queue_of_weight_one_is_served_within_a_bounded_number_of_claims(rig: Rig) -> None:
+    """One slot and long jobs: each claim brings one job, so starts are claims."""
+    log: list[str] = []
+    task = task_of(rig, log)
+
+    async def scene() -> None:
+        for queue, weight in WEIGHTS.items():
+            enqueue(rig, task, queue, weight, 100)
+        async with rig.working(queues=tuple(WEIGHTS), concurrency=1, grace_seconds=5.0):
+            await rig.until(lambda: len(log) >= 90, 200)
+
+    rig.play(scene())
+    turns = [at for at, queue in enumerate(log[:90]) if queue == "one"]
+    assert len(turns) == 10
+    assert turns[0] <= 9
+    assert max(after - before for before, after in pairwise(turns)) <= 9 + 2
+
+
+@pytest.mark.requirement("S3.6")
+def test_an_idle_queues_share_goes_to_the_others_and_comes_back_to_it(rig: Rig) -> None:
+    log: list[str] = []
+    task = task_of(rig, log)
+
+    async def scene() -> None:
+        enqueue(rig, task, "three", 3.0, 300)
+        enqueue(rig, task, "one", 1.0, 300)
+        enqueue(rig, task, "idle", 96.0, 0)
+        settings: dict[str, Any] = {"queues": ("three", "one", "idle"), "concurrency": 4}
+        async with rig.working(**settings, grace_seconds=5.0):
+            took = await rig.until(lambda: len(log) >= 200, 100)
+            assert took < 200 / 4 + 3  # four at a time, a second each: no slot was kept free
+            alone = Counter(log[:200])
+            enqueue(rig, task, "idle", 96.0, 40)
+            await rig.until(lambda: log.count("idle") == 40, 30)
+        assert alone["three"] == pytest.approx(150, rel=0.1)
+        assert alone["one"] == pytest.approx(50, rel=0.1)
+
+    rig.play(scene())
