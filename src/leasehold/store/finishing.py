@@ -97,9 +97,7 @@ def _settle(
 ) -> Steps[dict[int, Decision]]:
     """Decide and write; decide again for those that were asked something else meanwhile."""
     settled: dict[int, Decision] = {}
-    # Of two attempts at one job, both of this owner, only the later one can have a lease.
-    in_order = sorted(ended, key=lambda end: end.attempt.token)
-    waiting = {end.attempt.job_id: end for end in in_order}
+    waiting = {end.attempt.job_id: end for end in ended}
     while waiting:
         decisions = {
             job_id: decide(end.attempt, end.outcome, end.request, end.chance)
