@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "leasehold"
 #: What the repository consists of, besides the files at its top.
 FOLDERS = (
-    ".ci", "bench", "deploy", "docs", "examples", "models", "requirements", "scripts", "src", "tests",
+    ".ci", "bench", "deploy", "docs", "examples", "models", "requirements", "scripts", "src",
+    "tests",
 )  # fmt: skip
 STORES = ("postgres", "sqlite")
 
