@@ -95,6 +95,18 @@ def _usable(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     return not looker.poll(0)
 
 
+def _stop_behind(error: BaseException) -> asyncio.CancelledError | None:
+    """A cancelled psycopg waits until the server has cancelled too. If the connection breaks
+    meanwhile, it raises that instead, and a part of a worker that carries on after errors would
+    never end."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, asyncio.CancelledError):
+            return None if seen is error else seen
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
 class Pool:
     """For threads."""
 
@@ -187,8 +199,10 @@ class AsyncPool:
             except StoreReadOnly:
                 await connection.close()
                 raise
-            except BaseException:
+            except BaseException as error:
                 await self._give_back(connection)
+                if (stop := _stop_behind(error)) is not None:
+                    raise stop from error
                 raise
             await self._give_back(connection)
 

@@ -25,6 +25,11 @@ from leasehold.store.steps import Batch, Rows, Statement
 #: keeps that from costing the caller everything else.
 _CAN_CONFLICT = "enqueue_keyed"
 
+#: Between the statements of a batch there is nothing to do but to send the next one. A process
+#: that is frozen there, or gone without a word, would keep its locks, and everybody else waiting:
+#: the server lets go of it.
+_SOON = Statement("commit_soon", {"milliseconds": "1000"})
+
 
 class Statements:
     """The SQL of one schema, ready to be sent; filled in when it is first asked for, because a
@@ -75,6 +80,7 @@ class PostgresSession:
             if len(prepared) == 1:
                 return [_rows(connection, *prepared[0])]
             with connection.pipeline(), connection.transaction():
+                _send(connection, *self._statements.prepare(_SOON))
                 cursors = [_send(connection, sql, values) for sql, values in prepared]
             return [_fetched(cursor) for cursor in cursors]
 
@@ -92,6 +98,7 @@ class AsyncPostgresSession:
             if len(prepared) == 1:
                 return [await _arows(connection, *prepared[0])]
             async with connection.pipeline(), connection.transaction():
+                await _asend(connection, *self._statements.prepare(_SOON))
                 cursors = [await _asend(connection, sql, values) for sql, values in prepared]
             return [await _afetched(cursor) for cursor in cursors]
 
