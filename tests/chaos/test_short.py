@@ -40,5 +40,7 @@ def test_nothing_is_lost_and_nothing_doubled_without_a_cause(
     assert report.jobs >= 100
     assert report.doubled.get("lease_lost", 0) > 0
     assert sum(report.stale_rejected_of_ghosts.values()) > 0
-    missing = {name for name, least in _EXPECTED[kind].items() if report.faults.get(name, 0) < least}
+    missing = {
+        name for name, least in _EXPECTED[kind].items() if report.faults.get(name, 0) < least
+    }
     assert missing == set(), report.faults

@@ -37,7 +37,7 @@ class World:
         plan.books.mkdir(parents=True)
         self._pen = Pen(plan.books, "world")
         self._target: Target = (
-            PostgresTarget(lambda link, trap: self._faults.sprung(link, trap))
+            PostgresTarget(lambda link, trap: self._faults.sprung(link, trap), pooled=plan.pooled)
             if plan.store == "postgres"
             else SqliteTarget(plan.folder)
         )

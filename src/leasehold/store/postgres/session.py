@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from leasehold.store.letters import LETTERS
-from leasehold.store.postgres.errors import translated
+from leasehold.store.postgres.errors import Forgotten, translated
 from leasehold.store.postgres.pool import AsyncPool, Pool
 from leasehold.store.sqlfiles import load_statements, numbered
 from leasehold.store.steps import Batch, Rows, Statement
@@ -75,6 +75,12 @@ class PostgresSession:
         self._statements = statements
 
     def execute(self, batch: Batch) -> list[Rows]:
+        try:
+            return self._execute(batch)
+        except Forgotten:  # nothing was done, and from now on nothing is prepared
+            return self._execute(batch)
+
+    def _execute(self, batch: Batch) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in batch.statements]
         with self._pool.connection(writes=batch.writes) as connection:
             if len(prepared) == 1:
@@ -93,6 +99,12 @@ class AsyncPostgresSession:
         self._statements = statements
 
     async def execute(self, batch: Batch) -> list[Rows]:
+        try:
+            return await self._execute(batch)
+        except Forgotten:
+            return await self._execute(batch)
+
+    async def _execute(self, batch: Batch) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in batch.statements]
         async with self._pool.connection(writes=batch.writes) as connection:
             if len(prepared) == 1:
