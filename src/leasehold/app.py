@@ -59,7 +59,7 @@ class Leasehold:
         self.schema = resolve_schema(schema)
         self.tasks = Registry()
         #: Whose jobs these are, if they are a tenant's.
-        self._tenant: str | None = None
+        self.of_tenant: str | None = None
         self._client: Client | None = None
         self._tenancy: Tenancy | None = None
         self._bound: dict[str, Leasehold] = {}
@@ -177,7 +177,7 @@ class Leasehold:
         chosen = worker_settings(configured, **settings)
         if tenants is None:
             await tell_rules(self.aoperate, configured)
-            return await Worker(self.database, self.tasks, chosen, tenant=self._tenant).run()
+            return await Worker(self.database, self.tasks, chosen, tenant=self.of_tenant).run()
         served = self.tenants.served(None if tenants == "all" else tenants)
         await served.check()
         return await Host(served, self.tasks, chosen).run()
@@ -271,7 +271,7 @@ class _OfTenant(Leasehold):
         super().__init__(app.url, schema=app.schema)
         self.tasks = app.tasks
         self._app = app
-        self._tenant = self._name = name
+        self.of_tenant = self._name = name
 
     @property
     def client(self) -> Client:

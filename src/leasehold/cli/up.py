@@ -130,7 +130,7 @@ async def _run(
     try:
         return await serve(manager, beside)
     finally:
-        await app.database.aclose()
+        await app.aclose()  # with the tenants that callers of the API asked for
 
 
 def _rule(settings: Settings) -> ScaleRule:
@@ -180,4 +180,6 @@ def _worker_command(
     environment = {"LEASEHOLD_URL": app.url, "LEASEHOLD_SCHEMA": app.schema}
     if app_name:
         environment["LEASEHOLD_APP"] = app_name
+    if app.of_tenant:
+        environment["LEASEHOLD_TENANT"] = app.of_tenant
     return arguments, environment

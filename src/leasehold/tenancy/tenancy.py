@@ -9,6 +9,7 @@ import msgspec
 from leasehold.errors import BadInput, LeaseholdError, Refused, SchemaMissing, TenantExists
 from leasehold.model.limit import ALL_QUEUES
 from leasehold.model.names import check_key
+from leasehold.model.note import check_reason
 from leasehold.model.tenant import HOME, Tenant, TenantState, check_tenant
 from leasehold.store.contract import Counts
 from leasehold.store.database import Database
@@ -107,8 +108,10 @@ class Tenancy:
 
     def pause(self, name: str, by: str, reason: str | None = None) -> None:
         """Nothing of it is claimed, by whichever worker; what runs goes on."""
+        check_key("by", by)
+        check_reason(reason)
         line = self._settled(name)
-        self._inside(line).pause_queue(ALL_QUEUES, check_key("by", by), reason, None)
+        self._inside(line).pause_queue(ALL_QUEUES, by, reason, None)
         note = f"{by}: {reason}" if reason else by
         self._set_state(name, TenantState.PAUSED, note)
 
