@@ -26,7 +26,7 @@ def progress(title: str, total: int | None = None, *, quiet: bool = False) -> It
     counted: list[Column] = [] if total is None else [MofNCompleteColumn()]
     bar = Progress(
         TextColumn(f"[bold]{escape(title)}"),
-        BarColumn(30),
+        BarColumn(30, complete_style="cyan", pulse_style="cyan"),
         *counted,
         TimeElapsedColumn(),
         TextColumn("{task.fields[words]}", markup=False),
