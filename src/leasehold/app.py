@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from leasehold.client import Client, JobHandle
@@ -19,7 +20,7 @@ from leasehold.rules import tell_rules
 from leasehold.settings import load, resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
-from leasehold.store.opening import open_database, open_place
+from leasehold.store.opening import missing_file, open_database, open_place
 from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
 from leasehold.tenancy.known import KnownPlaces
 from leasehold.tenancy.tenancy import Tenancy
@@ -231,6 +232,11 @@ class Leasehold:
     def aoperate(self) -> AwaitedOperate:
         """The same for asyncio."""
         return AwaitedOperate(self.client.awaited)
+
+    @property
+    def missing_file(self) -> Path | None:
+        """The file that the first use makes; None: there is a store, or at least a server."""
+        return None if self._client is not None else missing_file(self.url)
 
     def migrate(self) -> list[Migration]:
         """Bring the store's schema up to date."""

@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from leasehold.app import Leasehold
-from leasehold.errors import BadSettings, LeaseholdError
+from leasehold.errors import BadSettings, LeaseholdError, SchemaMissing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,8 +93,14 @@ class StoreChoice:
         self.tenant = tenant
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[Leasehold]:
+    def open(self, *, may_create: bool = False) -> Iterator[Leasehold]:
+        """A name that is mistyped must not become a store, with nothing in it."""
         chosen = self._chosen()
+        if not may_create and (missing := chosen.missing_file) is not None:
+            raise SchemaMissing(
+                f"there is no store {missing}: say which one by --url, or make this one with "
+                "`leasehold migrate`"
+            )
         try:
             yield chosen if self.tenant is None else chosen.tenant(self.tenant)
         finally:

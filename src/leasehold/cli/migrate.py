@@ -19,7 +19,7 @@ def migrate(store: StoreChoice, plan: bool, sql: bool, as_json: bool) -> None:
 
     Safe to run again, by several at once, and to kill: each step is there wholly or not at all.
     """
-    with store.open() as app:
+    with store.open(may_create=not (plan or sql)) as app:
         database = app.database
         if sql:
             steps = database.pending() if plan else database.migration_sql()

@@ -48,7 +48,7 @@ def create(
     store: StoreChoice, name: str, place: str, weight: float, max_slots: int | None, as_json: bool
 ) -> None:
     """Make the tenant NAME."""
-    with store.open() as app:
+    with store.open(may_create=True) as app:
         app.migrate()
         made = app.tenants.create(name, place, weight, max_slots)
     if as_json:
