@@ -17,6 +17,7 @@ import msgspec
 
 from leasehold.app import Leasehold
 from leasehold.errors import BadSettings, LeaseholdError, SchemaMissing
+from leasehold.settings import strangers
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -158,6 +159,12 @@ def _import(where: str, name: str) -> Any:
 def _hint(module: Any) -> str:
     apps = sorted(name for name, value in vars(module).items() if isinstance(value, Leasehold))
     return f"; did you mean {module.__name__}:{apps[0]}?" if apps else "; it defines no app"
+
+
+def tell_strangers(say: Callable[[str], object]) -> None:
+    """A setting that is mistyped in the environment would be left aside without a word."""
+    for variable, meant in strangers().items():
+        say(f"{variable} is no setting and is left aside: did you mean {meant}?")
 
 
 def print_json(document: Any) -> None:

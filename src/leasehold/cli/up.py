@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import click
 
 from leasehold.app import Leasehold
-from leasehold.cli.common import StoreChoice, store_options
+from leasehold.cli.common import StoreChoice, store_options, tell_strangers
 from leasehold.cli.logs import log_options, set_up_logs
 from leasehold.cli.worker import app_with_tasks
 from leasehold.errors import StoreUnavailable
@@ -73,6 +73,7 @@ def up(
     worker did not end in time and was killed.
     """
     set_up_logs(log_level, log_format)
+    tell_strangers(log.warning)
     settings = load(
         {
             "workers.default_count": workers,
