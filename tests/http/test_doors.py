@@ -108,7 +108,9 @@ def test_the_table_is_the_one_that_was_thought_about() -> None:
 def test_a_walk_over_all_routes(desk: Desk, tokens: list[str], caller: str) -> None:
     desk.app.tenants.create("ours")
     desk.open(settings_with(desk.folder, *tokens), QUICK, tenant="ours")
-    met = {route.name: _ask(desk, route, headers=_headers(caller)).status_code for route in TABLE}
+    last = [route for route in TABLE if route.at.endswith("/drop")]  # what is dropped is not served
+    way = [*(route for route in TABLE if route not in last), *last]
+    met = {route.name: _ask(desk, route, headers=_headers(caller)).status_code for route in way}
     refused = {name: status if status in (401, 403) else IN for name, status in met.items()}
     expected = {name: WALK[caller][role] for name, role in ROLES.items()}
     if caller == "admin@ours":
