@@ -70,6 +70,9 @@ exit "$code"
 """
 
 
+_READY = ("ready", "standby")
+
+
 class DevPostgresError(LeaseholdError):
     """The development server could not be found, started or stopped."""
 
@@ -245,12 +248,13 @@ class DevPostgres:
             time.sleep(0.02)
 
     def _says_ready(self, server: str) -> bool:
-        """The server writes its state into line 8 of this file; a crash may leave an old one."""
+        """The server writes its state into line 8 of this file; a crash may leave an old one.
+        A standby is ready to be read."""
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return False
-        return len(lines) >= 8 and lines[0] == server and lines[7].strip() == "ready"
+        return len(lines) >= 8 and lines[0] == server and lines[7].strip() in _READY
 
     def _release_process(self) -> None:
         if self._process is not None:

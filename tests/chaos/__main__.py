@@ -53,7 +53,7 @@ def main(
         seed=secrets.randbelow(10**6) if seed is None else seed,
         folder=folder or Path(tempfile.mkdtemp(prefix="leasehold-chaos-")),
         jobs_per_second=rate,
-        faults={} if calm else faults_for(store),
+        faults={} if calm else faults_for(store, pooled=pgbouncer),
         pooled=pgbouncer,
     )
     status = Console(stderr=True)

@@ -166,7 +166,7 @@ def _measure(case: Case, found: Judgement) -> None:
         if span.state is State.SUCCEEDED
     )
     for _, until, kind in shared:
-        if kind in ("hard_stop", "blackhole", "disk_full"):
+        if kind in ("hard_stop", "promotion", "blackhole", "disk_full"):
             place = bisect_left(successes, until)
             after = successes[place] if place < len(successes) else until
             found.worst_standstill_seconds = max(

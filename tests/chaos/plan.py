@@ -25,6 +25,7 @@ ON_POSTGRES = {
     "stall": 17.0,
     "blackhole": 67.0,
     "snapshot": 37.0,
+    "promotion": 290.0,
 }
 ON_SQLITE = {"snapshot": 17.0, "writer": 13.0, "disk_full": 29.0}
 
@@ -62,5 +63,8 @@ class Plan:
         return self.folder / "healed"
 
 
-def faults_for(store: StoreKind) -> dict[str, float]:
-    return ON_PROCESSES | (ON_POSTGRES if store == "postgres" else ON_SQLITE)
+def faults_for(store: StoreKind, *, pooled: bool) -> dict[str, float]:
+    faults = ON_PROCESSES | (ON_POSTGRES if store == "postgres" else ON_SQLITE)
+    if pooled:  # its pooler would have to be told where the new server is
+        del faults["promotion"]
+    return faults

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import shutil
 import subprocess
 import tempfile
@@ -11,6 +9,8 @@ import time
 from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
+
+from tests.chaos.accounts import hand_over, unprivileged
 
 _PORT = 6432
 _START_SECONDS = 20.0
@@ -57,17 +57,12 @@ class Pooler:
             folder=self._folder,
         )  # fmt: skip
         file.write_text(text, "utf-8")
-        # Like PostgreSQL it does not run as root.
-        account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-        if account is not None:
-            os.chown(self._folder, account.pw_uid, account.pw_gid)
+        hand_over(self._folder)
         self._process = subprocess.Popen(
             [program, str(file)],
-            user=None if account is None else account.pw_uid,
-            group=None if account is None else account.pw_gid,
-            extra_groups=None if account is None else [],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            **unprivileged(),
         )
         deadline = time.monotonic() + _START_SECONDS
         while not Path(self.socket).exists():

@@ -58,7 +58,7 @@ MAY_SEE: dict[str, set[str]] = {
              "settings", "store", "tasks", "telemetry"},
     "cli": {"", "access", "app", "client", "clock", "demo", "devpostgres", "documents", "errors",
             "http", "manager", "model", "operate", "seats", "settings", "simulation", "store",
-            "tasks", "telemetry", "worker"},
+            "tasks", "telemetry", "tenancy", "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 

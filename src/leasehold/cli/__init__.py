@@ -6,6 +6,7 @@ import click
 
 from leasehold import __version__
 from leasehold.cli.bench import bench
+from leasehold.cli.common import tell_strangers
 from leasehold.cli.config import config
 from leasehold.cli.demo import demo
 from leasehold.cli.doctor import doctor
@@ -33,12 +34,15 @@ from leasehold.cli.workers import workers
     epilog=EXIT_CODES,
 )
 @click.version_option(__version__, prog_name="leasehold")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """A durable job queue: workers own jobs by lease, in PostgreSQL or SQLite.
 
     The store is --url, else LEASEHOLD_URL, else the app's own, else DATABASE_URL, else the
     file leasehold.db in this folder.
     """
+    if context.invoked_subcommand not in (up.name, worker.name):  # these have a log for it
+        tell_strangers(lambda text: click.echo(f"leasehold: {text}", err=True))
 
 
 main.add_command(demo)

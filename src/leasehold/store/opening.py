@@ -62,6 +62,12 @@ def store_aside(url: str) -> Iterator[tuple[str, str]]:
         relocation.remove(beside)
 
 
+def missing_file(url: str) -> Path | None:
+    """The file that opening this URL would make; None: it is there, or no file is meant."""
+    path = None if _is_postgres(url) else _file(url)
+    return None if path is None or path.exists() else path
+
+
 def open_memory(clock: Micros) -> Database:
     """A database in memory whose time comes from outside. For `leasehold.testing`."""
     from leasehold.store.sqlite.database import SqliteDatabase
