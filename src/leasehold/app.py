@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
@@ -20,7 +21,7 @@ from leasehold.rules import tell_rules
 from leasehold.settings import load, resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
-from leasehold.store.opening import missing_file, open_database, open_place
+from leasehold.store.opening import missing_file, open_database, open_place, store_aside
 from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
 from leasehold.tenancy.known import KnownPlaces
 from leasehold.tenancy.tenancy import Tenancy
@@ -241,6 +242,16 @@ class Leasehold:
     def migrate(self) -> list[Migration]:
         """Bring the store's schema up to date."""
         return self.database.migrate()
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[Leasehold]:
+        """An app on an empty store beside this one, which is gone afterwards: to try things."""
+        with (
+            store_aside(self.url) as (url, schema),
+            contextlib.closing(Leasehold(url, schema=schema)) as app,
+        ):
+            app.migrate()
+            yield app
 
     def close(self) -> None:
         """Give the connections back. The app can be used again afterwards."""

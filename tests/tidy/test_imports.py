@@ -56,9 +56,9 @@ MAY_SEE: dict[str, set[str]] = {
     "devpostgres": {"errors"},
     "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
              "settings", "store", "tasks", "telemetry"},
-    "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "http",
-            "manager", "model", "operate", "seats", "settings", "simulation", "store", "tasks",
-            "telemetry", "tenancy", "worker"},
+    "cli": {"", "access", "app", "client", "clock", "demo", "devpostgres", "documents", "errors",
+            "http", "manager", "model", "operate", "seats", "settings", "simulation", "store",
+            "tasks", "telemetry", "tenancy", "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from leasehold import __version__
+from leasehold.cli.bench import bench
 from leasehold.cli.common import tell_strangers
 from leasehold.cli.config import config
 from leasehold.cli.demo import demo
@@ -59,5 +60,6 @@ main.add_command(tenants)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)
+main.add_command(bench)
 main.add_command(simulate)
 main.add_command(version)

@@ -339,8 +339,8 @@ def _broken(batch: Batch) -> StoreError:
 
 def _makes_without_key(statement: Statement) -> bool:
     """A store that is told this twice does it twice: keys are there to prevent that."""
-    if not statement.name.startswith("enqueue"):
-        return False
+    if statement.name != "enqueue_keyed":
+        return statement.name.startswith("enqueue")
     return any(row.get("idempotency_key") is None for row in statement.rows or ())
 
 

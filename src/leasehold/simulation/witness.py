@@ -139,8 +139,8 @@ class Witness:
 def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
     if statement.name == "claim":
         yield from ((row[0], {}) for row in rows if row[0] is not None)
-    elif statement.name in ("enqueue", "enqueue_keyed"):
-        yield from ((row[1], {}) for row in rows)
+    elif statement.name.startswith("enqueue"):
+        yield from ((row[-1], {}) for row in rows)
     elif "id" in statement.params:
         yield statement.params["id"], dict(statement.params)
     else:

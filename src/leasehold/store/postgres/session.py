@@ -81,13 +81,14 @@ class PostgresSession:
             return self._execute(batch)
 
     def _execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in batch.statements]
+        prepare = self._statements.prepare
         with self._pool.connection(writes=batch.writes) as connection:
-            if len(prepared) == 1:
-                return [_rows(connection, *prepared[0])]
+            if len(batch.statements) == 1:
+                return [_rows(connection, *prepare(batch.statements[0]))]
             with connection.pipeline(), connection.transaction():
-                _send(connection, *self._statements.prepare(_SOON))
-                cursors = [_send(connection, sql, values) for sql, values in prepared]
+                _send(connection, *prepare(_SOON))
+                # The server works on one while the next is made ready.
+                cursors = [_send(connection, *prepare(each)) for each in batch.statements]
             return [_fetched(cursor) for cursor in cursors]
 
 
@@ -105,13 +106,13 @@ class AsyncPostgresSession:
             return await self._execute(batch)
 
     async def _execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in batch.statements]
+        prepare = self._statements.prepare
         async with self._pool.connection(writes=batch.writes) as connection:
-            if len(prepared) == 1:
-                return [await _arows(connection, *prepared[0])]
+            if len(batch.statements) == 1:
+                return [await _arows(connection, *prepare(batch.statements[0]))]
             async with connection.pipeline(), connection.transaction():
-                await _asend(connection, *self._statements.prepare(_SOON))
-                cursors = [await _asend(connection, sql, values) for sql, values in prepared]
+                await _asend(connection, *prepare(_SOON))
+                cursors = [await _asend(connection, *prepare(each)) for each in batch.statements]
             return [await _afetched(cursor) for cursor in cursors]
 
 
