@@ -151,6 +151,11 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a keeper never gives up": (0,),
     "an ending is written once at most": (10,),
     "attempts of a second queue are forgotten": (0,),
+    "a key's limit is not looked at": (1,),
+    "a queue's limit is not looked at": (1,),
+    "a limit is counted for each worker": (7,),
+    "a rate is not looked at": (1,),
+    "room under a limit never comes back": (1,),
 }
 #: Nothing is left afterwards by which these could be known: only whoever sees every write does.
 WITNESSED = frozenset(
@@ -291,6 +296,24 @@ bug("jobs in backoff are forgotten", sql(
 ))  # fmt: skip
 bug("parked jobs stay parked", sql(("unpark", "where stage = 'u' and task", "where 0 and task")))
 bug("nobody recovers", sql(("expired", "where stage = 'h'", "where 0")))
+
+# -- limits ------------------------------------------------------------------------------------
+
+_KEY_LEASES = "(select count(*) from job h where h.limit_key = k.limit_key"
+_QUEUE_LEASES = "(select count(*) from job h where h.stage = 'h'"
+_SPENT = "(select coalesce(sum(s.starts), 0) from spent s"
+
+bug("a key's limit is not looked at", sql(
+    ("claim", _KEY_LEASES, _KEY_LEASES.replace("count(*)", "0 * count(*)")),
+))  # fmt: skip
+bug("a queue's limit is not looked at", sql(
+    ("claim", _QUEUE_LEASES, _QUEUE_LEASES.replace("count(*)", "0 * count(*)")),
+))  # fmt: skip
+bug("a limit is counted for each worker", sql(
+    ("claim", _KEY_LEASES, _KEY_LEASES + " and h.lease_owner = :owner"),
+))  # fmt: skip
+bug("a rate is not looked at", sql(("claim", _SPENT, _SPENT.replace("sum(", "0 * sum("))))
+bug("room under a limit never comes back", sql(("admit", "where id in (", "where 0 and id in (")))
 
 # -- keys --------------------------------------------------------------------------------------
 

@@ -10,11 +10,15 @@ import random
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from leasehold.model.limit import ALL_QUEUES, Limit, Rate
 from leasehold.simulation.network import SILENCE, Noise
 
 QUEUES = ("default", "mail")
 LANES = ("lane-a", "lane-b", "lane-c")
 UNIQUE_KEYS = ("u1", "u2", "u3")
+LIMIT_KEYS = ("bank", "bank", "api:1", "api:2")
+_TIGHT = (Limit(1), Limit(rate=Rate(2, 1.0)), Limit(2, Rate(4, 2.0)))
+_WIDE = (Limit(1), Limit(2), Limit(3), Limit(rate=Rate(5, 1.0)))
 #: Tasks differ in what their policy says; see `tasks`.
 TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
 VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
@@ -101,8 +105,9 @@ class Program:
     operations: tuple[Operation, ...]
     faults: tuple[Fault, ...]
     noise: Noise = SILENCE
-    #: Limit keys, and how many of their jobs may be live at once.
-    limits: tuple[tuple[str, int], ...] = ()
+    #: By limit key, or class of keys.
+    limits: tuple[tuple[str, Limit], ...] = ()
+    queue_limits: tuple[tuple[str, Limit], ...] = ()
 
 
 def random_program(seed: int) -> Program:
@@ -116,7 +121,26 @@ def random_program(seed: int) -> Program:
     operations = tuple(_operation(chance, number) for number in range(1, chance.randint(3, 12)))
     faults = tuple(_fault(chance, workers) for _ in range(chance.randint(1, 7)))
     workers += tuple(_replacement(workers, fault, n) for n, fault in enumerate(faults))
-    return Program(seed, workers, calls, operations, faults, _noise(chance))
+    program = Program(seed, workers, calls, operations, faults, _noise(chance))
+    return _limited(program) if seed % 2 else program
+
+
+def _limited(program: Program) -> Program:
+    """With limits on keys and queues, some so tight that jobs have to wait for each other."""
+    chance = random.Random(f"limits/{program.seed}")
+    limits = (("bank", Limit(chance.choice((1, 2)))), ("api:*", chance.choice(_TIGHT)))
+    queue = chance.choice((*QUEUES, ALL_QUEUES))
+    queue_limits = ((queue, chance.choice(_WIDE)),) if chance.random() < 0.6 else ()
+    calls = tuple(
+        replace(call, jobs=tuple(_keyed(chance, job) for job in call.jobs))
+        for call in program.calls
+    )
+    return replace(program, calls=calls, limits=limits, queue_limits=queue_limits)
+
+
+def _keyed(chance: random.Random, job: JobPlan) -> JobPlan:
+    key = chance.choice(LIMIT_KEYS) if chance.random() < 0.5 else None
+    return replace(job, limit_key=key)
 
 
 def _replacement(workers: tuple[WorkerPlan, ...], fault: Fault, number: int) -> WorkerPlan:

@@ -37,6 +37,10 @@ def _plan(program: Program) -> Iterator[str]:
             f"{worker.at:7.3f}  worker {worker.name} of {', '.join(worker.queues)}, "
             f"{worker.concurrency} slots, clock x{worker.rate:g}{only}"
         )
+    for name, limit in program.limits:
+        yield f"         key {name}: {limit}"
+    for name, limit in program.queue_limits:
+        yield f"         queue {name}: {limit}"
     yield from (_call(call) for call in program.calls)
     for operation in program.operations:
         yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {operation.queue}"
@@ -51,7 +55,8 @@ def _call(call: Call) -> str:
             + [
                 f"{name}={value}"
                 for name, value in (
-                    ("target", job.target), ("unique_key", job.unique_key), ("delay", job.delay),
+                    ("target", job.target), ("unique_key", job.unique_key),
+                    ("limit_key", job.limit_key), ("delay", job.delay),
                     ("timeout", job.timeout), ("priority", job.priority or None),
                     ("max_attempts", job.max_attempts), ("pending", job.pending or None),
                     ("runs", list(job.runs) or None),

@@ -25,6 +25,7 @@ from leasehold.simulation.machines import Machines
 from leasehold.simulation.network import SILENCE, Network
 from leasehold.simulation.operators import Operators
 from leasehold.simulation.program import HORIZON_SECONDS, LEASE_SECONDS, QUEUES, Program, WorkerPlan
+from leasehold.simulation.room import Room
 from leasehold.simulation.tasks import Handlers
 from leasehold.simulation.witness import Witness
 from leasehold.store.database import Database
@@ -104,7 +105,8 @@ class World:
         self._ready_since: dict[int, int] = {}
         #: What is left of dead machines is cleared away afterwards, and is no part of the run.
         self._is_over = False
-        self._witness = Witness(self._store, clock, self.tell)
+        room = Room(dict(program.limits), dict(program.queue_limits))
+        self._witness = Witness(self._store, clock, self.tell, room)
         self._network = Network(database, clock, f"network/{program.seed}", self._seen, self.fault)
         self._app = Leasehold("sqlite://:memory:", schema="leasehold")
         self._app.swap_client(Client(database, self._seconds))
@@ -164,6 +166,7 @@ class World:
     async def run(self) -> None:
         loop = cast(HostLoop, asyncio.get_running_loop())
         loop.set_exception_handler(self._uncaught)
+        self._set_limits()
         self._network.noise = self._program.noise
         clients = Clients(self, self._network, self._app, self._handlers)
         operators = Operators(self, self._network, self._witness, loop)
@@ -180,6 +183,12 @@ class World:
         await self._machines.drain_all(2 * LEASE_SECONDS)
         self._gather()
         await self._machines.clear_away()
+
+    def _set_limits(self) -> None:
+        for key, limit in self._program.limits:
+            self._store.set_key_limit(key, limit)
+        for queue, limit in self._program.queue_limits:
+            self._store.set_queue_limit(queue, limit)
 
     def _heal(self) -> None:
         """No fault from here on; and somebody is there who can do everything."""
@@ -216,8 +225,10 @@ class World:
                 self.note("world", "waits", job=job_id, info={"seconds": seconds})
 
     def _gather(self) -> None:
-        ids, limits = sorted(self._witness.jobs), dict(self._program.limits)
-        self._evidence = gather(self._store, ids, self._records, limits)
+        self._evidence = gather(
+            self._store, sorted(self._witness.jobs), self._records, dict(self._program.limits),
+            dict(self._program.queue_limits), LEASE_SECONDS,
+        )  # fmt: skip
         self._is_over = True
 
     def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:
