@@ -167,17 +167,6 @@ WITNESSED = frozenset(
     }
 )
 
-#: These need more seeds than a test has time for; `python -m tests.simulation.search` looks on.
-RARE = frozenset(
-    {
-        "a success is accepted from anybody",
-        "an ending is accepted from anybody",
-        "a renewal needs no token",
-        "a request that came late is dropped",
-        "an ending is written once at most",
-    }
-)
-
 # -- fences ------------------------------------------------------------------------------------
 
 _OWNED = "lease_token = :token and lease_owner = :owner and "

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from leasehold.clock import VirtualClock
+from leasehold.errors import StoreUnavailable
 from leasehold.simulation.hosts import HOST, Ambush, Host, HostLoop
-from leasehold.simulation.network import CLAIMS, ENDINGS, Line, Network
+from leasehold.simulation.network import CLAIMS, ENDINGS, RENEWALS, Line, Network, names
 from leasehold.simulation.program import LEASE_SECONDS, Fault, WorkerPlan
 from leasehold.store.database import Database
+from leasehold.store.steps import Batch
 from leasehold.tasks import Registry
 from leasehold.testing.worker import virtual_worker
 from leasehold.worker.config import WorkerSettings
@@ -96,13 +98,25 @@ class Machines:
         self._outside(machine.line.left_behind())
 
     def _crash_at_end(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(ENDINGS, lambda: self._crash(machine, seconds))
+        machine.host.ambush = Ambush(ENDINGS, lambda _: self._crash(machine, seconds))
+
+    def _crash_at_renewal(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(RENEWALS, lambda _: self._crash(machine, seconds))
 
     def _crash_at_claim(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(CLAIMS, lambda: self._crash(machine, seconds))
+        machine.host.ambush = Ambush(CLAIMS, lambda _: self._crash(machine, seconds))
 
     def _freeze_at_end(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(ENDINGS, lambda: self._freeze(machine, seconds))
+        machine.host.ambush = Ambush(ENDINGS, lambda _: self._freeze(machine, seconds))
+
+    def _refuse_at_end(self, machine: Machine, _seconds: float) -> None:
+        """Once: whoever tries again is heard."""
+
+        def refuse(batch: Batch) -> None:
+            self._network.told(machine.host, "fail_before", names(batch))
+            raise StoreUnavailable("simulated: the connection was refused")
+
+        machine.host.ambush = Ambush(ENDINGS, refuse)
 
     def _freeze(self, machine: Machine, seconds: float) -> None:
         loop = cast(HostLoop, asyncio.get_running_loop())

@@ -24,8 +24,8 @@ TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "new
 VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
 #: What befalls workers.
 KINDS = (
-    "crash", "crash_at_end", "crash_at_claim", "freeze", "freeze_at_end", "freeze_at_end", "cut",
-    "hang", "drain", "hurry",
+    "crash", "crash_at_end", "crash_at_end", "crash_at_claim", "crash_at_renewal", "freeze",
+    "freeze_at_end", "freeze_at_end", "cut", "hang", "drain", "hurry",
 )  # fmt: skip
 #: Faults happen within this time; afterwards everything is healed.
 HORIZON_SECONDS = 8.0
@@ -64,13 +64,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Somebody does something to a job, chosen by a share of those there are, or to a queue."""
+    """Somebody does something to a job, chosen by a share of those there are, or to a queue; or
+    to the next job whose attempt ends, while that end is on its way."""
 
     at: float
     number: int
     verb: str
     share: float
     queue: str = ""
+    at_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +121,14 @@ def random_program(seed: int) -> Program:
     workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
     calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
     operations = tuple(_operation(chance, number) for number in range(1, chance.randint(3, 12)))
+    operations += tuple(_interruption(chance, len(operations) + n) for n in (1, 2))
     faults = tuple(_fault(chance, workers) for _ in range(chance.randint(1, 7)))
     workers += tuple(_replacement(workers, fault, n) for n, fault in enumerate(faults))
-    program = Program(seed, workers, calls, operations, faults, _noise(chance))
-    return _limited(program) if seed % 2 else program
+    noise = _noise(chance)
+    if noise == SILENCE:
+        faults += tuple(_refusal(chance, workers) for _ in range(4))
+    program = Program(seed, workers, calls, operations, faults, noise)
+    return _limited(program) if seed % 3 == 1 else program
 
 
 def _limited(program: Program) -> Program:
@@ -206,10 +212,20 @@ def _operation(chance: random.Random, number: int) -> Operation:
     return Operation(at, number, chance.choice(VERBS), share)
 
 
+def _interruption(chance: random.Random, number: int) -> Operation:
+    verb = chance.choice(("cancel", "pause"))
+    return Operation(_moment(chance), number, verb, 0.0, at_end=True)
+
+
 def _fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
     kind = chance.choice(KINDS)
     seconds = round(LEASE_SECONDS * chance.choice((0.3, 1.2, 1.6, 2.5)), 3)
     return Fault(_moment(chance), kind, chance.choice(workers).name, seconds)
+
+
+def _refusal(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    """The only thing that happens to an attempt, where all else is quiet: no excuse to lose it."""
+    return Fault(_moment(chance), "refuse_at_end", chance.choice(workers).name)
 
 
 def _noise(chance: random.Random) -> Noise:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leasehold.simulation.program import Call, Program
+from leasehold.simulation.program import Call, Operation, Program
 from leasehold.simulation.world import Played
 
 _TEXT_LIMIT = 160
@@ -43,9 +43,13 @@ def _plan(program: Program) -> Iterator[str]:
         yield f"         queue {name}: {limit}"
     yield from (_call(call) for call in program.calls)
     for operation in program.operations:
-        yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {operation.queue}"
+        yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {_of(operation)}"
     for fault in program.faults:
         yield f"{fault.at:7.3f}  {fault.kind} of {fault.worker} for {fault.seconds:g} s"
+
+
+def _of(operation: Operation) -> str:
+    return "the next that ends" if operation.at_end else operation.queue
 
 
 def _call(call: Call) -> str:

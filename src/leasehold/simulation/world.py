@@ -193,6 +193,7 @@ class World:
     def _heal(self) -> None:
         """No fault from here on; and somebody is there who can do everything."""
         self._network.noise = SILENCE
+        self._network.interrupt = None
         self._handlers.is_healed = True
         self._machines.heal()
         self._machines.start(
