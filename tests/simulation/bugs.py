@@ -12,9 +12,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold import client
+from leasehold import client, seats
 from leasehold.client import Client
 from leasehold.errors import OutcomeUnknown, StoreError
+from leasehold.manager.fleet import Fleet
+from leasehold.manager.seated import Seated
 from leasehold.model import operation
 from leasehold.model.history import EventKind
 from leasehold.model.job import Enqueued, Job
@@ -164,6 +166,10 @@ WITNESSED = frozenset(
         "a success is accepted after the lease's end",
         "an ending is accepted after the lease's end",
         "an expired lease is renewed",
+        "the dead are not replaced",
+        "nobody sees that a worker has ended",
+        "a new manager takes nobody over",
+        "a seat is not locked",
     }
 )
 
@@ -424,6 +430,22 @@ bug("an ending is written once at most", code(Finisher, "_write", _write_once))
 bug("a drain leaves leases", code(Worker, "_drain", _leave))
 bug("attempts of a second queue are forgotten", code(Worker, "_take", _take_first_queue))
 bug("timeouts are not applied", code(Runner, "_limit", _nothing))
+
+
+# -- the manager -------------------------------------------------------------------------------
+
+
+def _start_once(self: Fleet, count: int, now: float) -> None:
+    if not hasattr(self, "has_started"):
+        self.has_started = True  # type: ignore[attr-defined]
+        _start(self, count, now)
+
+
+_start = Fleet.start
+bug("the dead are not replaced", code(Fleet, "start", _start_once))
+bug("nobody sees that a worker has ended", code(Seated, "end", _nothing))
+bug("a new manager takes nobody over", code(Fleet, "adopt", _nothing))
+bug("a seat is not locked", code(seats, "_lock", lambda _file, _kind: True))
 
 
 async def _no_renewal(self: Keeper, now: float) -> None:

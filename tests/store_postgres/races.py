@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from leasehold.store.postgres import session
 from leasehold.store.sqlfiles import load_statements
 
@@ -66,10 +68,10 @@ def planted(bug: Any) -> Iterator[None]:
         bug(texts)
         return texts
 
-    session.load_statements = loaded  # type: ignore[attr-defined]
-    session._of_any_schema.cache_clear()
-    try:
-        yield
-    finally:
-        session.load_statements = load_statements  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "load_statements", loaded)
         session._of_any_schema.cache_clear()
+        try:
+            yield
+        finally:
+            session._of_any_schema.cache_clear()

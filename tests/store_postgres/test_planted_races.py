@@ -9,7 +9,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -54,7 +54,7 @@ class Stress:
         #: How often something was done: a stress that does nothing finds nothing.
         self.done = 0
 
-    def burn(self, works: list[Work], found: Found, seconds: float) -> str | None:
+    def burn(self, works: Sequence[Work], found: Found, seconds: float) -> str | None:
         ends = time.monotonic() + seconds
         with ThreadPoolExecutor(len(works)) as pool:
             futures = [pool.submit(self._loop, work, n) for n, work in enumerate(works)]
@@ -168,12 +168,9 @@ class Followed(Stress):
 
 @contextlib.contextmanager
 def _watermark_forgets() -> Iterator[None]:
-    before = reading.settled
-    reading.settled = lambda after, events, now: events
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "settled", lambda _after, events, _now: events)
         yield
-    finally:
-        reading.settled = before
 
 
 BUGS: dict[str, tuple[type[Any], Callable[[], contextlib.AbstractContextManager[None]]]] = {

@@ -27,6 +27,9 @@ KINDS = (
     "crash", "crash_at_end", "crash_at_end", "crash_at_claim", "crash_at_renewal", "freeze",
     "freeze_at_end", "freeze_at_end", "cut", "hang", "drain", "hurry",
 )  # fmt: skip
+#: Whom a fault befalls where nobody knows the names beforehand.
+OLDEST = "oldest"
+BY_AGE = (OLDEST, "newest")
 #: Faults happen within this time; afterwards everything is healed.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
@@ -100,6 +103,16 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class ManagerPlan:
+    """A manager instead of workers of their own; when it is killed, and when the next one comes."""
+
+    default_count: int
+    max_count: int
+    concurrency: int
+    crashes: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     seed: int
     workers: tuple[WorkerPlan, ...]
@@ -110,6 +123,7 @@ class Program:
     #: By limit key, or class of keys.
     limits: tuple[tuple[str, Limit], ...] = ()
     queue_limits: tuple[tuple[str, Limit], ...] = ()
+    manager: ManagerPlan | None = None
 
 
 def random_program(seed: int) -> Program:
@@ -128,7 +142,23 @@ def random_program(seed: int) -> Program:
     if noise == SILENCE:
         faults += tuple(_refusal(chance, workers) for _ in range(4))
     program = Program(seed, workers, calls, operations, faults, noise)
+    if seed % 6 == 2:
+        return _managed(program)
     return _limited(program) if seed % 3 == 1 else program
+
+
+def _managed(program: Program) -> Program:
+    """A manager decides how many workers there are; faults befall whomever it has started."""
+    chance = random.Random(f"manager/{program.seed}")
+    default_count = chance.choice((1, 1, 2))
+    plan = ManagerPlan(
+        default_count,
+        max_count=default_count + chance.choice((0, 1, 2)),
+        concurrency=chance.choice((1, 2, 4)),
+        crashes=tuple((_moment(chance), chance.choice((0.1, 1.0, 4.0))) for _ in range(2)),
+    )
+    faults = tuple(replace(fault, worker=chance.choice(BY_AGE)) for fault in program.faults)
+    return replace(program, workers=(), faults=faults, manager=plan)
 
 
 def _limited(program: Program) -> Program:

@@ -41,6 +41,8 @@ def _plan(program: Program) -> Iterator[str]:
         yield f"         key {name}: {limit}"
     for name, limit in program.queue_limits:
         yield f"         queue {name}: {limit}"
+    if program.manager is not None:
+        yield f"         {program.manager}"
     yield from (_call(call) for call in program.calls)
     for operation in program.operations:
         yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {_of(operation)}"
