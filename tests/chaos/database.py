@@ -17,6 +17,7 @@ import psycopg
 from leasehold.devpostgres import DevPostgres
 from leasehold.model.history import Event
 from leasehold.store.rows import event_of
+from tests.chaos.pooler import Pooler
 from tests.chaos.proxy import Link, Proxy, Trap
 
 _EVENTS = """
@@ -54,17 +55,23 @@ class Target(Protocol):
 
 
 class PostgresTarget:
-    """A server of its own, and the proxy before it."""
+    """A server of its own, and the proxy before it; a pooler between the two if there is to be."""
 
-    def __init__(self, sprung: Callable[[Link, Trap], None]) -> None:
+    def __init__(self, sprung: Callable[[Link, Trap], None], *, pooled: bool) -> None:
         self.server = DevPostgres(settings=_SETTINGS)
         self._sprung = sprung
+        self._pooled = pooled
+        self._pooler: Pooler | None = None
 
     async def start(self) -> None:
         await asyncio.to_thread(self.server.start)
         self.url = self.server.url
         socket = psycopg.conninfo.conninfo_to_dict(self.url)
         path = f"{socket['host']}/.s.PGSQL.{socket['port']}"
+        if self._pooled:
+            self._pooler = Pooler(self.url)
+            await asyncio.to_thread(self._pooler.start)
+            path = self._pooler.socket
         self.proxy = Proxy(path, self._sprung)
         self._port = await self.proxy.start()
 
@@ -104,6 +111,8 @@ class PostgresTarget:
 
     async def close(self) -> None:
         await self.proxy.stop()
+        if self._pooler is not None:
+            self._pooler.close()
         await asyncio.to_thread(self.server.close)
 
 

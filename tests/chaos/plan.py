@@ -47,6 +47,8 @@ class Plan:
     grace_seconds: float = 0.8
     #: Fault -> mean seconds between two of them.
     faults: dict[str, float] = field(default_factory=dict)
+    #: PgBouncer stands before PostgreSQL, in transaction mode.
+    pooled: bool = False
     #: How long everything may take to end once all faults are over.
     end_seconds: float = 180.0
 
