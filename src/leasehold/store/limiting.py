@@ -29,16 +29,6 @@ def set_queue_limit(name: str, limit: Limit) -> Steps[None]:
     yield from together(Statement("count_anew", {}), setting)
 
 
-def check_room_for_tenants() -> Steps[None]:
-    """The other way round: a limit of all queues that new tenants would not know of."""
-    has_limit, _ = (yield from read("unshared"))[0]
-    if has_limit:
-        raise Refused(
-            "this store has a limit over all queues, and with SQLite a tenant, a file of its own, "
-            "would not know of it: lift it first (`leasehold limits all`), or use PostgreSQL"
-        )
-
-
 def set_weight(name: str, weight: float) -> Steps[None]:
     yield from write("set_weight", queue=name, weight=weight)
 

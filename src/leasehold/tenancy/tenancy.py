@@ -12,8 +12,8 @@ from leasehold.model.names import check_key
 from leasehold.model.tenant import HOME, Tenant, TenantState, check_tenant
 from leasehold.store.contract import Counts
 from leasehold.store.database import Database
+from leasehold.store.directory import check_room_for_tenants
 from leasehold.store.faces import BlockingStore
-from leasehold.store.limiting import check_room_for_tenants
 from leasehold.tenancy.following import TenantDatabase
 from leasehold.tenancy.known import KnownPlaces
 from leasehold.tenancy.lookup import Lookup, existing
