@@ -39,7 +39,7 @@ MAY_SEE: dict[str, set[str]] = {
     "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
     "tenancy": {"clock", "errors", "model", "store", "telemetry"},
     # What puts the parts together.
-    "rules": {"operate", "settings"},
+    "rules": {"model", "operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "rules", "settings", "signature",
             "store", "store.opening", "tasks", "tenancy", "worker"},
