@@ -33,6 +33,8 @@ from leasehold.model.tenant import TenantState
 
 HERE = Path(__file__).parent
 RECORD = "LEASEHOLD_BENCH_RECORD"
+#: Quiet and flood take turns, so that what else happens on the machine meets both alike.
+TURNS = 8
 
 app = Leasehold(os.environ.get("LEASEHOLD_URL", "sqlite://:memory:"))
 
@@ -127,7 +129,7 @@ def _cpu(bench: Bench) -> float:
 
 
 def latency(
-    bench: Bench, others: int, jobs: int, flood_ms: float, max_slots: int | None
+    bench: Bench, others: int, jobs: int, flood_ms: float, spread: float, max_slots: int | None
 ) -> dict[str, Any]:
     """From enqueue to start, of tenants beside one that is flooded and one that is broken."""
     names = [f"t{number}" for number in range(others)]
@@ -142,11 +144,12 @@ def latency(
     measured: dict[str, list[float]] = {"quiet": [], "flood": []}
     flooded = app.tenant("flooded")
     flooded.operate.pause_queue("default", "bench")
-    need = int(jobs * 0.025 * 10 / (flood_ms / 1000)) + 2000
+    need = int(jobs * 0.05 * 10 / (flood_ms / 1000)) + 2000
     for start in range(0, need, 1000):
         count = min(1000, need - start)
-        flooded.enqueue_many([job.prepare("flooded", 0.0, flood_ms / 1000)] * count)
-    for turn in range(4):
+        spans = [flood_ms / 1000 * chance.uniform(1 - spread, 1 + spread) for _ in range(count)]
+        flooded.enqueue_many([job.prepare("flooded", 0.0, span) for span in spans])
+    for turn in range(2 * TURNS):
         name = ("quiet", "flood")[turn % 2]
         if name == "flood":
             flooded.operate.resume_queue("default")
@@ -155,13 +158,14 @@ def latency(
                     connection.execute("drop table leasehold_t_broken.job cascade")
                 bench.until(lambda: app.tenants.get("broken").state is TenantState.DEGRADED)
             bench.until(functools.partial(_more_than, bench, len(bench.lines()) + 100))
-        measured[name] += _send(bench, names, jobs // 2, chance)
+        measured[name] += _send(bench, names, jobs // TURNS, chance)
         if name == "flood":
             last = bench.lines()[-200:]
             assert any(line[0] == "flooded" for line in last), "the flood has run dry"
             flooded.operate.pause_queue("default", "bench")
-            time.sleep(1.0)
-    answer: dict[str, Any] = {"others": others, "flood_ms": flood_ms, "max_slots": max_slots}
+            time.sleep(0.5)
+    answer: dict[str, Any] = {"others": others, "flood_ms": flood_ms, "spread": spread,
+                              "max_slots": max_slots}  # fmt: skip
     for name, found in measured.items():
         answer[name] = {
             "jobs": len(found),
@@ -233,6 +237,7 @@ def main() -> None:
     parser.add_argument("--others", type=int, default=20)
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--flood-ms", type=float, default=20.0)
+    parser.add_argument("--spread", type=float, default=0.5, help="how much they differ")
     parser.add_argument("--max-slots", type=int)
     given = parser.parse_args()
     with server(given.url) as url, tempfile.TemporaryDirectory() as folder:
@@ -243,7 +248,9 @@ def main() -> None:
                 answer = idle(bench, given.tenants, given.seconds)
             elif given.what == "latency":
                 jobs = given.jobs or 400
-                answer = latency(bench, given.others, jobs, given.flood_ms, given.max_slots)
+                answer = latency(
+                    bench, given.others, jobs, given.flood_ms, given.spread, given.max_slots
+                )
             else:
                 answer = shares(bench, given.jobs or 4500)
         finally:

@@ -17,7 +17,7 @@ from leasehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnSto
 from leasehold.model.retry import DEFAULT_RETRY, Retry
 from leasehold.model.tenant import HOME, check_tenant
 from leasehold.operate import AwaitedOperate, Operate
-from leasehold.rules import tell_rules
+from leasehold.rules import tell_all_tenants, tell_rules, tell_tenant
 from leasehold.settings import load, resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
@@ -178,10 +178,12 @@ class Leasehold:
         register(self, configured.kinds.values())
         chosen = worker_settings(configured, **settings)
         if tenants is None:
-            await tell_rules(self.aoperate, configured)
+            tell = tell_rules if self.of_tenant is None else tell_tenant
+            await tell(self.aoperate, configured)
             return await Worker(self.database, self.tasks, chosen, tenant=self.of_tenant).run()
         served = self.tenants.served(None if tenants == "all" else tenants)
         await served.check()
+        await tell_all_tenants(self.aoperate, configured)
         return await Host(served, self.tasks, chosen).run()
 
     # -- tenants -----------------------------------------------------------------------------

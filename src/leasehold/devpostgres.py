@@ -70,9 +70,6 @@ exit "$code"
 """
 
 
-_READY = ("ready", "standby")
-
-
 class DevPostgresError(LeaseholdError):
     """The development server could not be found, started or stopped."""
 
@@ -248,13 +245,12 @@ class DevPostgres:
             time.sleep(0.02)
 
     def _says_ready(self, server: str) -> bool:
-        """The server writes its state into line 8 of this file; a crash may leave an old one.
-        A standby is ready to be read."""
+        """The server writes its state into line 8 of this file; a crash may leave an old one."""
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return False
-        return len(lines) >= 8 and lines[0] == server and lines[7].strip() in _READY
+        return len(lines) >= 8 and lines[0] == server and lines[7].strip() in ("ready", "standby")
 
     def _release_process(self) -> None:
         if self._process is not None:

@@ -101,3 +101,22 @@ def test_passwords_of_places_are_never_shown(tmp_path: Path) -> None:
     said = run("config", env=secret)
     assert "postgresql://ann@127.0.0.1:1/db" in said.out
     assert "hunter2" not in said.out + run("config", "--json", env=secret).out
+
+
+@pytest.mark.requirement("S0.10", "P8")
+def test_the_limit_that_tenants_share_is_told_with_who_uses_it(postgres_url: str) -> None:
+    def leasehold(*words: str) -> str:
+        said = run(*words, "--url", postgres_url)
+        assert said.code == 0, said
+        return said.out
+
+    leasehold("migrate")
+    leasehold("tenants", "create", "acme")
+    leasehold("enqueue", "sim.quick", "input=1", "--tenant", "acme")
+    leasehold("limits", "all", "--max", "0")
+    told = " ".join(leasehold("limits", "--tenant", "acme").split())
+    assert "all tenants used by nobody 0 at a time" in told
+    told = leasehold("job", "explain", "1", "--tenant", "acme")
+    assert "all tenants together: 0 of at most 0 run" in told
+    shared = json.loads(leasehold("limits", "--tenant", "acme", "--json"))["shared"]
+    assert (shared["limit"]["max_leases"], shared["tenants"]) == (0, [])

@@ -188,6 +188,9 @@ def test_the_file_can_be_run_again(roles: Roles) -> None:
 
 @pytest.mark.parametrize("name", ["worker", "producer", "viewer"])
 def test_only_the_owner_migrates(roles: Roles, name: str) -> None:
-    roles.admin.execute("delete from leasehold.migration where version = 4")
+    roles.admin.execute(
+        "delete from leasehold.migration "
+        "where version = (select max(version) from leasehold.migration)"
+    )
     with pytest.raises((LeaseholdError, InsufficientPrivilege)):
         roles.app(name).migrate()

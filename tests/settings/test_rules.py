@@ -70,3 +70,22 @@ def test_a_worker_tells_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (mail.weight, mail.limit) == (5.0, Limit(7))
     assert [(rule.name, rule.limit) for rule in app.operate.key_limits()] == [("smtp", Limit(2))]
     app.close()
+
+
+def test_the_limit_of_all_queues_is_told_to_the_store_that_tenants_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    """Whoever serves one tenant leaves it alone, whoever serves many tells it once."""
+    (tmp_path / "leasehold.toml").write_text('[queues.mail]\nmax = 2\n[queues."*"]\nmax = 7\n')
+    monkeypatch.chdir(tmp_path)
+    app = Leasehold(postgres_url)
+    app.migrate()
+    app.tenants.create("acme")
+    acme = app.tenant("acme")
+    assert acme.run_worker(until_idle=True) == 0
+    assert [rule.name for rule in acme.operate.queue_limits()] == ["mail"]
+    assert app.operate.queue_limits() == []
+    assert app.run_worker(tenants="all", until_idle=True) == 0
+    assert [(rule.name, rule.limit) for rule in app.operate.queue_limits()] == [("*", Limit(7))]
+    assert [rule.name for rule in acme.operate.queue_limits()] == ["mail"]
+    app.close()

@@ -107,7 +107,8 @@ def _claims() -> Iterator[Case]:
 
 
 def _claim(count: int, queue: str = "default", **more: Any) -> Statement:
-    usual = {"ahead": 0, "rank": -32768, "after": 0, "locked": False, "keys": [], "tasks": None}
+    usual = {"ahead": 0, "rank": -32768, "after": 0, "locked": False,
+             "shared": False, "keys": [], "tasks": None}  # fmt: skip
     return Statement(
         "claim",
         {"queue": queue, "wanted": count, "looked_at": count, "owner": OWNER,

@@ -59,7 +59,10 @@ def forget_tenants(urls: dict[str, str]) -> None:
             for (schema,) in found:
                 connection.execute(f"drop schema {schema} cascade".encode())
             if connection.execute("select to_regclass('leasehold.tenant')").fetchone() != (None,):
-                connection.execute("delete from leasehold.tenant")
+                connection.execute(
+                    "truncate leasehold.tenant, leasehold.job, leasehold.queue, "
+                    "leasehold.lease_bound"
+                )
 
 
 def add(store: BlockingStore, **fields: object) -> int:

@@ -19,9 +19,11 @@ from tests import stores
 from tests.store_postgres.explaining import explain
 from tests.tenants.rooms import Rooms, add, ask
 
-NAMES = load_statements("leasehold.store.postgres", {"schema": "s", "schema_key": "1", **LETTERS})
+NAMES = load_statements(
+    "leasehold.store.postgres", {"schema": "s", "schema_key": "1", "control": "c", **LETTERS}
+)
 
-TABLES = [table.encode() for table in stores.TABLES]
+TABLES = [table.encode() for table in (*stores.TABLES, "lease_bound")]
 
 
 class _Anything(dict[str, object]):
@@ -41,11 +43,25 @@ def test_no_statement_names_a_schema_but_its_own() -> None:
         ours = of_acme.replace(b"tenant_acme", b"tenant_beta").replace(b"1111", b"2222")
         assert ours == of_beta, name
         # Neither a fixed schema, nor the name of a table without one, which a search path finds.
-        assert not re.search(rb"\b(leasehold|public)\.(?!limits')", of_acme), name
+        assert not re.search(rb"\b(leasehold|public)\.(?!limits'|granted')", of_acme), name
         bare = re.search(
             rb"\b(?:from|join|into|update)\s+(?:%s)\b(?!\.)" % b"|".join(TABLES), of_acme
         )
         assert bare is None, name
+
+
+#: What a tenant asks of its control schema: whether all tenants share a limit, and its part of it.
+SHARED = {"claim", "grant_leases", "shared_leases"}
+
+
+@pytest.mark.requirement("S4.2", "P8")
+def test_a_tenant_names_its_control_schema_for_the_shared_limit_only() -> None:
+    acme = Statements("leasehold_t_acme", "1111", "leasehold")
+    for name in NAMES:
+        text = acme.prepare(Statement(name, _Anything(), []))[0]
+        named = set(re.findall(rb"\bleasehold\.(?!limits'|granted')(\w+)", text))
+        assert named <= {b"queue", b"grant_leases", b"leases_by_schema"}, name
+        assert bool(named) == (name in SHARED), name
 
 
 def test_no_function_of_a_schema_looks_for_names_elsewhere() -> None:

@@ -39,7 +39,7 @@ MAY_SEE: dict[str, set[str]] = {
     "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
     "tenancy": {"clock", "errors", "model", "store", "telemetry"},
     # What puts the parts together.
-    "rules": {"operate", "settings"},
+    "rules": {"model", "operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
     "app": {"client", "errors", "kinds", "model", "operate", "rules", "settings", "signature",
             "store", "store.opening", "tasks", "tenancy", "worker"},
@@ -49,8 +49,9 @@ MAY_SEE: dict[str, set[str]] = {
                 "store.opening", "tasks", "telemetry", "worker"},
     # The proof: what was recorded against what is stored, and fleets that record it.
     "proof": {"model", "store"},
-    "simulation": {"app", "client", "clock", "errors", "model", "operate", "proof", "store",
-                   "store.opening", "tasks", "telemetry", "testing", "worker"},
+    "simulation": {"app", "client", "clock", "errors", "exits", "manager", "model", "operate",
+                   "proof", "seats", "store", "store.opening", "tasks", "telemetry", "testing",
+                   "worker"},
     # The faces.
     "demo": {"app", "kinds", "manager", "model", "settings", "store"},
     "devpostgres": {"errors"},

@@ -37,7 +37,7 @@ _SQL = re.compile(
     | ^(begin(\ immediate)?|commit|rollback);?$""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-_VALUES = {"schema": "leasehold", "schema_key": "1", **LETTERS}
+_VALUES = {"schema": "leasehold", "schema_key": "1", "control": "leasehold", **LETTERS}
 
 
 def _files(store: str) -> dict[str, Path]:

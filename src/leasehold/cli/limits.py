@@ -24,10 +24,11 @@ def limits(context: click.Context, store: StoreChoice, as_json: bool) -> None:
         return
     with store.open() as app:
         queues, keys = app.operate.queue_limits(), app.operate.key_limits()
+        shared = app.operate.shared_use()
     if as_json:
-        print_json({"queues": queues, "keys": keys})
+        print_json({"queues": queues, "keys": keys, "shared": shared})
     else:
-        show(limit_table(queues, keys))
+        show(limit_table(queues, keys, shared))
 
 
 @limits.command()
@@ -49,7 +50,7 @@ def queue(
 @as_json
 @store_options
 def all_queues(store: StoreChoice, at_most: int | None, rate: str | None, as_json: bool) -> None:
-    """Limit all queues together."""
+    """Limit all queues together, those of all tenants of the database too."""
     _set_queue(store, ALL_QUEUES, _limit(at_most, rate), as_json)
 
 

@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leasehold.model.explain import Cause
+from leasehold.model.explain import Cause, Use
 from leasehold.model.job import Job
 from leasehold.model.limit import ALL_QUEUES
 from leasehold.model.operation import Answer, Verb
@@ -224,8 +224,8 @@ def _why_blocked(lane: Lane, now: datetime) -> Text:
     )
 
 
-def limit_table(queues: list[Rule], keys: list[Rule]) -> RenderableType:
-    if not queues and not keys:
+def limit_table(queues: list[Rule], keys: list[Rule], shared: Use | None) -> RenderableType:
+    if not queues and not keys and shared is None:
         return Text("no limits", style="dim")
     table = simple_table("of", "name", "limit")
     for rule in queues:
@@ -234,6 +234,9 @@ def limit_table(queues: list[Rule], keys: list[Rule]) -> RenderableType:
                       str(rule.limit))  # fmt: skip
     for rule in keys:
         table.add_row("key", Text(clean(rule.name)), str(rule.limit))
+    if shared is not None:
+        used = ", ".join(map(str, shared.tenants)) or "nobody"
+        table.add_row("all tenants", Text(f"used by {used}"), str(shared.limit))
     return table
 
 

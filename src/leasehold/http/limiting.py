@@ -8,6 +8,7 @@ from leasehold.access import Role
 from leasehold.http.asked import Asked
 from leasehold.http.routes import Routes
 from leasehold.http.shapes import KeyPath, QueuePath, SetLimit, SetWeight
+from leasehold.model.explain import Use
 from leasehold.model.limit import ALL_QUEUES, Limit, rate_of
 from leasehold.store.contract import Rule
 
@@ -15,16 +16,21 @@ routes = Routes()
 
 
 class LimitList(msgspec.Struct, frozen=True):
-    """Every limit: of queues (``*`` is all of them together), and of limit keys."""
+    """Every limit: of queues (``*`` is all of them together), of limit keys, and the one that the
+    tenants of the database share."""
 
     queues: list[Rule]
     keys: list[Rule]
+    shared: Use | None = None
 
 
 @routes.get("/api/limits", Role.VIEWER, answers={200: LimitList})
 async def list_limits(asked: Asked) -> LimitList:
     """How many may run at a time, and how many may start within a time."""
-    return LimitList(await asked.operate.queue_limits(), await asked.operate.key_limits())
+    operate = asked.operate
+    return LimitList(
+        await operate.queue_limits(), await operate.key_limits(), await operate.shared_use()
+    )
 
 
 @routes.post("/api/limits/queues/{name}", Role.ADMIN, path=QueuePath, body=SetLimit,

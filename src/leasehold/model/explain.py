@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from leasehold.model.job import Job
-from leasehold.model.limit import ALL_QUEUES, NO_LIMIT, Limit
+from leasehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
 from leasehold.model.registry import LiveWorker, WorkerState
 from leasehold.model.state import LEASED, Stage, State
 
@@ -22,6 +22,16 @@ class Pause(msgspec.Struct, frozen=True):
     until: datetime | None = None
 
 
+class TenantUse(msgspec.Struct, frozen=True):
+    """So many live leases; ``""`` is the store that no tenant's is."""
+
+    tenant: str
+    leased: int
+
+    def __str__(self) -> str:
+        return f"{self.tenant or 'no tenant'} {self.leased}"
+
+
 class Use(msgspec.Struct, frozen=True):
     """A limit and how much of it is used: ``holder`` is one who uses it."""
 
@@ -29,6 +39,8 @@ class Use(msgspec.Struct, frozen=True):
     leased: int = 0
     started: int = 0
     holder: int | None = None
+    #: Which tenants use it, and how much: where they share it.
+    tenants: tuple[TenantUse, ...] = ()
 
 
 class Door(msgspec.Struct, frozen=True):
@@ -123,22 +135,26 @@ def _lane_paused(job: Job, pause: Pause) -> Cause:
     return Cause("lane_paused", text, f"resume the lane: leasehold lanes resume {job.target}")
 
 
+_TOGETHER = {ALL_QUEUES: "all queues together", ALL_TENANTS: "all tenants together"}
+
+
 def _door_causes(door: Door) -> list[Cause]:
-    everything = door.name == ALL_QUEUES
-    what = "everything" if everything else f"its queue {door.name}"
+    what = "everything" if door.name == ALL_QUEUES else f"its queue {door.name}"
     causes = []
     if door.pause is not None:
         verb = "is paused" + _told(door.pause)
         causes.append(
             Cause("queue_paused", f"{what} {verb}", f"leasehold queues resume '{door.name}'")
         )
-    return causes + _use_causes("all queues together" if everything else what, door.use)
+    return causes + _use_causes(_TOGETHER.get(door.name, what), door.use)
 
 
 def _use_causes(what: str, use: Use) -> list[Cause]:
     causes, limit = [], use.limit
     if limit.max_leases is not None and use.leased >= limit.max_leases:
         who = f"; job {use.holder} is among them" if use.holder is not None else ""
+        if use.tenants:
+            who = f": {', '.join(map(str, use.tenants))}"
         causes.append(
             Cause("limit_full", f"{what}: {use.leased} of at most {limit.max_leases} run{who}")
         )

@@ -20,6 +20,8 @@ from leasehold.errors import BadInput, BadSettings
 
 #: The name that stands for all queues together.
 ALL_QUEUES = "*"
+#: All tenants of one database together, where they share a limit.
+ALL_TENANTS = "**"
 RATE_SLOTS = 20
 LIMIT_CEILING = 1_000_000
 _RATE = re.compile(r"(\d+)\s*/\s*(\d+(?:\.\d+)?)?\s*([a-z]*)")

@@ -39,7 +39,7 @@ def _claim_queue(ask: ClaimAsk, want: Want, place: Place) -> Steps[list[Attempt]
     window = _Window()
     for _ in range(_ROUNDS):
         wanted = want.count - len(attempts)
-        if place.limited:  # never claimed ahead: it would keep others from what they may have
+        if place.is_limited:
             wanted -= want.ahead
         if wanted <= 0 or window.idle >= _IDLE_ROUNDS:
             break
@@ -63,8 +63,8 @@ def _claim_queue(ask: ClaimAsk, want: Want, place: Place) -> Steps[list[Attempt]
 def _goes_on(place: Place, won: list[Attempt], seen: _Seen) -> bool:
     """Remember what was seen. Whether another round could find more."""
     place.held_back = seen.held_back
-    if seen.limited != place.limited or seen.keys:
-        place.limited, place.keys = seen.limited, seen.keys
+    if (seen.limited, seen.shared) != (place.limited, place.shared) or seen.keys:
+        place.limited, place.shared, place.keys = seen.limited, seen.shared, seen.keys
         return True  # with its locks
     place.keys = sorted({attempt.limit_key or "" for attempt in won} & set(place.keys))
     if seen.held_back:
@@ -103,39 +103,48 @@ class _Seen:
     keys: list[str]
     limited: bool
     held_back: bool
+    shared: bool
 
 
 def _claim_once(
     ask: ClaimAsk, want: Want, wanted: int, looked_at: int, place: Place
 ) -> Steps[tuple[list[Attempt], _Seen]]:
     rank, after = place.begin()
-    locked = place.limited or bool(place.keys)
     statement = Statement(
         "claim",
         {
             "queue": want.queue,
             "wanted": wanted,
-            "ahead": 0 if place.limited else want.ahead,
+            "ahead": 0 if place.is_limited else want.ahead,
             "looked_at": looked_at,
             "rank": rank,
             "after": after,
             "locked": place.limited,
+            "shared": place.shared,
             "keys": place.keys,
             "owner": ask.owner,
             "lease_seconds": ask.lease_seconds,
             "tasks": None if ask.tasks is None else sorted(ask.tasks),
         },
     )
-    answers = yield from together(*([_try_limits(want.queue, place)] if locked else []), statement)
+    answers = yield from together(*_under_limits(want.queue, wanted, place), statement)
     place.looked()
     rows = answers[-1]
-    *_, more, unsettled, keys, limited, held_back, weight = rows[-1]
+    *_, more, unsettled, keys, limited, held_back, weight, shared = rows[-1]
     place.weight = weight
     won = [attempt_of(row, ask.owner) for row in rows if row[0] is not None]
     return won, _Seen(
         bool(more), unsettled, msgspec.json.decode(keys) if keys else [], bool(limited),
-        bool(held_back),
+        bool(held_back), bool(shared),
     )  # fmt: skip
+
+
+def _under_limits(queue: str, wanted: int, place: Place) -> list[Statement]:
+    """What a claim sends ahead where it knows of a limit."""
+    statements = [_try_limits(queue, place)] if place.limited or place.keys else []
+    if place.shared:
+        statements.append(Statement("grant_leases", {"queue": queue, "wanted": wanted}))
+    return statements
 
 
 def _try_limits(queue: str, place: Place) -> Statement:

@@ -342,6 +342,10 @@ class Store(Protocol):
         """Every limit of queues, that of all together among them."""
         ...
 
+    async def shared_use(self) -> Use | None:
+        """The limit that the tenants of this database share, and who uses it."""
+        ...
+
     async def key_limits(self) -> list[Rule]:
         """Every rule for limit_keys."""
         ...

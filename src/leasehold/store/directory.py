@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from leasehold.errors import Refused
 from leasehold.model.tenant import Tenant, TenantState
 from leasehold.store.rows import time_of
 from leasehold.store.steps import Row, Steps, read, write
@@ -24,6 +25,16 @@ def add_tenant(
         "add_tenant", tenant=name, place=place, weight=weight, max_slots=max_slots
     )
     return _tenant_of(rows[0]) if rows else None
+
+
+def check_room_for_tenants() -> Steps[None]:
+    """Raises Refused where a limit of all queues stands that new tenants would not know of."""
+    has_limit, _ = (yield from read("unshared"))[0]
+    if has_limit:
+        raise Refused(
+            "this store has a limit over all queues, and with SQLite a tenant, a file of its own, "
+            "would not know of it: lift it first (`leasehold limits all`), or use PostgreSQL"
+        )
 
 
 def remove_tenant(name: str) -> Steps[bool]:

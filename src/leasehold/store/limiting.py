@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from leasehold.model.explain import Door, Pause, Use
-from leasehold.model.limit import Limit, Rate
+from leasehold.errors import Refused
+from leasehold.model.explain import Door, Pause, TenantUse, Use
+from leasehold.model.limit import ALL_QUEUES, ALL_TENANTS, Limit, Rate
 from leasehold.store.contract import Rule
 from leasehold.store.freeing import admitting
 from leasehold.store.rows import maybe_time, time_of
@@ -15,7 +16,17 @@ _KEYS_AT_ONCE = 100
 
 
 def set_queue_limit(name: str, limit: Limit) -> Steps[None]:
-    yield from together(Statement("set_queue_limit", {"queue": name, **_columns(limit)}))
+    setting = Statement("set_queue_limit", {"queue": name, **_columns(limit)})
+    if name != ALL_QUEUES or limit.max_leases is None:
+        yield from together(setting)
+        return
+    _, has_tenants = (yield from read("unshared"))[0]
+    if has_tenants:
+        raise Refused(
+            "with SQLite a tenant is a file of its own, and no limit holds over several: limit "
+            "each tenant (--tenant), or use PostgreSQL"
+        )
+    yield from together(Statement("count_anew", {}), setting)
 
 
 def set_weight(name: str, weight: float) -> Steps[None]:
@@ -64,7 +75,19 @@ def key_use(key: str) -> Steps[Use]:
 def doors(queue: str) -> Steps[list[Door]]:
     rows = yield from read("doors", queue=queue)
     now = yield from read("now")
-    return [_door(row, time_of(now[0][0])) for row in rows]
+    shared = yield from shared_use()
+    found = [_door(row, time_of(now[0][0])) for row in rows]
+    return [*found, Door(ALL_TENANTS, use=shared)] if shared is not None else found
+
+
+def shared_use() -> Steps[Use | None]:
+    """The limit that the tenants of this database share, and who uses it. None: there is none, or
+    nobody to share it with, and it is a limit like any other."""
+    rows = yield from read("shared_leases")
+    tenants = tuple(TenantUse(name, live) for *_, name, live in rows if live)
+    if not rows or (rows[0][1] and not any(each.tenant for each in tenants)):
+        return None
+    return Use(Limit(rows[0][0]), sum(each.leased for each in tenants), tenants=tenants)
 
 
 def _door(row: Row, now: datetime) -> Door:

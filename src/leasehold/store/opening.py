@@ -38,6 +38,12 @@ def open_place(url: str, schema: str = "leasehold") -> Relocatable:
     return SqlitePlace(path)
 
 
+def missing_file(url: str) -> Path | None:
+    """The file that opening this URL would make; None: it is there, or no file is meant."""
+    path = None if _is_postgres(url) else _file(url)
+    return None if path is None or path.exists() else path
+
+
 @contextlib.contextmanager
 def store_aside(url: str) -> Iterator[tuple[str, str]]:
     """URL and schema of an empty store beside that of the URL, which is gone afterwards. Its name
@@ -60,12 +66,6 @@ def store_aside(url: str) -> Iterator[tuple[str, str]]:
         yield str(beside), name
     finally:
         relocation.remove(beside)
-
-
-def missing_file(url: str) -> Path | None:
-    """The file that opening this URL would make; None: it is there, or no file is meant."""
-    path = None if _is_postgres(url) else _file(url)
-    return None if path is None or path.exists() else path
 
 
 def open_memory(clock: Micros) -> Database:

@@ -35,9 +35,16 @@ class Place:
         #: claim, so that the next one takes its locks at once.
         self.limited = False
         self.keys: list[str] = []
+        #: Whether all tenants of the database share a limit.
+        self.shared = False
         #: The last claim was refused something by a limit: room may come back without a word.
         self.held_back = False
         self.weight = 1.0
+
+    @property
+    def is_limited(self) -> bool:
+        """What is limited is never claimed ahead: it would keep others from what they may have."""
+        return self.limited or self.shared
 
     @property
     def is_start(self) -> bool:
@@ -89,6 +96,11 @@ class Memory:
         if queue not in self._places:
             self._places[queue] = Place(self._now)
         return self._places[queue]
+
+    def forget(self) -> None:
+        """The store cannot be reached: being unsure of one queue is no reason to hurry then."""
+        for place in self._places.values():
+            place.forget()
 
 
 def no_memory() -> Memory:

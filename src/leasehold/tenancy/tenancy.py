@@ -13,6 +13,7 @@ from leasehold.model.note import check_reason
 from leasehold.model.tenant import HOME, Tenant, TenantState, check_tenant
 from leasehold.store.contract import Counts
 from leasehold.store.database import Database
+from leasehold.store.directory import check_room_for_tenants
 from leasehold.store.faces import BlockingStore
 from leasehold.tenancy.following import TenantDatabase
 from leasehold.tenancy.known import KnownPlaces
@@ -69,6 +70,7 @@ class Tenancy:
         _check_share(weight, max_slots)
         if self._store.tenant(name) is not None:
             raise TenantExists(f"there is a tenant {name} already: choose another name")
+        self._store.run(check_room_for_tenants())
         self.places[place].create(name)
         line = self._store.add_tenant(name, place, weight, max_slots)
         if line is None:

@@ -42,13 +42,14 @@ class PostgresDatabase:
         connections: Connections | None = None,
         *,
         must_exist: bool = False,
+        control: str | None = None,
     ) -> None:
         """``connections``: those of others, which close them. ``must_exist``: whoever is late must
-        not bring back a schema that was moved or dropped."""
+        not bring back a schema that was moved or dropped. ``control``: whose tenant it is."""
         self.url = url
         self.schema = check_schema(schema)
         # One number for the schema, so that lanes of two schemas never share an advisory lock.
-        self._statements = Statements(schema, str(zlib.crc32(schema.encode())))
+        self._statements = Statements(schema, str(zlib.crc32(schema.encode())), control)
         self._connections = connections or Connections(url, pool_size)
         self._owns_connections = connections is None
         self._pool = self._connections.pool

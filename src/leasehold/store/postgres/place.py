@@ -59,7 +59,11 @@ class PostgresPlace:
         with self._lock:
             if tenant not in self._tenants:
                 self._tenants[tenant] = PostgresDatabase(
-                    self.url, schema, connections=self._connections, must_exist=True
+                    self.url,
+                    schema,
+                    connections=self._connections,
+                    must_exist=True,
+                    control=self.schema,
                 )
             return self._tenants[tenant]
 

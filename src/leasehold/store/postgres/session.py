@@ -35,8 +35,13 @@ class Statements:
     """The SQL of one schema, ready to be sent; filled in when it is first asked for, because a
     process can serve hundreds of schemas."""
 
-    def __init__(self, schema: str, schema_key: str) -> None:
-        self._names = {"@schema@": schema, "@schema_key@": schema_key}
+    def __init__(self, schema: str, schema_key: str, control: str | None = None) -> None:
+        """``control``: the schema whose tenant this one is; its own, if nobody's."""
+        self._names = {
+            "@schema@": schema,
+            "@schema_key@": schema_key,
+            "@control@": control or schema,
+        }
         self._texts: dict[str, tuple[bytes, tuple[str, ...]]] = {}
 
     def prepare(self, statement: Statement) -> tuple[bytes, list[Any]]:
@@ -62,7 +67,7 @@ class Statements:
 @cache
 def _of_any_schema() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Numbered, with the marks of the schema still in them: read once for all schemas."""
-    marks = {"schema": "@schema@", "schema_key": "@schema_key@"}
+    marks = {"schema": "@schema@", "schema_key": "@schema_key@", "control": "@control@"}
     texts = load_statements("leasehold.store.postgres", marks | LETTERS)
     return {name: numbered(text) for name, text in texts.items()}
 

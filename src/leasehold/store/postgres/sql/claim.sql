@@ -1,14 +1,25 @@
 -- Ready jobs -> leases, for one queue, in one statement that waits for nobody.
 --
--- Where a limit has to be kept, it takes nothing and says so (`limited`, `keys`); the verb then
--- sends it again behind `try_limits`, in one transaction (`locked`, `keys`). What that could not
+-- Where a limit has to be kept, it takes nothing and says so (`limited`, `keys`, `shared`); the verb
+-- then sends it again behind `try_limits` and `grant_leases`, in one transaction. What those could not
 -- lock is in another claimer's hands just now: it stays as it is.
 with mine as materialized (
     select coalesce(string_to_array(current_setting('leasehold.limits', true), chr(10)), array[]::text[])
         as names
 ),
-door as materialized (
+shared as materialized (
+    -- All tenants of the database share a limit; `grant_leases` has said how much of it is ours.
+    select exists (select from {control}.queue where name = '*' and max_leases is not null) as stands,
+        case when :shared::boolean then
+            nullif(current_setting('leasehold.granted', true), '')::integer end as granted
+),
+said as materialized (
     -- What somebody has said about this queue, or about all of them.
+    select name, paused_at, paused_until, weight, rate_starts, rate_seconds,
+        case when name <> '*' or '{schema}' <> '{control}' then max_leases end as max_leases
+    from {schema}.queue where name in (:queue::text, '*')
+),
+door as materialized (
     select coalesce(bool_or(paused_at is not null
                and coalesce(paused_until > (select {schema}.clock()), true)), false) as shut,
            coalesce(bool_or(max_leases is not null or rate_starts is not null), false) as limited,
@@ -18,8 +29,9 @@ door as materialized (
                when not 'q/' || name = any (names) then 0
                else {schema}.room('q/' || name,
                    case when max_leases is not null then {schema}.count_leased(name, max_leases) end,
-                   max_leases, rate_starts, rate_seconds) end)) as room
-    from {schema}.queue, mine where name in (:queue::text, '*')
+                   max_leases, rate_starts, rate_seconds) end),
+               (select case when granted is not null then greatest(granted, 0) end from shared)) as room
+    from said, mine
 ),
 candidate as materialized (
     select id, stage, target, limit_key, lost,
@@ -28,6 +40,7 @@ candidate as materialized (
     where (queue, (-priority), id) > (:queue::text, :rank::integer, :after::bigint)
       and queue <= :queue::text and {is_ready}
       and (select not shut and (:locked::boolean or not limited) and room > 0 from door)
+      and (select :shared::boolean or not stands from shared)
     order by queue, (-priority), id
     limit :looked_at::integer
     for update skip locked
@@ -170,6 +183,8 @@ select c.id, c.lease_token, c.task, c.queue, c.args::text, c.attempt, c.max_atte
            (select json_agg(distinct limit_key)::text from settled
             where keyed and not limit_key = any (:keys::text[])) end as keys,
        (select limited from door) as limited,
-       (select :locked::boolean and room < :wanted::integer from door) as held_back,
-       (select weight from door) as weight
+       (select (:locked::boolean or granted >= 0) and room < :wanted::integer
+        from door, shared) is true as held_back,
+       (select weight from door) as weight,
+       (select stands from shared) as shared
 from (values (1)) one left join claimed c on true

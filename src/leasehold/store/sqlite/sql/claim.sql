@@ -71,11 +71,11 @@ from looked
 where won and job.id = looked.id
 returning case when stage = 'h' then job.id end, lease_token, task, queue, args, attempt,
     max_attempts, lost, job.priority, target, timeout_seconds, policy, job.limit_key,
-    null, null, null, null, null, null;
+    null, null, null, null, null, null, null;
 
 -- Whether more may be ready, and how many nobody could settle.
 select null, null, null, null, null, null, null, null, null, null, null, null, null,
     (select count(*) from looked) >= :looked_at,
     (select count(*) from looked join job using (id) where stage in ('r','R')),
     null, {is_limited}, :locked and {queue_room} <= 0,
-    coalesce((select weight from queue where name = :queue), 1)
+    coalesce((select weight from queue where name = :queue), 1), 0

@@ -1,0 +1,1 @@
+-- Every tenant is a file of its own here: nothing is shared.

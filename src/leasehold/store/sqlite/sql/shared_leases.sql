@@ -1,0 +1,2 @@
+-- Nothing is shared with other files.
+select null where 0

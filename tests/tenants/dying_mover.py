@@ -1,0 +1,34 @@
+"""Moves the tenant acme, and is killed when it has come to a step: dying_mover URL PLACE STEP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from leasehold import Leasehold
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres import relocation
+from leasehold.tenancy.moving import Move
+
+#: Every table is copied, and nothing is committed.
+HALF_COPIED = "half copied"
+
+
+def die(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(url: str, to: str, step: str) -> None:
+    app = Leasehold(url)
+    if step == HALF_COPIED:
+        setattr(relocation, "_copy_sequences", die)  # noqa: B010
+    store = BlockingStore(app.database.session())
+    for done in Move(store, app.tenants.places, "acme", to, timeout_seconds=30.0).steps():
+        if done == step:
+            die()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

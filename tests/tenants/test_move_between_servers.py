@@ -1,0 +1,77 @@
+"""A busy tenant moves between two PostgreSQL servers, and its mover is killed at every step.
+
+Then another one goes on, or takes it back. Whatever it did, what a producer was told exists must be
+there in the end, once, and have run once.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from leasehold import Leasehold
+from leasehold.devpostgres import DevPostgres
+from leasehold.model.tenant import HOME, TenantState
+from tests.conftest import SERVER_SETTINGS
+from tests.tenants import traffic
+from tests.tenants.dying_mover import HALF_COPIED
+from tests.tenants.rooms import EAST
+from tests.worker.fleet import ROOT
+
+BEFORE_THE_FLIP = ("mark", "hold", "lock up", HALF_COPIED, "copy")
+STEPS = (*BEFORE_THE_FLIP, "flip", "clean up")
+
+
+@pytest.fixture
+def servers(postgres_url: str) -> Iterator[dict[str, str]]:
+    """The run's own, and one that nobody else has."""
+    with DevPostgres(settings=SERVER_SETTINGS) as second:
+        yield {HOME: postgres_url, EAST: second.url}
+
+
+def die_at(step: str, to: str, environment: dict[str, str]) -> None:
+    mover = [sys.executable, "-m", "tests.tenants.dying_mover", environment["LEASEHOLD_URL"], to]
+    ended = subprocess.run([*mover, step], cwd=ROOT, env=environment, check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+
+def identity(url: str) -> object:
+    with psycopg.connect(url) as connection:
+        return connection.execute("select system_identifier from pg_control_system()").fetchone()
+
+
+@pytest.mark.requirement("S4.2", "S2.1")
+@pytest.mark.parametrize("then", ["goes on", "goes back"])
+def test_nothing_is_lost_or_doubled_wherever_the_mover_dies(
+    servers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    assert identity(servers[HOME]) != identity(servers[EAST])
+    monkeypatch.setenv("LEASEHOLD_PLACE_EAST", servers[EAST])
+    environment = traffic.surroundings(servers, tmp_path)
+    app = Leasehold(servers[HOME])
+    app.migrate()
+    app.tenants.create("acme")
+    acme, source, goal = app.tenant("acme"), HOME, EAST
+    with traffic.working(environment, tmp_path) as worker:
+        with traffic.producing(acme) as producers:
+            for step in STEPS if then == "goes on" else BEFORE_THE_FLIP:
+                die_at(step, goal, environment)
+                if then == "goes back":
+                    assert app.tenants.get("acme").state is TenantState.MOVING
+                    app.tenants.move("acme", source)
+                    traffic.is_served(producers)
+                app.tenants.move("acme", goal)
+                traffic.is_served(producers)
+                assert app.tenants.get("acme").place == goal
+                assert not app.tenants.places[source].holds("acme")
+                assert not app.tenants.places[source].is_locked_up("acme")
+                source, goal = goal, source
+        traffic.drained(acme, worker)
+    traffic.check_nothing_lost_or_doubled(acme, producers, tmp_path)
+    app.close()

@@ -1,0 +1,127 @@
+"""A tenant that is busy: producers that count what they were told, and a worker that records."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from msgspec import structs
+
+from leasehold import Leasehold, OutcomeUnknown, StoreUnavailable
+from leasehold.model.state import State
+from leasehold.model.tenant import HOME
+from leasehold.store.contract import Filter
+from leasehold.tasks import Options, raw_job
+from tests.worker.fleet import WorkerProcess, eventually
+from tests.worker.lifeline import LIFELINE_VARIABLE
+from tests.worker.record import RECORD_VARIABLE, Record
+
+PRODUCERS = 3
+TASK = "tests.worker.fleet_app.quick"
+
+
+def surroundings(urls: dict[str, str], folder: Path) -> dict[str, str]:
+    """What the processes of a test are told."""
+    return {
+        **os.environ,
+        "LEASEHOLD_URL": urls[HOME],
+        RECORD_VARIABLE: str(folder / "record"),
+        LIFELINE_VARIABLE: "1",
+    }
+
+
+class Producer(threading.Thread):
+    """Enqueues until told to stop; what it is not told about it asks for again, by its key."""
+
+    def __init__(self, app: Leasehold, name: str, stop: threading.Event) -> None:
+        super().__init__(name=name)
+        self._app = app
+        self._halt = stop
+        self.acknowledged: list[int] = []
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            for number in count():
+                if self._halt.wait(0.01):
+                    return
+                self._enqueue(f"{self.name}-{number}")
+        except BaseException as error:
+            self.error = error
+
+    def _enqueue(self, key: str) -> None:
+        job = raw_job(TASK, Options(idempotency_key=key), b"{}")
+        while True:
+            try:
+                self.acknowledged.append(self._app.submit(job).id)
+                return
+            except (StoreUnavailable, OutcomeUnknown):
+                self._halt.wait(0.02)
+
+
+@contextmanager
+def producing(app: Leasehold) -> Iterator[list[Producer]]:
+    stop = threading.Event()
+    producers = [Producer(app, f"p{number}", stop) for number in range(PRODUCERS)]
+    for producer in producers:
+        producer.start()
+    try:
+        yield producers
+    finally:
+        stop.set()
+        for producer in producers:
+            producer.join()
+
+
+@contextmanager
+def working(environment: dict[str, str], folder: Path) -> Iterator[WorkerProcess]:
+    arguments = ["--app", "tests.worker.fleet_app:app", "--tenant", "acme", "--lease-seconds", "5"]
+    worker = WorkerProcess(arguments, environment, folder / "worker.log")
+    try:
+        yield worker.until_ready()
+    finally:
+        worker.destroy()
+
+
+def is_served(producers: list[Producer]) -> None:
+    """Everybody was told of another job since this was asked."""
+    before = [len(each.acknowledged) for each in producers]
+    eventually(
+        lambda: all(
+            len(each.acknowledged) > told for each, told in zip(producers, before, strict=True)
+        )
+    )
+
+
+def drained(app: Leasehold, worker: WorkerProcess) -> None:
+    eventually(lambda: not any(structs.astuple(app.operate.counts())))
+    assert worker.drain() == 0
+
+
+def check_nothing_lost_or_doubled(app: Leasehold, producers: list[Producer], folder: Path) -> None:
+    """What producers were told of is there, once, and has run, once."""
+    assert [each.error for each in producers] == [None] * PRODUCERS
+    told = sorted(job for each in producers for job in each.acknowledged)
+    assert len(told) == len(set(told)) > PRODUCERS * 3
+    found = _all_jobs(app)
+    assert set(told) <= found.keys()
+    assert set(found.values()) == {State.SUCCEEDED}
+    starts = [line.job for line in Record(folder / "record").lines(what="start")]
+    assert sorted(starts) == sorted(found)
+
+
+def _all_jobs(app: Leasehold) -> dict[int, State]:
+    found: dict[int, State] = {}
+    before: int | None = None
+    while True:
+        page = app.operate.jobs(Filter(limit=1000, before=before))
+        for job in page.jobs:
+            assert job.id not in found
+            found[job.id] = job.state
+        if page.next is None:
+            return found
+        before = page.next
