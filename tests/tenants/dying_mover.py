@@ -16,14 +16,14 @@ from leasehold.tenancy.moving import Move
 HALF_COPIED = "half copied"
 
 
-def die(*_: Any) -> None:
+def die(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main(url: str, to: str, step: str) -> None:
     app = Leasehold(url)
     if step == HALF_COPIED:
-        relocation._copy_sequences = die
+        setattr(relocation, "_copy_sequences", die)  # noqa: B010
     store = BlockingStore(app.database.session())
     for done in Move(store, app.tenants.places, "acme", to, timeout_seconds=30.0).steps():
         if done == step:
