@@ -33,7 +33,8 @@ class Claimer:
         queues: Sequence[str], tasks: frozenset[str] | None, lease_seconds: float,
         poll_seconds: float, room: Callable[[], int], soon: Callable[[], int],
         take: Callable[[list[Attempt], float, Collection[int]], None],
-        is_listening: Callable[[], bool], on_nothing: Callable[[], None], settle: Callable[[int, int], None],
+        is_listening: Callable[[], bool], on_nothing: Callable[[], None],
+        settle: Callable[[int, int], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner

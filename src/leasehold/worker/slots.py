@@ -5,9 +5,9 @@ follows from how fast they have been ending: about a tenth of a second's work. A
 lost its worker takes no neighbours along: it is not claimed ahead itself, and while one is in
 hand, nothing is.
 
-What is limited is not claimed ahead either: others could have run it meanwhile. But what was claimed
-ahead keeps all slots taken, for ever, and limited jobs must have their share beside it. So they
-are claimed when they start before the next claim, and stand first in line.
+What is limited is not claimed ahead either: others could have run it meanwhile. But what was
+claimed ahead keeps all slots taken, for ever, and limited jobs must have their share beside it.
+So they are claimed when they start before the next claim, and stand first in line.
 """
 
 from __future__ import annotations
