@@ -44,13 +44,15 @@
 #ifndef MAX_ATTEMPTS
 #define MAX_ATTEMPTS 2
 #endif
+#ifndef SWEEPERS
+#define SWEEPERS 1
+#endif
 #define TOKENS (JOBS * MAX_ATTEMPTS + 1)
 #define NOBODY 255
-#define SWEEPER (WORKERS)
-#define OPERATOR (WORKERS + 1)
+#define OPERATOR (WORKERS + SWEEPERS)
 
 /* Stages, as in model/state.py; `unborn` and `left` are not in the live table. */
-mtype = { unborn, r, R, f, h, b, left };
+mtype = { unborn, w, r, R, f, h, b, left };
 
 /* What is committed. */
 mtype stage[JOBS] = unborn;
@@ -113,6 +115,9 @@ inline check_lane() {
 }
 
 inline check_order(j) {
+#ifdef LATECOMER
+    skip /* whoever comes into the lane later is late */
+#else
     for (i : 0 .. JOBS - 1) {
         if
         :: i < j -> assert(stage[i] == left)
@@ -120,6 +125,7 @@ inline check_order(j) {
         fi
     }
     i = 0
+#endif
 }
 
 inline release(me) {
@@ -144,14 +150,18 @@ inline release(me) {
 
 /* Is the lane's entry in job_holder being changed by somebody else? A holder that is locked for
  * update may be leaving. */
-#define ENTRY_BUSY(me, x) ((adding != NOBODY && adding != me) || \
-    (x != NOBODY && locked[x] != NOBODY && locked[x] != me))
+#define LEAVING(me, j) (HOLDS(stage[j]) && locked[j] != NOBODY && locked[j] != me)
+#if JOBS > 2
+#define ENTRY_BUSY(me) ((adding != NOBODY && adding != me) || \
+    LEAVING(me, 0) || LEAVING(me, 1) || LEAVING(me, 2))
+#else
+#define ENTRY_BUSY(me) ((adding != NOBODY && adding != me) || LEAVING(me, 0) || LEAVING(me, 1))
+#endif
 
-/* promote.sql, in the transaction `me` that takes job `gone` away (or NOBODY: asked again). */
+/* promote.sql, in the transaction `me` that takes job `gone` away (or NOBODY: asked again). Its
+ * snapshot is one step; its locks and the index are another one, which may have to wait. */
 inline promote(me, gone) {
     d_step {
-        missed = false;
-        promoted = NOBODY;
 #ifdef PROMOTE_IN_SAME_STATEMENT
         if
         :: gone == NOBODY -> find_first(snap_first)
@@ -165,33 +175,32 @@ inline promote(me, gone) {
         :: snap_holder != NOBODY && snap_holder != gone -> snap_first = NOBODY
         :: else
         fi
-    }
-    if
-    :: snap_first == NOBODY -> skip
-    :: else ->
+    };
+    atomic {
         if
-        :: atomic { stage[snap_first] == r && FREE(snap_first) ->
-            locked[snap_first] = me; promoted = snap_first }
-        :: atomic { stage[snap_first] == r && !FREE(snap_first) -> missed = true }
-        :: atomic { stage[snap_first] == f && FREE(snap_first) ->
-            locked[snap_first] = me; promoted = snap_first }
-        :: atomic { !IN_LANE(stage[snap_first]) -> missed = true }
-        fi
-    fi;
-    if
-    :: promoted == NOBODY -> skip
-    :: else ->
-        d_step { find_holder(snap_holder) };
-        /* The index: wait for whoever changes the entry; refused if there is another one. */
+        :: snap_first == NOBODY -> skip
+        :: else ->
+            if
+            :: stage[snap_first] == r && FREE(snap_first) ->
+                locked[snap_first] = me; promoted = snap_first
+            :: stage[snap_first] == r && !FREE(snap_first) -> missed = true /* skip locked */
+            :: stage[snap_first] == f && FREE(snap_first) -> /* or else it waits */
+                locked[snap_first] = me; promoted = snap_first
+            :: !IN_LANE(stage[snap_first]) -> missed = true
+            fi
+        fi;
         if
-        :: atomic { !ENTRY_BUSY(me, snap_holder) ->
+        :: promoted == NOBODY -> skip
+        :: else ->
+            /* job_holder: wait for whoever changes the entry; refused if there is another one. */
+            !ENTRY_BUSY(me);
             find_holder(snap_holder);
             if
             :: snap_holder != NOBODY && snap_holder != gone -> refused = true
             :: else -> adding = me
-            fi }
+            fi
         fi
-    fi
+    }
 }
 
 /* `freeing`: the promotion that missed is asked again, in a transaction of its own. */
@@ -202,7 +211,7 @@ inline promote_again(me) {
 #ifdef PROMOTE_ONCE
         missed = false;
 #else
-        refused = false;
+        missed = false;
         promote(me, NOBODY);
         d_step {
             if
@@ -223,44 +232,67 @@ inline promote_again(me) {
 
 /* A job leaves: by succeed.sql (its owner), by settle.sql (its owner, the sweeper, an operator).
  * `fits` says whether the row, once it is locked, still is what the caller saw. */
-inline leave(me, j, fits, accepted) {
-again:
-    d_step {
-        refused = false;
-        find_first(snap_first) /* for the mutant: the snapshot of the first statement */
-    }
-    atomic { FREE(j) -> locked[j] = me };
-    if
-    :: !(fits) -> d_step { release(me); snap_first = NOBODY }
+inline leave(me, j, fits, finishes) {
+    do
+    :: is_over -> break
     :: else ->
-#ifdef NO_PROMOTION
-        skip;
-#else
-        promote(me, j);
+#ifdef PROMOTE_IN_SAME_STATEMENT
+        d_step { find_first(snap_first) };
 #endif
+        /* The fence is asked where the row is locked: from here on nobody can take it away. */
+        atomic {
+            FREE(j) -> locked[j] = me;
+            is_held = (fits);
+            assert(!is_held || finishes == 0 || !lost[finishes]) /* FENCE */
+        };
         if
-        :: refused -> d_step { release(me); missed = false; promoted = NOBODY }; goto again
-        :: else ->
+        :: d_step { !is_held -> release(me); snap_first = NOBODY; is_over = true }
+        :: is_held ->
+#ifdef NO_PROMOTION
+            skip;
+#else
+            promote(me, j);
+#endif
             d_step {
-                accepted;
-                stage[j] = left;
-                owner[j] = NOBODY;
-                token[j] = 0;
-                expired[j] = false;
-                asked[j] = false;
                 if
-                :: promoted != NOBODY -> stage[promoted] = R
+                :: refused -> skip /* rolled back, and done once more */
+                :: else ->
+                    if
+                    :: finishes != 0 ->
+                        assert(finished[finishes] == 0); /* FENCE */
+                        finished[finishes]++
+                    :: else
+                    fi;
+                    is_over = true;
+                    stage[j] = left;
+                    owner[j] = NOBODY;
+                    token[j] = 0;
+                    expired[j] = false;
+                    asked[j] = false;
+                    if
+                    :: promoted != NOBODY -> stage[promoted] = R
+                    :: else
+                    fi
+                fi;
+                is_held = false;
+                if
+                :: refused -> missed = false
                 :: else
                 fi;
+                refused = false;
                 promoted = NOBODY;
                 snap_first = NOBODY;
                 snap_holder = NOBODY;
                 release(me);
                 check_lane()
-            }
-            promote_again(me)
+            };
+            if
+            :: missed -> promote_again(me)
+            :: else
+            fi
         fi
-    fi
+    od;
+    is_over = false
 }
 
 /* _lease_holds.sql */
@@ -282,111 +314,87 @@ again:
 #define RENEWABLE(me, j, t) LEASE_HOLDS(me, j, t)
 #endif
 
-inline accept_finish(t) {
-    assert(!lost[t]);      /* FENCE */
-    assert(finished[t] == 0);
-    finished[t]++
-}
-
-/* claim.sql: one candidate. Answers mine, my_token. */
+/* claim.sql: one candidate, `c`. Its snapshot is one step, the lock with all that follows from it
+ * another one, which may have to wait for the index; then the commit. */
 inline claim(me) {
-    d_step {
-        find_holder(snap_holder);
-        find_first(snap_first)
-    }
-    if
-    :: atomic { !FREE(c) -> skip } /* skip locked */
-    :: atomic { FREE(c) && !READY(stage[c]) -> skip }
-    :: atomic { FREE(c) && READY(stage[c]) -> locked[c] = me };
+    atomic {
         if
-        :: atomic { stage[c] == R -> goes = true }
-        :: atomic { stage[c] == r && snap_holder == NOBODY && snap_first == c ->
-#ifdef NO_HOLDER_INDEX
-            goes = true }
-#else
+        :: !FREE(c) || !READY(stage[c]) -> skip /* skip locked; and looked at again */
+        :: else ->
+            locked[c] = me;
             if
-            :: advisory == NOBODY -> advisory = me; goes = true
-            :: else -> goes = false
-            fi }
-#endif
-        :: atomic { stage[c] == r && !(snap_holder == NOBODY && snap_first == c) -> goes = false }
-        fi;
-        if
-        :: goes && stage[c] == r ->
-#ifndef NO_HOLDER_INDEX
-            d_step { find_holder(now_holder) };
-            atomic { !ENTRY_BUSY(me, now_holder) ->
-                find_holder(now_holder);
+            :: stage[c] == R -> goes = true
+            :: stage[c] == r && snap_holder == NOBODY && snap_first == c ->
+#ifdef NO_HOLDER_INDEX
+                goes = true
+#else
                 if
-                :: now_holder != NOBODY -> goes = false; refused = true
-                :: else -> adding = me
-                fi;
-                now_holder = NOBODY };
+                :: advisory == NOBODY ->
+                    advisory = me;
+                    !ENTRY_BUSY(me);
+                    find_holder(snap_holder);
+                    if
+                    :: snap_holder == NOBODY -> adding = me; goes = true
+                    :: else -> refused = true
+                    fi
+                :: else
+                fi
 #endif
-            skip
-        :: goes && stage[c] == R -> skip
-        :: !goes ->
+            :: else
+            fi;
             /* guard and ahead: a loser follows only somebody who cannot leave meanwhile. */
             if
-#ifdef DEMOTE_WITHOUT_GUARD
-            :: atomic { snap_holder != NOBODY -> follows = true }
-            :: atomic { snap_holder == NOBODY ->
-                if
-                :: snap_first != c && snap_first != NOBODY -> follows = true
-                :: else
-                fi }
-#else
-            :: atomic { snap_holder != NOBODY ->
-                if
-                :: locked[snap_holder] == NOBODY && HOLDS(stage[snap_holder]) ->
-                    shares[snap_holder]++; share = snap_holder; follows = true
-                :: else
-                fi }
-            :: atomic { snap_holder == NOBODY ->
-                if
-                :: snap_first != c && snap_first != NOBODY && locked[snap_first] == NOBODY
-                        && stage[snap_first] == r ->
-                    shares[snap_first]++; share = snap_first; follows = true
-                :: else
-                fi }
-#endif
+            :: goes || refused -> skip
+            :: !goes && !refused && snap_holder != NOBODY ->
+                follow(snap_holder, HOLDS(stage[snap_holder]))
+            :: (!goes && !refused && snap_holder == NOBODY && snap_first != c
+                    && snap_first != NOBODY) ->
+                follow(snap_first, (stage[snap_first] == r))
+            :: else
             fi
-        fi;
-        d_step {
-            if
-            :: refused -> skip
-            :: goes ->
-                stage[c] = h;
-                owner[c] = me;
-                token[c] = next_token;
-                my_token = next_token;
-                next_token++;
-                attempt[c]++;
-                expired[c] = false;
-                mine = c;
-                check_order(c)  /* LANE */
-            :: follows -> stage[c] = f
-            :: else
-            fi;
-            if
-            :: share != NOBODY -> shares[share]--
-            :: else
-            fi;
-            share = NOBODY;
-            release(me);
-            check_lane()
-        }
-    fi;
+        fi
+    };
     d_step {
-        goes = false; follows = false; refused = false;
+        if
+        :: goes ->
+            stage[c] = h;
+            owner[c] = me;
+            token[c] = next_token;
+            my_token = next_token;
+            next_token++;
+            attempt[c]++;
+            expired[c] = false;
+            mine = c;
+            check_order(c) /* LANE */
+        :: !goes && follows -> stage[c] = f
+        :: else
+        fi;
+        if
+        :: share != NOBODY -> shares[share]--
+        :: else
+        fi;
+        release(me);
+        check_lane();
+        share = NOBODY; goes = false; follows = false; refused = false;
         snap_holder = NOBODY; snap_first = NOBODY; c = NOBODY
     }
 }
 
+inline follow(j, is_there) {
+#ifdef DEMOTE_WITHOUT_GUARD
+    follows = true
+#else
+    if
+    :: locked[j] == NOBODY && (is_there) -> shares[j]++; share = j; follows = true
+    :: else
+    fi
+#endif
+}
+
 #define LOCALS \
     byte i; byte n; byte snap_holder = NOBODY; byte snap_first = NOBODY; \
-    byte now_holder = NOBODY; byte promoted = NOBODY; byte share = NOBODY; \
-    bool missed; bool refused; bool goes; bool follows
+    byte promoted = NOBODY; byte share = NOBODY; \
+    bool missed; bool refused; bool goes; bool follows; bool is_over; bool is_held
 
 #define DONE (stage[0] == left && stage[JOBS - 1] == left && (JOBS < 3 || stage[JOBS - 2] == left))
 
@@ -400,37 +408,31 @@ proctype Worker(byte me) {
 
     do
     :: DONE && mine == NOBODY && late == NOBODY -> break
-    :: mine == NOBODY ->
-        if
-        :: atomic { READY(stage[0]) -> c = 0 }
-        :: atomic { READY(stage[1]) -> c = 1 }
+    :: d_step { mine == NOBODY && READY(stage[0]) -> c = 0;
+            find_holder(snap_holder); find_first(snap_first) };
+        claim(me)
+    :: d_step { mine == NOBODY && READY(stage[1]) -> c = 1;
+            find_holder(snap_holder); find_first(snap_first) };
+        claim(me)
 #if JOBS > 2
-        :: atomic { READY(stage[2]) -> c = 2 }
+    :: d_step { mine == NOBODY && READY(stage[2]) -> c = 2;
+            find_holder(snap_holder); find_first(snap_first) };
+        claim(me)
 #endif
-        :: atomic { late != NOBODY -> c = NOBODY }
-        :: atomic { DONE -> c = NOBODY }
-        fi;
-        if
-        :: c != NOBODY -> claim(me)
-        :: c == NOBODY && late != NOBODY ->
-            leave(me, late, LEASE_HOLDS(me, late, late_token), accept_finish(late_token));
-            d_step { late = NOBODY; late_token = 0 }
-        :: else
-        fi
-    :: mine != NOBODY ->
-        if
-        :: /* succeed, or settle where a cancel was asked: fenced alike */
-            leave(me, mine, LEASE_HOLDS(me, mine, my_token), accept_finish(my_token));
-            d_step { mine = NOBODY; my_token = 0 }
-        :: atomic { RENEWABLE(me, mine, my_token) && locked[mine] == NOBODY ->
-            /* renew */
+    :: late != NOBODY -> /* what it said before it was frozen arrives only now */
+        leave(me, late, LEASE_HOLDS(me, late, late_token), late_token);
+        d_step { late = NOBODY; late_token = 0 }
+    :: mine != NOBODY -> /* succeed; or settle, where a cancel was asked: fenced alike */
+        leave(me, mine, LEASE_HOLDS(me, mine, my_token), my_token);
+        d_step { mine = NOBODY; my_token = 0 }
+    :: d_step { (mine != NOBODY && RENEWABLE(me, mine, my_token) && locked[mine] == NOBODY
+            && (expired[mine] || lost[my_token])) -> /* renew: it changes something only wrongly */
             assert(!lost[my_token]); /* FENCE */
             expired[mine] = false }
-        :: atomic { !RENEWABLE(me, mine, my_token) -> /* told by its renewal: it stops */
-            mine = NOBODY; my_token = 0 }
-        :: atomic { late == NOBODY -> /* frozen: its last words come later */
+    :: d_step { mine != NOBODY && !RENEWABLE(me, mine, my_token) ->
+            mine = NOBODY; my_token = 0 } /* renew told that the lease is lost: it stops */
+    :: d_step { mine != NOBODY && late == NOBODY -> /* frozen */
             late = mine; late_token = my_token; mine = NOBODY; my_token = 0 }
-        fi
     od
 }
 
@@ -443,21 +445,23 @@ proctype Worker(byte me) {
 #define STILL_EXPIRED (stage[e] == h && token[e] == seen && expired[e])
 #endif
 #ifdef RETRY_LETS_GO
-#define IN_BACKOFF r
+#define IN_BACKOFF w
+#define AFTER_BACKOFF r
 #else
 #define IN_BACKOFF b
+#define AFTER_BACKOFF R
 #endif
-proctype Sweeper() {
+proctype Sweeper(byte me) {
     byte e = NOBODY;
     byte seen;
     LOCALS;
 
     do
     :: DONE -> break
-    :: atomic { stage[0] == b && FREE(0) -> stage[0] = R }
-    :: atomic { stage[1] == b && FREE(1) -> stage[1] = R }
+    :: atomic { stage[0] == IN_BACKOFF && FREE(0) -> stage[0] = AFTER_BACKOFF }
+    :: atomic { stage[1] == IN_BACKOFF && FREE(1) -> stage[1] = AFTER_BACKOFF }
 #if JOBS > 2
-    :: atomic { stage[2] == b && FREE(2) -> stage[2] = R }
+    :: atomic { stage[2] == IN_BACKOFF && FREE(2) -> stage[2] = AFTER_BACKOFF }
 #endif
     :: else ->
         if
@@ -466,15 +470,16 @@ proctype Sweeper() {
 #if JOBS > 2
         :: atomic { stage[2] == h && expired[2] -> e = 2; seen = token[2] }
 #endif
-        :: atomic { stage[0] == b || stage[1] == b || stage[JOBS - 1] == b -> skip }
+        :: atomic { (stage[0] == IN_BACKOFF || stage[1] == IN_BACKOFF
+                || stage[JOBS - 1] == IN_BACKOFF) -> skip }
         :: atomic { DONE -> skip }
         fi;
         if
         :: e == NOBODY -> skip
         :: e != NOBODY && (attempt[e] >= MAX_ATTEMPTS || asked[e]) ->
-            leave(SWEEPER, e, STILL_EXPIRED, assert(lost[token[e]]))
+            leave(me, e, STILL_EXPIRED, 0)
         :: else ->
-            atomic { FREE(e) -> locked[e] = SWEEPER };
+            atomic { FREE(e) -> locked[e] = me };
             d_step {
                 if
                 :: STILL_EXPIRED ->
@@ -485,12 +490,13 @@ proctype Sweeper() {
                     expired[e] = false
                 :: else
                 fi;
-                release(SWEEPER);
+                release(me);
                 check_lane()
             }
 #ifdef RETRY_LETS_GO
             missed = true;
-            promote_again(SWEEPER)
+            promote_again(me);
+            skip
 #endif
         fi;
         d_step { e = NOBODY; seen = 0 }
@@ -517,7 +523,7 @@ proctype Operator() {
         :: seen == h ->
             atomic { FREE(j) -> if :: stage[j] == h -> asked[j] = true :: else fi }
         :: seen == r || seen == f || seen == R || seen == b ->
-            leave(OPERATOR, j, (stage[j] == seen), skip)
+            leave(OPERATOR, j, (stage[j] == seen), 0)
         :: else
         fi
     fi
@@ -526,10 +532,16 @@ proctype Operator() {
 /* enqueue.sql: one after the other, in the order of their ids. */
 proctype Producer() {
     byte k;
+#ifdef LATECOMER
+    k = 1;
+#endif
     do
     :: k == JOBS -> break
     :: else -> d_step { stage[k] = r; k++ }
-    od
+    od;
+#ifdef LATECOMER
+    stage[0] = r /* make_ready.sql: it had to wait for its time */
+#endif
 }
 
 /* A lease runs out whenever the clock says so. */
@@ -545,13 +557,15 @@ proctype Clock() {
 }
 
 init {
-    byte w;
+    byte who;
     atomic {
-        for (w : 0 .. WORKERS - 1) {
-            run Worker(w)
+        for (who : 0 .. WORKERS - 1) {
+            run Worker(who)
         }
 #ifndef NO_RECOVERY
-        run Sweeper();
+        for (who : WORKERS .. WORKERS + SWEEPERS - 1) {
+            run Sweeper(who)
+        }
 #endif
 #ifndef NO_OPERATOR
         run Operator();

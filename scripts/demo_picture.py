@@ -22,13 +22,15 @@ FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTA
 
 
 class Snapshot(Picture):
-    """Of all pictures the one in which the killed worker's jobs have just come back."""
+    """Of all pictures the one in which the killed worker's jobs have all just come back."""
 
     taken = False
 
-    def _draw(self) -> None:
+    def _draw(self, story_lines: int | None = None) -> None:
         scene = self._scene
-        if scene and not self.taken and any(job.is_back for job in scene.missing):
+        if self.taken or scene is None or not scene.missing:
+            return
+        if all(job.is_back for job in scene.missing):
             self.taken = True
             self._console.print(self.picture())
 

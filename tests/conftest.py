@@ -23,6 +23,20 @@ SERVER_SETTINGS: dict[str, str | int] = {
     "max_connections": 300,
 }
 
+#: One that began last would be waited for alone: they begin first.
+LONGEST = (
+    "tests/simulation/test_seeds.py",
+    "tests/manager/test_chaos.py",
+    "tests/store_contract/test_state_machine.py",
+    "tests/demo/test_run.py",
+    "tests/tenants/test_move_under_fire.py",
+    "tests/manager/test_manager_killed.py",
+    "tests/manager/test_waves.py",
+    "tests/manager/test_replacing.py",
+    "tests/hosts/test_host_processes.py",
+    "tests/store_sqlite/test_processes.py",
+)
+
 # The same command gives the same answer everywhere; `--hypothesis-profile=long` explores.
 settings.register_profile("default", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
@@ -47,6 +61,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if server is not None:
         os.environ.pop(POSTGRES_VARIABLE, None)
         server.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONGEST.index(f) if (f := item.location[0]) in LONGEST else 99)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -28,7 +28,7 @@ from leasehold.errors import BadSettings
 #: A shorter one could be guessed.
 TOKEN_CHARACTERS = 16
 _TOKEN = re.compile(
-    r"(?P<role>[a-z]+)(?:@(?P<tenant>[A-Za-z0-9_.-]{1,48}))?"
+    r"(?P<role>[a-z]+)(?:@(?P<tenant>[a-z][a-z0-9_]{0,30}))?"
     r":(?P<source>env|file|sha256):(?P<value>.+)"
 )
 

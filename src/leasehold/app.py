@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from leasehold.client import Client, JobHandle
@@ -19,7 +21,7 @@ from leasehold.rules import tell_all_tenants, tell_rules, tell_tenant
 from leasehold.settings import load, resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
-from leasehold.store.opening import open_database, open_place
+from leasehold.store.opening import missing_file, open_database, open_place, store_aside
 from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
 from leasehold.tenancy.known import KnownPlaces
 from leasehold.tenancy.tenancy import Tenancy
@@ -59,7 +61,7 @@ class Leasehold:
         self.schema = resolve_schema(schema)
         self.tasks = Registry()
         #: Whose jobs these are, if they are a tenant's.
-        self._tenant: str | None = None
+        self.of_tenant: str | None = None
         self._client: Client | None = None
         self._tenancy: Tenancy | None = None
         self._bound: dict[str, Leasehold] = {}
@@ -176,9 +178,9 @@ class Leasehold:
         register(self, configured.kinds.values())
         chosen = worker_settings(configured, **settings)
         if tenants is None:
-            tell = tell_rules if self._tenant is None else tell_tenant
+            tell = tell_rules if self.of_tenant is None else tell_tenant
             await tell(self.aoperate, configured)
-            return await Worker(self.database, self.tasks, chosen, tenant=self._tenant).run()
+            return await Worker(self.database, self.tasks, chosen, tenant=self.of_tenant).run()
         served = self.tenants.served(None if tenants == "all" else tenants)
         await served.check()
         await tell_all_tenants(self.aoperate, configured)
@@ -234,9 +236,24 @@ class Leasehold:
         """The same for asyncio."""
         return AwaitedOperate(self.client.awaited)
 
+    @property
+    def missing_file(self) -> Path | None:
+        """The file that the first use makes; None: there is a store, or at least a server."""
+        return None if self._client is not None else missing_file(self.url)
+
     def migrate(self) -> list[Migration]:
         """Bring the store's schema up to date."""
         return self.database.migrate()
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[Leasehold]:
+        """An app on an empty store beside this one, which is gone afterwards: to try things."""
+        with (
+            store_aside(self.url) as (url, schema),
+            contextlib.closing(Leasehold(url, schema=schema)) as app,
+        ):
+            app.migrate()
+            yield app
 
     def close(self) -> None:
         """Give the connections back. The app can be used again afterwards."""
@@ -273,7 +290,7 @@ class _OfTenant(Leasehold):
         super().__init__(app.url, schema=app.schema)
         self.tasks = app.tasks
         self._app = app
-        self._tenant = self._name = name
+        self.of_tenant = self._name = name
 
     @property
     def client(self) -> Client:

@@ -58,11 +58,8 @@ class Client:
 
     def _news(self, jobs: Sequence[NewJob]) -> set[str]:
         """What workers may want to hear about these jobs."""
-        return {
-            hints.SCHEDULED if job.run_at or job.delay_seconds else hints.ready(job.queue)
-            for job in jobs
-            if not job.pending
-        }
+        ways = {(job.queue, job.run_at or job.delay_seconds) for job in jobs if not job.pending}
+        return {hints.SCHEDULED if later else hints.ready(queue) for queue, later in ways}
 
     def _unsaid(self, jobs: Sequence[NewJob]) -> set[str]:
         """News that were not told a moment ago: who has just heard them still looks around."""

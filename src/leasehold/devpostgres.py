@@ -250,7 +250,7 @@ class DevPostgres:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except FileNotFoundError:
             return False
-        return len(lines) >= 8 and lines[0] == server and lines[7].strip() == "ready"
+        return len(lines) >= 8 and lines[0] == server and lines[7].strip() in ("ready", "standby")
 
     def _release_process(self) -> None:
         if self._process is not None:

@@ -14,7 +14,7 @@ from leasehold.model.job import Job
 from leasehold.model.limit import ALL_QUEUES, Limit
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
-from leasehold.model.note import REASON_LIMIT, Note
+from leasehold.model.note import Note, check_reason
 from leasehold.model.operation import Answer, Verb
 from leasehold.store import limiting, noting, operating, pausing, reading, registering
 from leasehold.store.contract import PAGE_LIMIT, Filter, Lane, Page
@@ -113,7 +113,7 @@ def _check_filter(filter: Filter) -> None:
 
 def act(verb: Verb, ids: Sequence[int], by: str, reason: str | None = None) -> Steps[list[Answer]]:
     check_key("by", by)
-    answers = yield from operating.operate(verb, _possible(ids), by, _checked_reason(reason))
+    answers = yield from operating.operate(verb, _possible(ids), by, check_reason(reason))
     return answers
 
 
@@ -139,24 +139,12 @@ def pause_queue(
     check_key("by", by)
     if until is not None:
         check_moment("until", until)
-    yield from pausing.pause_queue(name, by, _checked_reason(reason), until)
+    yield from pausing.pause_queue(name, by, check_reason(reason), until)
 
 
 def resume_queue(name: str) -> Steps[bool]:
     was_paused = yield from pausing.resume_queue(_queue_or_all(name))
     return was_paused
-
-
-def _checked_reason(reason: str | None) -> str | None:
-    if reason is None:
-        return None
-    if not isinstance(reason, str):
-        raise BadInput(f"reason={reason!r}: give a text")
-    if len(reason) > REASON_LIMIT or "\0" in reason:
-        raise BadInput(f"a reason has at most {REASON_LIMIT} characters and no NUL")
-    if any("\ud800" <= letter <= "\udfff" for letter in reason):
-        raise BadInput("the reason is not Unicode text: write it in UTF-8")
-    return reason
 
 
 def set_queue_limit(name: str, limit: Limit) -> Steps[None]:
@@ -191,7 +179,7 @@ def pause_lane(
     check_key("by", by)
     if until is not None:
         check_moment("until", until)
-    yield from pausing.pause_lane(target, by, _checked_reason(reason), until)
+    yield from pausing.pause_lane(target, by, check_reason(reason), until)
 
 
 def resume_lane(target: str) -> Steps[bool]:

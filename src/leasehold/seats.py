@@ -30,6 +30,8 @@ _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _CHAIR = "manager"
 _SEAT = "seat-"
 _TEXT_BYTES = 4096
+#: Seats of this process.
+_taken: set[int] = set()
 
 
 class Sitter(msgspec.Struct, frozen=True):
@@ -90,9 +92,24 @@ def seats_in(folder: Path, count: int) -> list[Seat]:
 def sit(file: int, sitter: Sitter) -> None:
     """In the worker: say who sits here. Nobody whom it starts or forks shall keep the seat."""
     os.set_inheritable(file, False)
-    os.register_at_fork(after_in_child=lambda: os.close(file))
+    _taken.add(file)
     os.ftruncate(file, 0)
     os.pwrite(file, msgspec.json.encode(sitter), 0)
+
+
+def stand_up(file: int) -> None:
+    """The seat is free again. A process that ends does so by ending."""
+    _taken.discard(file)
+    os.close(file)
+
+
+def _leave_to_parent() -> None:
+    for file in _taken:
+        os.close(file)
+    _taken.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 @contextlib.contextmanager

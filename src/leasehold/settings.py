@@ -29,6 +29,12 @@ DEFAULT_ORIGIN = "config/default.toml"
 #: Short names that people expect, besides LEASEHOLD_<SECTION>_<KEY>.
 _SHORT = {"LEASEHOLD_URL": "store.url", "LEASEHOLD_SCHEMA": "store.schema"}
 _LAST_RESORT = "DATABASE_URL"
+#: Read by the commands themselves, and by nobody else.
+_OF_THE_COMMANDS = frozenset(
+    f"LEASEHOLD_{name}" for name in ("APP", "TENANT", "DEBUG", "POSTGRES_BIN")
+)
+#: From how much in common on (0 to 1) one name is a slip of another.
+_ALIKE = 0.65
 #: Sections whose keys are names that people give.
 _NAMED = frozenset({"kinds", "places", "queues", "limits"})
 
@@ -160,7 +166,7 @@ def _from_environment(
     known: Mapping[str, Any], environment: Mapping[str, str]
 ) -> list[tuple[str, Any, str]]:
     found = []
-    names = {ENVIRONMENT_PREFIX + name.replace(".", "_").upper(): name for name in known}
+    names = {_variable_of(name): name for name in known}
     names |= _SHORT
     url = environment.get(_LAST_RESORT)
     if url and not environment.get("LEASEHOLD_URL"):
@@ -171,6 +177,30 @@ def _from_environment(
             value = _parsed(variable, text, known[name])
             found.append((name, _checked(name, value, known[name], variable), variable))
     return found
+
+
+def strangers(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables that nobody reads, and the one that each may have been meant to be.
+
+    They are told, not refused: an environment is shared. What is near no name of ours belongs to
+    somebody else, such as LEASEHOLD_SERVICE_HOST, which Kubernetes sets for a service of that name.
+    """
+    variables = os.environ if environment is None else environment
+    settings = _flat(tomllib.loads(_default_text()))
+    known = {_variable_of(name) for name in settings} | {*_SHORT, *_OF_THE_COMMANDS}
+    # Compared without what all of them begin with, which would make any two alike.
+    ends = sorted(name.removeprefix(ENVIRONMENT_PREFIX) for name in known)
+    found = {}
+    for variable in sorted(set(variables) - known):
+        if variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(PLACE_PREFIX):
+            end = variable.removeprefix(ENVIRONMENT_PREFIX)
+            for close in get_close_matches(end, ends, n=1, cutoff=_ALIKE):
+                found[variable] = ENVIRONMENT_PREFIX + close
+    return found
+
+
+def _variable_of(name: str) -> str:
+    return ENVIRONMENT_PREFIX + name.replace(".", "_").upper()
 
 
 def _parsed(variable: str, text: str, example: Any) -> Any:

@@ -34,6 +34,10 @@ class Signature:
         ]
         self._signature = full.replace(parameters=parameters)
         self._parameters = parameters
+        self._what = f"the call of task {task}"
+        # Where all of them may stand in their places, a full call needs no further reading.
+        plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
+        self._names = tuple(p.name for p in parameters) if plain else None
         # With *args, what comes before it must be given by place.
         self._has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         self._check_context(full.parameters.get(CONTEXT_PARAMETER))
@@ -63,13 +67,21 @@ class Signature:
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         """JSON of a call, or BadArguments that names what does not fit."""
-        try:
-            values = self._signature.bind(*args, **kwargs).arguments
-        except TypeError as error:
-            raise BadArguments(f"task {self.task}: {error}; {self._shown()}") from None
-        data = payload.encode(f"the call of task {self.task}", values)
+        values = self._bound(args, kwargs)
+        data = payload.encode(self._what, values)
         self._check_comes_back(values, data)
         return data
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self._names is not None:
+            if not kwargs and len(args) == len(self._names):
+                return dict(zip(self._names, args, strict=True))
+            if not args and tuple(kwargs) == self._names:
+                return kwargs
+        try:
+            return self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise BadArguments(f"task {self.task}: {error}; {self._shown()}") from None
 
     def _check_comes_back(self, values: Mapping[str, Any], data: bytes) -> None:
         decoded = self._decode(data)
@@ -83,7 +95,7 @@ class Signature:
 
     def check(self, data: bytes) -> None:
         """Whether JSON from outside fits; raises BadArguments."""
-        payload.check_bytes(f"the call of task {self.task}", data)
+        payload.check_bytes(self._what, data)
         self._decode(data)
 
     def _decode(self, data: bytes | str) -> Any:

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
+import msgspec
+
 from leasehold.errors import BadInput, BadPayload, BadSettings, UnknownTask
 from leasehold.model import payload
 from leasehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
@@ -140,6 +142,7 @@ class Task(Generic[P, R, H]):
         self.definition = definition
         self.function = function
         self.options = options
+        self._blank: NewJob | None = None
         self.__doc__ = function.__doc__
 
     @property
@@ -211,9 +214,10 @@ class Task(Generic[P, R, H]):
     def prepare_call(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, pending: bool = False
     ) -> NewJob:
-        return new_job(
-            self.definition, self.options, self.definition.signature.encode(args, kwargs), pending
-        )
+        if self._blank is None:  # what all jobs of this task, enqueued in this way, have in common
+            self._blank = new_job(self.definition, self.options, b"{}")
+        data = self.definition.signature.encode(args, kwargs)
+        return msgspec.structs.replace(self._blank, args=data, pending=pending)
 
     def prepare_json(self, args: bytes, *, pending: bool = False) -> NewJob:
         """A checked job from arguments that came as JSON: one object by parameter name."""

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from leasehold.worker.looping import run_loop
 from tests.chaos.plan import Plan, StoreKind, faults_for
+from tests.chaos.pooler import pooler_is_installed
 from tests.chaos.report import show
 from tests.chaos.world import World
 
@@ -24,6 +25,7 @@ from tests.chaos.world import World
 @click.option("--seed", type=int, help="For who does what, and when; processes are never alike.")
 @click.option("--rate", type=float, default=150.0, show_default=True, help="Jobs a second.")
 @click.option("--calm", is_flag=True, help="The load without any fault, to compare with.")
+@click.option("--pgbouncer", is_flag=True, help="PgBouncer in transaction mode stands between.")
 @click.option("--json", "file", type=click.Path(path_type=Path), help="The final table as data.")
 @click.option("--folder", type=click.Path(path_type=Path), help="Keep books and logs here.")
 def main(
@@ -32,6 +34,7 @@ def main(
     seed: int | None,
     rate: float,
     calm: bool,
+    pgbouncer: bool,
     file: Path | None,
     folder: Path | None,
 ) -> None:
@@ -39,6 +42,10 @@ def main(
 
     Exit code 1: a promise was broken. What everybody wrote down stays in the folder.
     """
+    if pgbouncer and not pooler_is_installed():
+        raise click.ClickException("PgBouncer is not installed (Debian's package `pgbouncer`)")
+    if pgbouncer and store != "postgres":
+        raise click.UsageError("--pgbouncer goes with --store postgres")
     logging.basicConfig(level=logging.WARNING)
     plan = Plan(
         store=store,
@@ -46,7 +53,8 @@ def main(
         seed=secrets.randbelow(10**6) if seed is None else seed,
         folder=folder or Path(tempfile.mkdtemp(prefix="leasehold-chaos-")),
         jobs_per_second=rate,
-        faults={} if calm else faults_for(store),
+        faults={} if calm else faults_for(store, pooled=pgbouncer),
+        pooled=pgbouncer,
     )
     status = Console(stderr=True)
     status.print(f"seed {plan.seed}, folder {plan.folder}")

@@ -17,7 +17,9 @@ import psycopg
 from leasehold.devpostgres import DevPostgres
 from leasehold.model.history import Event
 from leasehold.store.rows import event_of
+from tests.chaos.pooler import Pooler
 from tests.chaos.proxy import Link, Proxy, Trap
+from tests.chaos.standby import follower, take_over
 
 _EVENTS = """
 select id, job_id, at, kind, state, attempt, by, reason, cast(error as text), token, leased_at,
@@ -54,25 +56,29 @@ class Target(Protocol):
 
 
 class PostgresTarget:
-    """A server of its own, and the proxy before it."""
+    """A server of its own, and the proxy before it; a pooler between the two if there is to be."""
 
-    def __init__(self, sprung: Callable[[Link, Trap], None]) -> None:
+    def __init__(self, sprung: Callable[[Link, Trap], None], *, pooled: bool) -> None:
         self.server = DevPostgres(settings=_SETTINGS)
         self._sprung = sprung
+        self._pooled = pooled
+        self._pooler: Pooler | None = None
 
     async def start(self) -> None:
         await asyncio.to_thread(self.server.start)
-        self.url = self.server.url
-        socket = psycopg.conninfo.conninfo_to_dict(self.url)
-        path = f"{socket['host']}/.s.PGSQL.{socket['port']}"
+        path = _socket_of(self.server)
+        # The one who judges has a quiet way, which also leads to a standby that was promoted.
+        self._quiet = Proxy(path, self._sprung)
+        self.url = _through(await self._quiet.start(), "judge")
+        if self._pooled:
+            self._pooler = Pooler(self.server.url)
+            await asyncio.to_thread(self._pooler.start)
+            path = self._pooler.socket
         self.proxy = Proxy(path, self._sprung)
         self._port = await self.proxy.start()
 
     def url_for(self, name: str) -> str:
-        return (
-            f"postgresql://postgres@127.0.0.1:{self._port}/postgres?application_name={name}"
-            "&sslmode=disable&gssencmode=disable"
-        )
+        return _through(self._port, name)
 
     def events(self) -> list[Event]:
         with psycopg.connect(self.url) as connection:
@@ -83,6 +89,15 @@ class PostgresTarget:
         await asyncio.to_thread(self.server.stop, "immediate")
         await asyncio.sleep(down_seconds)
         await asyncio.to_thread(self.server.start)
+
+    async def prepare_standby(self) -> None:
+        self._standby = await asyncio.to_thread(follower, self.server, _SETTINGS)
+
+    async def promote_standby(self) -> None:
+        old, self.server = self.server, self._standby
+        await asyncio.to_thread(take_over, self.server, old)
+        for proxy in (self._quiet, self.proxy):
+            proxy.lead_to(_socket_of(self.server))
 
     async def terminate_all(self) -> None:
         """Every connection of every client, as an administrator would."""
@@ -104,7 +119,22 @@ class PostgresTarget:
 
     async def close(self) -> None:
         await self.proxy.stop()
+        await self._quiet.stop()
+        if self._pooler is not None:
+            self._pooler.close()
         await asyncio.to_thread(self.server.close)
+
+
+def _socket_of(server: DevPostgres) -> str:
+    parts = psycopg.conninfo.conninfo_to_dict(server.url)
+    return f"{parts['host']}/.s.PGSQL.{parts['port']}"
+
+
+def _through(port: int, name: str) -> str:
+    return (
+        f"postgresql://postgres@127.0.0.1:{port}/postgres?application_name={name}"
+        "&sslmode=disable&gssencmode=disable"
+    )
 
 
 class SqliteTarget:

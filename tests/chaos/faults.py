@@ -23,7 +23,7 @@ from tests.chaos.proxy import Link, Trap
 
 _MICROS = 1_000_000
 #: Faults that come at a steady pace, because they take long themselves.
-_STEADY = frozenset({"hard_stop"})
+_STEADY = frozenset({"hard_stop", "promotion"})
 _LINKS_AT_ONCE = 3
 
 
@@ -36,6 +36,8 @@ class Faults:
         self._pen = pen
         self._chance = random.Random(f"{plan.seed}/faults")
         self._tasks: set[asyncio.Task[None]] = set()
+        #: Who stops or replaces the server does so alone.
+        self._server = asyncio.Lock()
         self.counts: Counter[str] = Counter()
 
     def begin(self, target: Target, ghosts: Ghosts) -> None:
@@ -208,8 +210,17 @@ class Faults:
     async def _hard_stop(self) -> None:
         assert isinstance(self._target, PostgresTarget)
         at, before = micros(), self._names()
-        await self._target.stop_hard(self._chance.choice((0.0, 0.0, 0.5, 1.5)))
+        async with self._server:
+            await self._target.stop_hard(self._chance.choice((0.0, 0.0, 0.5, 1.5)))
         self._struck_all("hard_stop", at, before)
+
+    async def _promotion(self) -> None:
+        assert isinstance(self._target, PostgresTarget)
+        async with self._server:  # nobody stops it while it is copied
+            await self._target.prepare_standby()
+            at, before = micros(), self._names()
+            await self._target.promote_standby()
+        self._struck_all("promotion", at, before)
 
     async def _terminate(self) -> None:
         assert isinstance(self._target, PostgresTarget)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from leasehold.app import Leasehold
 from leasehold.model.history import Event, EventKind
 from leasehold.model.job import Job
+from leasehold.model.limit import Limit
 from leasehold.model.state import FINAL, State
-from leasehold.proof import ending, lanes
+from leasehold.proof import lanes
 from leasehold.proof.case import Case
 from leasehold.proof.checker import RULES
 from leasehold.proof.evidence import Evidence
@@ -22,10 +23,9 @@ from leasehold.store.contract import Filter
 from tests.chaos.plan import LIMITED_KEY, LIMITED_TO
 
 _MICROS = 1_000_000
-#: Two that do not hold as they stand where transactions really run beside each other: claimers
-#: skip what others have locked; and an expired lease counts no more, though nobody has recovered
-#: it yet (see `_limit`).
-_NOT_HERE = (lanes.by_priority, ending.limits)
+#: Does not hold where transactions really run beside each other: claimers skip what others have
+#: locked.
+_NOT_HERE = (lanes.by_priority,)
 _PAGE = 1000
 #: As long as a stalled connection can keep a transaction open.
 _COMMIT_LAG_MICROS = 5 * _MICROS
@@ -60,7 +60,8 @@ def gather_evidence(app: Leasehold, events: list[Event], records: list[Record]) 
     told: dict[int, list[Event]] = {job_id: [] for job_id in jobs}
     for event in events:
         told.setdefault(event.job_id, []).append(event)
-    return Evidence(records, jobs, told, {LIMITED_KEY: LIMITED_TO}, _COMMIT_LAG_MICROS)
+    return Evidence(records, jobs, told, {LIMITED_KEY: Limit(LIMITED_TO)},
+                    commit_lag_micros=_COMMIT_LAG_MICROS)  # fmt: skip
 
 
 def _every_job(app: Leasehold) -> Iterator[Job]:
@@ -80,7 +81,6 @@ def judge(evidence: Evidence) -> Judgement:
     found.violations = [
         violation for rule in RULES if rule not in _NOT_HERE for violation in rule(case)
     ]
-    found.violations += _limit(case)
     found.doubled = _doubled(case)
     found.acknowledged = len(
         {
@@ -98,26 +98,6 @@ def judge(evidence: Evidence) -> Judgement:
     )
     _measure(case, found)
     return found
-
-
-def _limit(case: Case) -> Iterator[Violation]:
-    """S0.10, over the leases that were ended by their owners: these were live to their end."""
-    for key, limit in case.evidence.limits.items():
-        changes = sorted(
-            change
-            for life in case.lives.values()
-            if life.job.limit_key == key
-            for span in life.spans
-            if not span.was_lost
-            for change in ((span.start, 1), (span.end, -1))
-        )
-        live = 0
-        for at, change in changes:
-            live += change
-            if live > limit:
-                yield Violation(
-                    "S0.10", 0, f"{live} jobs of {key} were live: the limit is {limit}", at
-                )
 
 
 def _doubled(case: Case) -> dict[str, int]:
@@ -166,7 +146,7 @@ def _measure(case: Case, found: Judgement) -> None:
         if span.state is State.SUCCEEDED
     )
     for _, until, kind in shared:
-        if kind in ("hard_stop", "blackhole", "disk_full"):
+        if kind in ("hard_stop", "promotion", "blackhole", "disk_full"):
             place = bisect_left(successes, until)
             after = successes[place] if place < len(successes) else until
             found.worst_standstill_seconds = max(

@@ -25,6 +25,7 @@ ON_POSTGRES = {
     "stall": 17.0,
     "blackhole": 67.0,
     "snapshot": 37.0,
+    "promotion": 290.0,
 }
 ON_SQLITE = {"snapshot": 17.0, "writer": 13.0, "disk_full": 29.0}
 
@@ -47,6 +48,8 @@ class Plan:
     grace_seconds: float = 0.8
     #: Fault -> mean seconds between two of them.
     faults: dict[str, float] = field(default_factory=dict)
+    #: PgBouncer stands before PostgreSQL, in transaction mode.
+    pooled: bool = False
     #: How long everything may take to end once all faults are over.
     end_seconds: float = 180.0
 
@@ -60,5 +63,8 @@ class Plan:
         return self.folder / "healed"
 
 
-def faults_for(store: StoreKind) -> dict[str, float]:
-    return ON_PROCESSES | (ON_POSTGRES if store == "postgres" else ON_SQLITE)
+def faults_for(store: StoreKind, *, pooled: bool) -> dict[str, float]:
+    faults = ON_PROCESSES | (ON_POSTGRES if store == "postgres" else ON_SQLITE)
+    if pooled:  # its pooler would have to be told where the new server is
+        del faults["promotion"]
+    return faults

@@ -94,6 +94,10 @@ class Proxy:
         port: int = self._listener.sockets[0].getsockname()[1]
         return port
 
+    def lead_to(self, server_socket: str) -> None:
+        """New connections go there; the old ones have broken with the old server."""
+        self._server_socket = server_socket
+
     async def stop(self) -> None:
         self._listener.close()
         for link in list(self._links):

@@ -37,7 +37,7 @@ class World:
         plan.books.mkdir(parents=True)
         self._pen = Pen(plan.books, "world")
         self._target: Target = (
-            PostgresTarget(lambda link, trap: self._faults.sprung(link, trap))
+            PostgresTarget(lambda link, trap: self._faults.sprung(link, trap), pooled=plan.pooled)
             if plan.store == "postgres"
             else SqliteTarget(plan.folder)
         )
@@ -46,6 +46,10 @@ class World:
         self._exits: list[tuple[str, int | None]] = []
 
     async def play(self) -> Report:
+        """Whoever is told to stop leaves nothing behind: no process, no server, no file system."""
+        me = asyncio.current_task()
+        assert me is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
         await self._target.start()
         app = Leasehold(self._target.url)
         try:
@@ -57,8 +61,10 @@ class World:
             await app.aclose()
             return await asyncio.to_thread(self._judge, ghosts, seconds)
         finally:
+            await app.aclose()
             self._processes.destroy()
             await self._target.close()
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 
     async def _play(self, app: Leasehold, ghosts: Ghosts) -> float:
         """Answers how long it took after the last fault until all had ended."""

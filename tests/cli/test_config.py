@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cli.shell import run
+import json
+from pathlib import Path
+
+from tests.cli.shell import run, spawn
 
 DIGEST = "ab" * 32
 
@@ -15,3 +18,22 @@ def test_tokens_are_shown_without_their_digest() -> None:
         assert DIGEST not in said.out
         assert "viewer:sha256:…" in said.out
         assert "operator:env:TOKEN" in said.out
+
+
+def test_a_mistyped_variable_is_told_and_changes_nothing() -> None:
+    said = run("config", "--json", env={"LEASEHOLD_WORKER_CONCURRENCY": "99"})
+    assert said.code == 0
+    assert said.err == (
+        "leasehold: LEASEHOLD_WORKER_CONCURRENCY is no setting and is left aside: "
+        "did you mean LEASEHOLD_WORKERS_CONCURRENCY?\n"
+    )
+    assert "99" not in said.out
+
+
+def test_a_worker_tells_it_to_its_log(tmp_path: Path) -> None:
+    env = {"LEASEHOLD_LEASE_TIMEOUT_SECONDS": "5", "LEASEHOLD_URL": str(tmp_path / "jobs.db")}
+    said = spawn("worker", "--until-idle", "--log-format", "json", cwd=tmp_path, env=env)
+    assert said.code == 0
+    told = [json.loads(line)["message"] for line in said.err.splitlines()]
+    meant = "did you mean LEASEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS?"
+    assert [line for line in told if meant in line]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 
 from leasehold.cli.picture import Frame, Pace, picture
 from leasehold.model.note import Progress
@@ -27,9 +27,9 @@ def worker(owner: str = "w1", finished: int = 0, seen: float = 0.0, **fields: An
     """Started ten seconds before NOW, heard `seen` seconds after it."""
     at = NOW + timedelta(seconds=seen)
     return LiveWorker(
-        owner=owner, host="box", pid=1, concurrency=10, queues=("default",), tasks=(),
-        version="1", finished=finished, started_at=NOW - timedelta(seconds=10), seen_at=at,
-        expires_at=at + timedelta(seconds=30), **fields,
+        owner=owner, host="box", pid=1, concurrency=10, tasks=(), version="1", finished=finished,
+        started_at=NOW - timedelta(seconds=10), seen_at=at,
+        expires_at=at + timedelta(seconds=30), **{"queues": ("default",), **fields},
     )  # fmt: skip
 
 
@@ -40,10 +40,11 @@ def frame(*workers: LiveWorker, after: float = 0.0) -> Frame:
     )  # fmt: skip
 
 
-def drawn(what: Frame, pace: Pace, rows: int | None) -> str:
-    console = Console(width=120, file=None, record=True, force_terminal=False)
+def drawn(what: Frame, pace: Pace, columns: int = 120, rows: int | None = None) -> str:
+    console = Console(width=columns, file=None, record=True, force_terminal=False)
+    screen = None if rows is None else ConsoleDimensions(columns, rows)
     with console.capture() as captured:
-        console.print(picture(what, pace, rows))
+        console.print(picture(what, pace, screen))
     return captured.get()
 
 
@@ -96,15 +97,22 @@ def test_the_course_is_drawn_as_bars() -> None:
     pace = Pace()
     for number, finished in enumerate((0, 10, 40)):
         pace.take(frame(worker(finished=finished, seen=number), after=number))
-    assert "▁" in drawn(frame(worker(finished=40, seen=2.0), after=2.0), pace, None)
+    assert "▁" in drawn(frame(worker(finished=40, seen=2.0), after=2.0), pace)
 
 
-@pytest.mark.parametrize("rows", [12, 30, 50])
-def test_many_workers_fit_on_the_screen(rows: int) -> None:
-    many = [worker(f"w{number}") for number in range(100)]
-    lines = drawn(frame(*many), Pace(), rows).splitlines()
-    assert len(lines) <= max(rows, 27)
-    assert any("more" in line for line in lines)
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("rows", [24, 30, 50])
+def test_many_workers_fit_on_the_screen(rows: int, columns: int) -> None:
+    """Each on a line of its own, however many queues it has; and so the rest is seen too."""
+    queues = ("mail", "reports", "accounts", "a-queue-with-a-long-name")
+    many = [worker(f"w{number}-0a99bb43", queues=queues) for number in range(100)]
+    lines = drawn(frame(*many), Pace(), columns, rows).splitlines()
+    assert len(lines) <= rows
+    shown = [line for line in lines if "0/10" in line]
+    assert len(shown) >= 3
+    assert all(line.startswith("w") for line in shown)
+    assert any(f"{100 - len(shown)} more are not shown" in line for line in lines)
+    assert any("Running jobs" in line for line in lines)
 
 
 def test_a_terminal_sees_it_change_until_it_is_interrupted(sqlite_shell: Shell) -> None:

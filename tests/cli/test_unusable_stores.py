@@ -149,3 +149,33 @@ def _without_override(*args: str) -> Said:
         check=False,
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(words for words in COMMANDS if words not in {("enqueue", "t"), ("migrate",)}),
+        ("migrate", "--sql"),
+        ("workers",),
+        ("lanes",),
+        ("limits",),
+        ("top", "--once"),
+        ("tenants",),
+        ("tenants", "migrate"),
+        ("jobs", "--tenant", "acme"),
+    ],
+)
+def test_a_mistyped_name_does_not_become_a_store(tmp_path: Path, command: tuple[str, ...]) -> None:
+    line = refusal(run(*command, "--url", str(tmp_path / "typo.db")), 3)
+    assert f"there is no store {tmp_path / 'typo.db'}" in line
+    assert "`leasehold migrate`" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [("enqueue", "t"), ("migrate",), ("tenants", "create", "acme")])
+def test_who_has_something_to_store_makes_the_store(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    at = ("--url", str(tmp_path / "new.db"))
+    assert run(*command, *at).code == 0
+    assert run("jobs", *at).code == 0

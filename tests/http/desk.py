@@ -59,9 +59,12 @@ class Desk:
         self.telemetry = Telemetry()
         self.open(settings_with(folder))
 
-    def open(self, settings: Settings, limits: Limits | None = None, **more: Any) -> None:
-        """Begin anew with another API on the same app."""
-        self.api = api(self.app, settings, limits=limits, telemetry=self.telemetry, **more)
+    def open(
+        self, settings: Settings, limits: Limits | None = None, tenant: str | None = None
+    ) -> None:
+        """Begin anew with another API on the same app, or on that of its tenant."""
+        app = self.app if tenant is None else self.app.tenant(tenant)
+        self.api = api(app, settings, limits=limits, telemetry=self.telemetry)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)

@@ -101,7 +101,8 @@ def test_schemathesis_finds_nothing(desk: Desk, tokens: list[str], mode: Generat
 
 
 def _furnish(desk: Desk) -> None:
-    """Jobs in several states, with small ids that are easily guessed."""
+    """Jobs in several states, with small ids that are easily guessed; and a tenant."""
+    desk.app.tenants.create("a")
     for number in range(6):
         body = {"task": "greet", "args": {"name": "x"}, "target": str(number)}
         job_id = desk.post("/api/jobs", body, headers=bearer("admin")).json()["id"]

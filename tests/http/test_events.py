@@ -14,8 +14,9 @@ from leasehold.http.limits import Limits
 from leasehold.model.operation import Verb
 from tests.http.desk import PATIENCE_SECONDS, Desk, problem, served, settings_with
 
+#: Waits for each to be gone: until then its connection still looks whole.
 _END = """
-select pg_terminate_backend(pid) from pg_stat_activity
+select pg_terminate_backend(pid, 30000) from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid()
 """
 #: From the first event on, and only what is there.

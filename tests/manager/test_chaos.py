@@ -1,6 +1,6 @@
 """Managers and workers killed with -9 at random, under load.
 
-Ten times here; LEASEHOLD_TEST_KILLS=100 is the long form, some six minutes for each store.
+Six times here; LEASEHOLD_TEST_KILLS=100 is the long form, some six minutes for each store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.manager.chaos import Chaos
 from tests.manager.service import Service
 from tests.worker.fleet import eventually
 
-KILLS = int(os.environ.get("LEASEHOLD_TEST_KILLS", "10"))
+KILLS = int(os.environ.get("LEASEHOLD_TEST_KILLS", "6"))
 MOST = 4
 
 

@@ -132,3 +132,16 @@ def test_without_http_nothing_listens(sqlite_service: Service) -> None:
     assert "served on" not in sqlite_service.log_text()
     up.send(signal.SIGTERM)
     assert up.ended() == 0
+
+
+@pytest.mark.requirement("S4.2")
+def test_workers_of_a_tenants_service_work_for_that_tenant(sqlite_service: Service) -> None:
+    service = sqlite_service
+    service.app.tenants.create("acme")
+    acme = service.app.tenant("acme")
+    nobodys = naps.enqueue(0.0).id
+    service.up("--tenant", "acme", "--workers", "1")
+    theirs = acme.submit(naps.prepare(0.0)).id
+    eventually(lambda: acme.client.store.read([theirs])[theirs].state is State.SUCCEEDED)
+    assert [worker.state for worker in acme.operate.workers()] == ["working"]
+    assert service.app.client.store.read([nobodys])[nobodys].state is State.QUEUED

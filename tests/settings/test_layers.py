@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import BadName, BadSettings
-from leasehold.settings import load
+from leasehold.settings import load, strangers
 from leasehold.worker.config import WorkerSettings, worker_settings
 
 
@@ -129,3 +129,29 @@ def test_places_that_make_no_sense_are_refused(text: str, message: str, tmp_path
     with pytest.raises((BadName, BadSettings), match=message) as refused:
         load(None, {}, tmp_path)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("LEASEHOLD_WORKER_CONCURRENCY", "LEASEHOLD_WORKERS_CONCURRENCY"),
+        ("LEASEHOLD_CONCURRENCY", "LEASEHOLD_WORKERS_CONCURRENCY"),
+        ("LEASEHOLD_HTTP_TOKEN", "LEASEHOLD_HTTP_TOKENS"),
+        ("LEASEHOLD_URI", "LEASEHOLD_URL"),
+        ("LEASEHOLD_TENANTS", "LEASEHOLD_TENANT"),
+    ],
+)
+def test_a_slip_in_the_environment_is_found(variable: str, meant: str) -> None:
+    assert strangers({variable: "1", "LEASEHOLD_URL": "a.db"}) == {variable: meant}
+
+
+def test_what_is_right_or_somebody_elses_is_no_slip() -> None:
+    """Every name that is read, and those that Kubernetes makes for a service `leasehold`."""
+    ours = {f"LEASEHOLD_{name.replace('.', '_').upper()}" for name in load({}, {}).values}
+    theirs = {f"LEASEHOLD_{name}" for name in (
+        "SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8787_TCP",
+        "PORT_8787_TCP_ADDR", "PORT_8787_TCP_PORT", "PORT_8787_TCP_PROTO",
+        "ADMIN_TOKEN", "VIEWER_TOKEN",
+    )}  # fmt: skip
+    more = {"LEASEHOLD_URL", "LEASEHOLD_PLACE_EAST", "LEASEHOLD_DEBUG", "DATABASE_URI"}
+    assert strangers(dict.fromkeys(ours | theirs | more, "1")) == {}

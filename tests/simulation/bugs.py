@@ -12,9 +12,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold import client
+from leasehold import client, seats
 from leasehold.client import Client
 from leasehold.errors import OutcomeUnknown, StoreError
+from leasehold.manager.fleet import Fleet
+from leasehold.manager.seated import Seated
 from leasehold.model import operation
 from leasehold.model.history import EventKind
 from leasehold.model.job import Enqueued, Job
@@ -151,6 +153,11 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a keeper never gives up": (0,),
     "an ending is written once at most": (10,),
     "attempts of a second queue are forgotten": (0,),
+    "a key's limit is not looked at": (1,),
+    "a queue's limit is not looked at": (1,),
+    "a limit is counted for each worker": (7,),
+    "a rate is not looked at": (1,),
+    "room under a limit never comes back": (1,),
 }
 #: Nothing is left afterwards by which these could be known: only whoever sees every write does.
 WITNESSED = frozenset(
@@ -159,17 +166,10 @@ WITNESSED = frozenset(
         "a success is accepted after the lease's end",
         "an ending is accepted after the lease's end",
         "an expired lease is renewed",
-    }
-)
-
-#: These need more seeds than a test has time for; `python -m tests.simulation.search` looks on.
-RARE = frozenset(
-    {
-        "a success is accepted from anybody",
-        "an ending is accepted from anybody",
-        "a renewal needs no token",
-        "a request that came late is dropped",
-        "an ending is written once at most",
+        "the dead are not replaced",
+        "nobody sees that a worker has ended",
+        "a new manager takes nobody over",
+        "a seat is not locked",
     }
 )
 
@@ -292,6 +292,24 @@ bug("jobs in backoff are forgotten", sql(
 bug("parked jobs stay parked", sql(("unpark", "where stage = 'u' and task", "where 0 and task")))
 bug("nobody recovers", sql(("expired", "where stage = 'h'", "where 0")))
 
+# -- limits ------------------------------------------------------------------------------------
+
+_KEY_LEASES = "(select count(*) from job h where h.limit_key = k.limit_key"
+_QUEUE_LEASES = "(select count(*) from job h where h.stage = 'h'"
+_SPENT = "(select coalesce(sum(s.starts), 0) from spent s"
+
+bug("a key's limit is not looked at", sql(
+    ("claim", _KEY_LEASES, _KEY_LEASES.replace("count(*)", "0 * count(*)")),
+))  # fmt: skip
+bug("a queue's limit is not looked at", sql(
+    ("claim", _QUEUE_LEASES, _QUEUE_LEASES.replace("count(*)", "0 * count(*)")),
+))  # fmt: skip
+bug("a limit is counted for each worker", sql(
+    ("claim", _KEY_LEASES, _KEY_LEASES + " and h.lease_owner = :owner"),
+))  # fmt: skip
+bug("a rate is not looked at", sql(("claim", _SPENT, _SPENT.replace("sum(", "0 * sum("))))
+bug("room under a limit never comes back", sql(("admit", "where id in (", "where 0 and id in (")))
+
 # -- keys --------------------------------------------------------------------------------------
 
 bug("a unique key is not enforced", sql(
@@ -412,6 +430,22 @@ bug("an ending is written once at most", code(Finisher, "_write", _write_once))
 bug("a drain leaves leases", code(Worker, "_drain", _leave))
 bug("attempts of a second queue are forgotten", code(Worker, "_take", _take_first_queue))
 bug("timeouts are not applied", code(Runner, "_limit", _nothing))
+
+
+# -- the manager -------------------------------------------------------------------------------
+
+
+def _start_once(self: Fleet, count: int, now: float) -> None:
+    if not hasattr(self, "has_started"):
+        self.has_started = True  # type: ignore[attr-defined]
+        _start(self, count, now)
+
+
+_start = Fleet.start
+bug("the dead are not replaced", code(Fleet, "start", _start_once))
+bug("nobody sees that a worker has ended", code(Seated, "end", _nothing))
+bug("a new manager takes nobody over", code(Fleet, "adopt", _nothing))
+bug("a seat is not locked", code(seats, "_lock", lambda _file, _kind: True))
 
 
 async def _no_renewal(self: Keeper, now: float) -> None:

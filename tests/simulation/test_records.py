@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.model.limit import Limit
 from leasehold.proof.checker import check
 from leasehold.proof.evidence import Evidence
 from leasehold.proof.record import FileBook, Record, read_books
 from leasehold.simulation.program import QUEUES, Call, JobPlan, Program, WorkerPlan
 from leasehold.simulation.world import play
+from tests.simulation.bugs import BUGS
 
 
 def test_records_of_many_files_come_back_in_order(tmp_path: Path) -> None:
@@ -39,11 +41,13 @@ def test_a_job_that_was_acknowledged_and_is_gone_is_lost() -> None:
 
 
 @pytest.mark.requirement("S0.10")
-def test_more_live_jobs_than_a_limit_allows_are_seen() -> None:
-    """The program says that there is a limit, and nobody has told the store."""
+def test_more_live_leases_than_a_limit_allows_are_seen() -> None:
+    """By a store that does not look at its limits."""
     jobs = tuple(JobPlan(limit_key="bank", runs=((1.0, "return"),)) for _ in range(3))
     worker = WorkerPlan(0.0, "w1", QUEUES, 4, 1.0, knows_newer=True, grace_seconds=1.0)
     call = Call(0.1, 1, jobs, idempotent=False)
-    program = Program(0, (worker,), (call,), (), (), limits=(("bank", 2),))
-    assert {violation.rule for violation in play(program).violations} == {"S0.10"}
-    assert not play(replace(program, limits=(("bank", 3),))).violations
+    program = Program(0, (worker,), (call,), (), (), limits=(("bank", Limit(2)),))
+    with BUGS["a key's limit is not looked at"].plant():
+        assert {violation.rule for violation in play(program).violations} == {"S0.10"}
+        assert not play(replace(program, limits=(("bank", Limit(3)),))).violations
+    assert not play(program).violations

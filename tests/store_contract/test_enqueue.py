@@ -11,7 +11,7 @@ from leasehold.model.job import NewJob
 from leasehold.model.operation import Verb
 from leasehold.model.policy import Policy
 from leasehold.model.retry import Retry
-from leasehold.model.state import State
+from leasehold.model.state import Stage, State
 from leasehold.store.enqueueing import ENQUEUE_BATCH
 from tests.stores import StoreUnderTest
 
@@ -96,6 +96,40 @@ def test_a_call_larger_than_a_batch_loses_and_doubles_nothing(store: StoreUnderT
     assert ids == sorted(set(ids))
     assert len(ids) == count
     assert store.store.depth(["default"]) == count
+
+
+@pytest.mark.requirement("P11", "S3.7")
+def test_jobs_that_differ_only_in_their_arguments_keep_order_and_fields(
+    store: StoreUnderTest,
+) -> None:
+    """They travel together; those between them, and before and after, go their own way."""
+    policy = Policy(on_drain="pause")
+    alike = [
+        NewJob(task="a", args=b'{"n": %d, "s": "\xc3\xa9\\n\\""}' % n, queue="q", priority=3,
+               limit_key="k", max_attempts=2, timeout_seconds=1.5, tags=("x", "y"), policy=policy)
+        for n in range(ENQUEUE_BATCH + 30)
+    ]  # fmt: skip
+    later = [NewJob(task="l", args=b"%d" % n, delay_seconds=60.0) for n in range(40)]
+    lane = [NewJob(task="t", args=b"%d" % n, target="lane") for n in range(30)]
+    jobs = [NewJob(task="first"), *alike, NewJob(task="odd"), *later, *lane, NewJob(task="last")]
+    answers = store.store.enqueue(jobs)
+    assert all(answer.created for answer in answers)
+    ids = [answer.id for answer in answers]
+    assert ids == sorted(set(ids))
+    stored = store.store.read(ids)
+    for id_, asked in zip(ids, jobs, strict=True):
+        job = stored[id_]
+        assert (job.task, job.args, job.queue) == (asked.task, asked.args.decode(), asked.queue)
+        assert (job.priority, job.limit_key, job.target) == (
+            asked.priority, asked.limit_key, asked.target,
+        )  # fmt: skip
+        assert (job.max_attempts, job.timeout_seconds) == (
+            asked.max_attempts, asked.timeout_seconds,
+        )  # fmt: skip
+        assert (job.tags, job.policy) == (asked.tags, asked.policy)
+        waits = job.run_at - job.created_at
+        assert waits == timedelta(seconds=asked.delay_seconds or 0.0)
+    assert [stored[id_].stage for id_ in ids[-31:-1]] == [Stage.READY, *[Stage.FOLLOWER] * 29]
 
 
 def test_enqueueing_nothing_is_no_error(store: StoreUnderTest) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from psycopg import Connection
 
 from leasehold.store.reading import PAGE_WINDOW
+from leasehold.store.rows import json_text
 from leasehold.store.steps import Statement
 from tests.store_postgres.filling import FINISHED, LEASED, OWNER, QUEUES, SCHEDULED
 
@@ -176,6 +177,9 @@ def _keys(found: Found) -> Iterator[Case]:
     yield Case("find_holders", Statement("find_holders", {}, asked), BATCH)
     new = [_new(place, f"new {place}") for place in range(BATCH)]
     yield Case("enqueue", Statement("enqueue", {}, new), BATCH)
+    yield Case("enqueue_one", Statement("enqueue_one", new[0]))
+    calls = json_text(["{}"] * BATCH)
+    yield Case("enqueue_alike", Statement("enqueue_alike", {**new[0], "calls": calls}), BATCH)
     yield Case("enqueue_keyed", Statement("enqueue_keyed", {}, new), BATCH)
 
 

@@ -7,11 +7,16 @@ from typing import Any
 
 import psycopg
 
+from leasehold.store.faces import AwaitedStore, BlockingStore
 from leasehold.store.postgres.connections import Connections
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.postgres.pool import Way
+from leasehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
 
 _MODE = "show plan_cache_mode"
+#: psycopg prepares what it has sent five times.
+_ENOUGH = 6
+_PREPARED = "select count(*) from pg_prepared_statements where statement !~ 'pg_prepared'"
 
 
 def test_ours_keep_their_plans_and_handlers_do_not(database: PostgresDatabase) -> None:
@@ -45,7 +50,52 @@ def test_options_of_the_url_stay(database: PostgresDatabase) -> None:
 def test_a_pooler_that_takes_no_options_is_met_without(database: PostgresDatabase) -> None:
     way = Way(database.url, ours=True)
     refusal = psycopg.OperationalError("FATAL: unsupported startup parameter: options")
-    assert way.is_refused(refusal)
+    info = way.info
+    assert not way.is_refused(info, psycopg.OperationalError("no route"))
+    assert way.is_refused(info, refusal)
     assert "plan_cache_mode" not in way.info
-    assert not way.is_refused(refusal)
-    assert not Way(database.url, ours=True).is_refused(psycopg.OperationalError("no route"))
+    assert way.is_refused(info, refusal)  # somebody who had begun at the same time
+    assert not way.is_refused(way.info, refusal)
+    with psycopg.connect(way.info) as connection:
+        way.arrange(connection)
+        assert connection.prepare_threshold is None
+
+
+#: In a block of its own, so that the client does not notice.
+_FORGET = "do $$ begin execute 'deallocate all'; end $$"
+
+
+def test_a_pooler_that_forgets_what_was_prepared_costs_nobody_an_error(
+    database: PostgresDatabase,
+) -> None:
+    connections = Connections(database.url)
+    store = BlockingStore(PostgresSession(connections.pool, Statements("leasehold", "1")))
+    for _ in range(_ENOUGH):
+        store.now()
+    with connections.pool.connection(writes=False) as connection:
+        assert connection.execute(_PREPARED).fetchone() == (1,)
+        connection.execute(_FORGET)
+    store.now()
+    for _ in range(_ENOUGH):
+        store.now()
+    with connections.pool.connection(writes=False) as connection:
+        assert connection.execute(_PREPARED).fetchone() == (0,)
+    connections.close()
+
+
+def test_the_same_for_asyncio(database: PostgresDatabase) -> None:
+    async def scene() -> list[Any]:
+        connections = Connections(database.url)
+        pool = connections.pool_of_loop()
+        store = AwaitedStore(AsyncPostgresSession(pool, Statements("leasehold", "1")))
+        found = []
+        for _ in range(2):
+            for _ in range(_ENOUGH):
+                await store.now()
+            async with pool.connection(writes=False) as connection:
+                found.append(await (await connection.execute(_PREPARED)).fetchone())
+                await connection.execute(_FORGET)
+        await connections.aclose()
+        return found
+
+    assert asyncio.run(scene()) == [(1,), (0,)]

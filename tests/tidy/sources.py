@@ -11,7 +11,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "leasehold"
 #: What the repository consists of, besides the files at its top.
-FOLDERS = (".ci", "bench", "deploy", "docs", "examples", "requirements", "scripts", "src", "tests")
+FOLDERS = (
+    ".ci", "bench", "deploy", "docs", "examples", "models", "requirements", "scripts", "src",
+    "tests",
+)  # fmt: skip
 STORES = ("postgres", "sqlite")
 
 

@@ -49,16 +49,17 @@ MAY_SEE: dict[str, set[str]] = {
                 "store.opening", "tasks", "telemetry", "worker"},
     # The proof: what was recorded against what is stored, and fleets that record it.
     "proof": {"model", "store"},
-    "simulation": {"app", "client", "clock", "errors", "model", "operate", "proof", "store",
-                   "store.opening", "tasks", "telemetry", "testing", "worker"},
+    "simulation": {"app", "client", "clock", "errors", "exits", "manager", "model", "operate",
+                   "proof", "seats", "store", "store.opening", "tasks", "telemetry", "testing",
+                   "worker"},
     # The faces.
     "demo": {"app", "kinds", "manager", "model", "settings", "store"},
     "devpostgres": {"errors"},
     "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
              "settings", "store", "tasks", "telemetry"},
-    "cli": {"", "access", "app", "client", "demo", "devpostgres", "documents", "errors", "http",
-            "manager", "model", "operate", "seats", "settings", "simulation", "store", "tasks",
-            "telemetry", "worker"},
+    "cli": {"", "access", "app", "client", "clock", "demo", "devpostgres", "documents", "errors",
+            "http", "manager", "model", "operate", "seats", "settings", "simulation", "store",
+            "tasks", "telemetry", "tenancy", "worker"},
     "__main__": {"cli"},
 }  # fmt: skip
 

@@ -22,9 +22,11 @@ def test_saturated_queues_share_two_processes_by_weight(fleet: Fleet) -> None:
     queue_of: dict[int, str] = {}
     for queue, count in (("five", 1500), ("three", 1000), ("one", 500)):
         fleet.app.client.store.set_weight(queue, WEIGHTS[queue])
-        jobs = [fleet_app.quick.using(queue=queue).prepare() for _ in range(count)]
+        # Long enough that little is claimed ahead: what is counted are shares, not batches.
+        jobs = [fleet_app.sleeper.using(queue=queue).prepare(0.02) for _ in range(count)]
         queue_of |= {handle.id: queue for handle in fleet.app.enqueue_many(jobs)}
     arguments = [word for queue in WEIGHTS for word in ("--queue", queue)]
+    arguments += ["--concurrency", "8"]
     workers = [fleet.start(*arguments, lease=30.0) for _ in range(2)]
     eventually(lambda: len(fleet.record.lines(what="start")) >= 1800, 90)
     assert {worker.drain() for worker in workers} == {0}

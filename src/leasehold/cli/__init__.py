@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from leasehold import __version__
+from leasehold.cli.bench import bench
+from leasehold.cli.common import tell_strangers
 from leasehold.cli.config import config
 from leasehold.cli.demo import demo
 from leasehold.cli.doctor import doctor
@@ -32,12 +34,15 @@ from leasehold.cli.workers import workers
     epilog=EXIT_CODES,
 )
 @click.version_option(__version__, prog_name="leasehold")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """A durable job queue: workers own jobs by lease, in PostgreSQL or SQLite.
 
     The store is --url, else LEASEHOLD_URL, else the app's own, else DATABASE_URL, else the
     file leasehold.db in this folder.
     """
+    if context.invoked_subcommand not in (up.name, worker.name):  # these have a log for it
+        tell_strangers(lambda text: click.echo(f"leasehold: {text}", err=True))
 
 
 main.add_command(demo)
@@ -55,5 +60,6 @@ main.add_command(tenants)
 main.add_command(migrate)
 main.add_command(doctor)
 main.add_command(config)
+main.add_command(bench)
 main.add_command(simulate)
 main.add_command(version)

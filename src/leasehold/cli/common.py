@@ -16,7 +16,8 @@ import click
 import msgspec
 
 from leasehold.app import Leasehold
-from leasehold.errors import BadSettings, LeaseholdError
+from leasehold.errors import BadSettings, LeaseholdError, SchemaMissing
+from leasehold.settings import strangers
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,8 +94,14 @@ class StoreChoice:
         self.tenant = tenant
 
     @contextlib.contextmanager
-    def open(self) -> Iterator[Leasehold]:
+    def open(self, *, may_create: bool = False) -> Iterator[Leasehold]:
+        """A name that is mistyped must not become a store, with nothing in it."""
         chosen = self._chosen()
+        if not may_create and (missing := chosen.missing_file) is not None:
+            raise SchemaMissing(
+                f"there is no store {missing}: say which one by --url, or make this one with "
+                "`leasehold migrate`"
+            )
         try:
             yield chosen if self.tenant is None else chosen.tenant(self.tenant)
         finally:
@@ -152,6 +159,12 @@ def _import(where: str, name: str) -> Any:
 def _hint(module: Any) -> str:
     apps = sorted(name for name, value in vars(module).items() if isinstance(value, Leasehold))
     return f"; did you mean {module.__name__}:{apps[0]}?" if apps else "; it defines no app"
+
+
+def tell_strangers(say: Callable[[str], object]) -> None:
+    """A setting that is mistyped in the environment would be left aside without a word."""
+    for variable, meant in strangers().items():
+        say(f"{variable} is no setting and is left aside: did you mean {meant}?")
 
 
 def print_json(document: Any) -> None:

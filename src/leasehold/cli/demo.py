@@ -14,6 +14,7 @@ from rich.console import Console
 
 from leasehold.app import Leasehold
 from leasehold.cli.failing import REFUSED
+from leasehold.cli.progress import progress
 from leasehold.cli.report import report
 from leasehold.cli.stage import Show, stage_on
 from leasehold.demo.checking import Check
@@ -86,7 +87,9 @@ def _store(console: Console, folder: Path, url: str | None, postgres: bool) -> I
         yield url or str(folder / "demo.db")
         return
     console.print("a PostgreSQL of its own is set up …")
-    with DevPostgres() as server:
+    with contextlib.closing(DevPostgres()) as server:
+        with progress("initdb"):
+            server.start()
         yield server.url
 
 

@@ -58,7 +58,7 @@ def enqueue(
         options["tags"] = tags  # type: ignore[assignment]
     data = arguments(task, json_text, pairs)
     new = _new_job(store.app, task, data, options, pending)
-    with store.open() as app:
+    with store.open(may_create=True) as app:
         handle = app.submit(new)
     if as_json:
         print_json({"id": handle.id, "task": handle.task, "created": handle.created})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from leasehold.cli.common import StoreChoice, as_json, print_json, store_options
-from leasehold.store.database import Migration
+from leasehold.cli.progress import progress
+from leasehold.store.database import Database, Migration
 
 
 @click.command()
@@ -18,12 +19,12 @@ def migrate(store: StoreChoice, plan: bool, sql: bool, as_json: bool) -> None:
 
     Safe to run again, by several at once, and to kill: each step is there wholly or not at all.
     """
-    with store.open() as app:
+    with store.open(may_create=not (plan or sql)) as app:
         database = app.database
         if sql:
             steps = database.pending() if plan else database.migration_sql()
         else:
-            steps = database.pending() if plan else database.migrate()
+            steps = database.pending() if plan else _migrated(database, quiet=as_json)
         where = database.shown
     if as_json:
         print_json({"store": where, "applied": not (plan or sql), "migrations": steps})
@@ -31,6 +32,12 @@ def migrate(store: StoreChoice, plan: bool, sql: bool, as_json: bool) -> None:
         click.echo("\n".join(_script(step) for step in steps), nl=False)
     else:
         click.echo(_sentence(where, steps, "would apply" if plan else "applied"))
+
+
+def _migrated(database: Database, *, quiet: bool) -> list[Migration]:
+    """Which can wait for another that is at it already, and for locks."""
+    with progress(f"migrating {database.shown}", quiet=quiet):
+        return database.migrate()
 
 
 def _script(step: Migration) -> str:

@@ -7,12 +7,13 @@ from datetime import datetime
 from typing import TypeVar
 
 import msgspec
-from rich.console import Group, RenderableType
+from rich.console import ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from leasehold.cli.render import (
     clean,
+    counts_sentence,
     queue_table,
     simple_table,
     span,
@@ -28,9 +29,11 @@ from leasehold.store.contract import Counts, Queue
 _QUIET_SECONDS = 12.0
 _COURSE = 60
 _BARS = "▁▂▃▄▅▆▇█"
-#: What headings and the empty lines between the parts take of a screen.
-_FRAME_ROWS = 18
+#: What the first line, titles, headings and empty lines between the parts take of a screen.
+_FRAME_ROWS = 14
 _LEAST_ROWS = 3
+#: What the first line has besides the bars.
+_SUMMARY_COLUMNS = 76
 
 
 _T = TypeVar("_T")
@@ -80,18 +83,22 @@ class Pace:
         return max(0, worker.finished - ended) / seconds if seconds > 0 else 0.0
 
 
-def picture(frame: Frame, pace: Pace, rows: int | None) -> RenderableType:
-    """All of it, or what fits into so many rows."""
-    room = None if rows is None else rows - _FRAME_ROWS
+def picture(
+    frame: Frame, pace: Pace, screen: ConsoleDimensions | None = None
+) -> RenderableType:  # fmt: skip
+    """All of it, or what fits on the screen."""
+    room = None if screen is None else screen.height - _FRAME_ROWS
     queues, more_queues, room = _first(frame.queues, room, 3)
     workers, more_workers, room = _first(frame.workers, room, 2)
     leased, more_leased, room = _first(sorted(frame.leased, key=_began), room, 1)
+    bars = _COURSE if screen is None else screen.width - _SUMMARY_COLUMNS
     return Group(
-        _summary(frame, pace),
-        *_part("Queues", queue_table(queues, frame.counts, frame.now), more_queues),
+        _summary(frame, pace, bars),
+        *_part("Queues", queue_table(queues, frame.now), more_queues,
+               f"in all: {counts_sentence(frame.counts)}"),
         *_part("Workers", worker_table(workers, frame.now), more_workers),
         *_part("Running jobs, longest first", _leased_table(leased, frame.now), more_leased),
-    )
+    )  # fmt: skip
 
 
 def _first(items: list[_T], room: int | None, parts: int) -> tuple[list[_T], int, int | None]:
@@ -102,28 +109,49 @@ def _first(items: list[_T], room: int | None, parts: int) -> tuple[list[_T], int
     return shown, len(items) - len(shown), room - len(shown)
 
 
-def _part(title: str, table: RenderableType, more: int) -> tuple[RenderableType, ...]:
-    rest = (Text(f"… and {more} more", style="dim"),) if more else ()
-    return Text(), Text(title, style="bold underline"), table, *rest
+def _part(
+    title: str, table: RenderableType, more: int, beside: str = ""
+) -> tuple[RenderableType, ...]:
+    """What there is to say of a part stands beside its title: below, rows are scarce."""
+    line = Text(title, style="bold underline", no_wrap=True, overflow="ellipsis")
+    for words in (beside, f"{more} more are not shown" if more else ""):
+        if words:
+            line.append(f"   {words}", style="not bold not underline dim")
+    if isinstance(table, Table):
+        _keep_to_one_line(table)
+    return Text(), line, table
 
 
-def _summary(frame: Frame, pace: Pace) -> RenderableType:
+def _keep_to_one_line(table: Table) -> None:
+    """Numbers, times and states keep their width; of texts, the widest are cut first."""
+    for column in table.columns:
+        for cell in column.cells:
+            if isinstance(cell, Text) and column.header != "state":
+                cell.no_wrap, cell.overflow = True, "ellipsis"
+            else:
+                column.no_wrap = True
+
+
+def _summary(frame: Frame, pace: Pace, bars: int) -> RenderableType:
     total = pace.take(frame)
     slots = sum(worker.concurrency for worker in frame.workers)
     used = sum(worker.running for worker in frame.workers)
     oldest = [queue.oldest_ready_at for queue in frame.queues if queue.oldest_ready_at]
     word = "worker" if len(frame.workers) == 1 else "workers"
     line = Table.grid(padding=(0, 3))
+    line.add_column()
+    for _ in range(3):
+        line.add_column(no_wrap=True)
     line.add_row(
-        Text(clean(frame.store), style="bold"),
+        Text(clean(frame.store), style="bold", no_wrap=True, overflow="ellipsis"),
         f"[bold]{len(frame.workers)}[/] {word}, [bold]{used}[/] of {slots} slots",
-        f"[bold]{total:.1f}[/] jobs/s {_bars(pace.course)}",
+        f"[bold]{total:.1f}[/] jobs/s {_bars(list(pace.course)[-bars:] if bars > 0 else [])}",
         f"oldest [bold]{span((frame.now - min(oldest)).total_seconds())}[/]" if oldest else "",
     )
     return line
 
 
-def _bars(course: deque[float]) -> str:
+def _bars(course: list[float]) -> str:
     """The last minute as a line of bars."""
     top = max(course, default=0.0)
     if top <= 0.0 or len(course) < 2:

@@ -8,7 +8,7 @@ import click
 
 from leasehold.cli.common import StoreChoice, as_json, print_json, store_options
 from leasehold.cli.pausing import pause_options, tell_paused, tell_resumed
-from leasehold.cli.render import queue_table, show
+from leasehold.cli.render import queue_view, show
 
 
 @click.group(invoke_without_command=True)
@@ -26,7 +26,7 @@ def queues(context: click.Context, store: StoreChoice, as_json: bool) -> None:
     if as_json:
         print_json({"queues": found, "counts": counts})
     else:
-        show(queue_table(found, counts, now))
+        show(queue_view(found, counts, now))
 
 
 @queues.command()

@@ -166,7 +166,18 @@ def due_or_lease(job: Job, now: datetime) -> Text:
     return Text(clean(job.reason or ""), style="dim")
 
 
-def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> RenderableType:
+def queue_view(queues: list[Queue], counts: Counts, now: datetime) -> RenderableType:
+    summary = Text(f"in all: {counts_sentence(counts)}", style="dim")
+    return Group(queue_table(queues, now), Text(), summary) if queues else summary
+
+
+def counts_sentence(counts: Counts) -> str:
+    numbers = ((name, getattr(counts, name)) for name in counts.__struct_fields__)
+    totals = [f"{_bounded(number)} {name}" for name, number in numbers if number]
+    return ", ".join(totals) or "no live jobs"
+
+
+def queue_table(queues: list[Queue], now: datetime) -> Table:
     table = simple_table(
         "queue", "ready", "leased", "oldest", "weight", "limit", "paused",
         right=("ready", "leased", "weight"),
@@ -182,13 +193,7 @@ def queue_table(queues: list[Queue], counts: Counts, now: datetime) -> Renderabl
             str(queue.limit) if queue.limit else "",
             _pause(queue, now),
         )
-    totals = [
-        f"{_bounded(number)} {name}"
-        for name, number in ((name, getattr(counts, name)) for name in counts.__struct_fields__)
-        if number
-    ]
-    summary = Text(f"in all: {', '.join(totals) or 'no live jobs'}", style="dim")
-    return Group(table, Text(), summary) if queues else summary
+    return table
 
 
 def lane_table(lanes: list[Lane], now: datetime) -> RenderableType:

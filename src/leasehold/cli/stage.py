@@ -95,11 +95,15 @@ class Picture:
         return self
 
     def __exit__(self, *error: object) -> None:
+        # What stays in the terminal can be scrolled, and has the story from its beginning.
+        self._draw(len(self._story))
         self._live.stop()
         self._hearing.end()
 
     def say(self, text: str, tone: Tone = "plain") -> None:
-        self._story.append(_line(text, tone))
+        line = _line(text, tone)
+        line.no_wrap, line.overflow = True, "ellipsis"
+        self._story.append(line)
         self._draw()
 
     def show(self, scene: Scene) -> None:
@@ -107,10 +111,11 @@ class Picture:
         self._course = [*self._course, scene.alive][-_COURSE:]
         self._draw()
 
-    def _draw(self) -> None:
-        self._live.update(self.picture(), refresh=True)
+    def _draw(self, story_lines: int | None = None) -> None:
+        self._live.update(self.picture(story_lines), refresh=True)
 
-    def picture(self) -> RenderableType:
+    def picture(self, story_lines: int | None = None) -> RenderableType:
+        """With so many lines of the story, or as many as fit."""
         scene = self._scene
         if scene is None:
             return Group(*self._story)
@@ -125,10 +130,12 @@ class Picture:
             *_missing(scene.missing),
             Text(),
         )
-        # What does not fit, a terminal would cut off below, where the news is.
+        return Group(*parts, *self._story[-(story_lines or self._room_below(parts)) :])
+
+    def _room_below(self, parts: Sequence[RenderableType]) -> int:
+        """What does not fit, a terminal would cut off below, where the news is."""
         used = sum(len(self._console.render_lines(part)) for part in parts)
-        room = min(_STORY_LINES, max(_LEAST_STORY_LINES, self._console.height - used - 1))
-        return Group(*parts, *self._story[-room:])
+        return min(_STORY_LINES, max(_LEAST_STORY_LINES, self._console.height - used - 1))
 
     def _course_of(self, scene: Scene) -> Text:
         course = Text(f"{scene.alive} workers ", style="bold")
@@ -164,7 +171,8 @@ def _line(text: str, tone: Tone = "plain") -> Text:
 def _progress(scene: Scene) -> RenderableType:
     line = Table.grid(padding=(0, 2))
     line.add_row(
-        ProgressBar(total=scene.jobs, completed=scene.ended, width=40),
+        # Red, as a bar is by itself, would be the colour of the killed worker.
+        ProgressBar(total=scene.jobs, completed=scene.ended, width=40, complete_style="cyan"),
         f"[bold]{scene.ended}[/] of {scene.jobs} jobs have ended",
     )
     return line

@@ -6,9 +6,11 @@ import click
 
 from leasehold.cli.common import StoreChoice, as_json, by_option, print_json, store_options
 from leasehold.cli.failing import REFUSED
+from leasehold.cli.progress import progress
 from leasehold.cli.render import one_line, show, tenant_table
 from leasehold.cli.types import span
 from leasehold.model.tenant import HOME
+from leasehold.tenancy.tenancy import Migrated, Tenancy
 
 slots_option = click.option(
     "--max-slots", type=int, help="At most so many of its jobs at a time in one process."
@@ -46,7 +48,7 @@ def create(
     store: StoreChoice, name: str, place: str, weight: float, max_slots: int | None, as_json: bool
 ) -> None:
     """Make the tenant NAME."""
-    with store.open() as app:
+    with store.open(may_create=True) as app:
         app.migrate()
         made = app.tenants.create(name, place, weight, max_slots)
     if as_json:
@@ -126,7 +128,7 @@ def migrate(store: StoreChoice, as_json: bool) -> None:
     """Bring the directory and every tenant up to date. One that fails does not stop the others."""
     with store.open() as app:
         app.migrate()
-        done = app.tenants.migrate()
+        done = _migrated(app.tenants, quiet=as_json)
     if as_json:
         print_json({"tenants": done})
     else:
@@ -135,6 +137,21 @@ def migrate(store: StoreChoice, as_json: bool) -> None:
             click.echo(f"{each.tenant}: {what}")
     if any(each.trouble for each in done):
         raise click.exceptions.Exit(REFUSED)
+
+
+def _migrated(tenancy: Tenancy, *, quiet: bool) -> list[Migrated]:
+    lines = tenancy.all()
+    done: list[Migrated] = []
+    with progress("tenants", len(lines), quiet=quiet) as tell:
+        for line in lines:
+            tell(len(done), line.name, _failures(done))
+            done.append(tenancy.migrate_one(line))
+    return done
+
+
+def _failures(done: list[Migrated]) -> str:
+    failed = sum(each.trouble is not None for each in done)
+    return f"{failed} failed" if failed else ""
 
 
 @tenants.command()
@@ -153,7 +170,12 @@ def move(store: StoreChoice, name: str, place: str, timeout: float, as_json: boo
     that was interrupted goes on when it is repeated; moved to where it still is, it is taken back.
     """
     with store.open() as app:
-        line = app.tenants.move(name, place, timeout)
+        with progress(f"moving {name}", quiet=as_json) as tell:
+            done: list[str] = []
+            for step in app.tenants.moving(name, place, timeout):
+                done.append(step)
+                tell(len(done), f"done: {', '.join(done)}")
+        line = app.tenants.get(name)
     if as_json:
         print_json(line)
     else:

@@ -33,7 +33,7 @@ def top(store: StoreChoice, once: bool, interval: float) -> None:
     """Watch queues, workers, throughput and running jobs. Ctrl-C ends it."""
     with store.open() as app:
         if once or not sys.stdout.isatty():
-            show(picture(_look(app), Pace(), rows=None))
+            show(picture(_look(app), Pace()))
             return
         try:
             _watch(app, interval)
@@ -46,7 +46,7 @@ def _watch(app: Leasehold, interval: float) -> None:
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                live.update(picture(_look(app), pace, rows=console.height), refresh=True)
+                live.update(picture(_look(app), pace, console.size), refresh=True)
             except StoreUnavailable as error:
                 text = f"the store does not answer, looking again: {one_line(str(error))}"
                 live.update(Text(text, style="red"), refresh=True)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import click
 
 from leasehold.app import Leasehold
-from leasehold.cli.common import StoreChoice, store_options
+from leasehold.cli.common import StoreChoice, store_options, tell_strangers
 from leasehold.cli.logs import log_options, set_up_logs
 from leasehold.cli.worker import app_with_tasks
 from leasehold.errors import StoreUnavailable
@@ -73,6 +73,7 @@ def up(
     worker did not end in time and was killed.
     """
     set_up_logs(log_level, log_format)
+    tell_strangers(log.warning)
     settings = load(
         {
             "workers.default_count": workers,
@@ -130,7 +131,7 @@ async def _run(
     try:
         return await serve(manager, beside)
     finally:
-        await app.database.aclose()
+        await app.aclose()  # with the tenants that callers of the API asked for
 
 
 def _rule(settings: Settings) -> ScaleRule:
@@ -180,4 +181,6 @@ def _worker_command(
     environment = {"LEASEHOLD_URL": app.url, "LEASEHOLD_SCHEMA": app.schema}
     if app_name:
         environment["LEASEHOLD_APP"] = app_name
+    if app.of_tenant:
+        environment["LEASEHOLD_TENANT"] = app.of_tenant
     return arguments, environment

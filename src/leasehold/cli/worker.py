@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from leasehold.app import Leasehold, Tenants
-from leasehold.cli.common import StoreChoice, store_options
+from leasehold.cli.common import StoreChoice, store_options, tell_strangers
 from leasehold.cli.logs import log_options, set_up_logs
 from leasehold.model.tenant import check_tenant
 from leasehold.telemetry import log
@@ -57,8 +57,10 @@ def worker(
     """
     set_up_logs(log_level, log_format)
     app = app_with_tasks(store)
-    if store.app is None and managed_in is None:  # or its manager has said so
-        log.warning("no --app is given: this worker knows the simulated kinds only")
+    if managed_in is None:  # or its manager has said so
+        tell_strangers(log.warning)
+        if store.app is None:
+            log.warning("no --app is given: this worker knows the simulated kinds only")
     try:
         code = app.run_worker(
             tenants=_named(tenants),

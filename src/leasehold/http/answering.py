@@ -9,9 +9,15 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from leasehold.errors import BadInput, OutcomeUnknown, StoreUnavailable
+from leasehold.errors import (
+    BadInput,
+    OutcomeUnknown,
+    SchemaMissing,
+    StoreUnavailable,
+    TenantNotFound,
+)
 from leasehold.http.asked import Asked, Done, Service
-from leasehold.http.auth import admitted
+from leasehold.http.auth import Whose, admitted
 from leasehold.http.problems import Denied, of_denied, of_error
 from leasehold.http.routes import JSON, Route
 
@@ -40,7 +46,7 @@ async def answer(service: Service, route: Route, request: Request) -> Response:
 
 
 async def _answer(service: Service, route: Route, request: Request) -> Response:
-    caller = admitted(request, route.role, service.tokens, service.tenant)
+    caller = admitted(request, route.role, route.whose, service.tokens, service.tenant)
     asked = Asked(
         service,
         request,
@@ -49,7 +55,15 @@ async def _answer(service: Service, route: Route, request: Request) -> Response:
         _converted(_query(request, route.query), route.query),
         await _body(request, route.body, service.limits.body_bytes),
     )
-    found = await route.handler(asked)
+    try:
+        found = await route.handler(asked)
+    except TenantNotFound:
+        # The error tells which names are near. They are for whoever may see all tenants.
+        if caller.tenant is not None:
+            raise Denied(403, "Forbidden", f"there is no tenant {caller.tenant}") from None
+        if route.whose is Whose.OWN:
+            raise SchemaMissing("the tenant whose API this is is not there any more") from None
+        raise
     if isinstance(found, Response):
         return found
     status, value = (found.status, found.value) if isinstance(found, Done) else (200, found)

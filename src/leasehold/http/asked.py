@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class Service:
-    """One API: on which app, for which tenant, for whom, within which limits."""
+    """One API: on which app, for whom, within which limits."""
 
     def __init__(
         self, app: Leasehold, *, routes: tuple[Route, ...], tokens: tuple[Token, ...],
-        tenant: str | None, limits: Limits, telemetry: Telemetry | None,
+        limits: Limits, telemetry: Telemetry | None,
     ) -> None:  # fmt: skip
         self.app = app
         self.routes = routes
         self.tokens = tokens
-        self.tenant = tenant
+        self.tenant = app.of_tenant
         self.limits = limits
         self.telemetry = telemetry
         self.streams = 0
@@ -68,8 +68,14 @@ class Asked:
     body: Any
 
     @property
+    def app(self) -> Leasehold:
+        """For a caller of one tenant, that tenant's: nothing else can be reached through it."""
+        tenant, service = self.caller.tenant, self.service
+        return service.app if tenant in (None, service.tenant) else service.app.tenant(tenant)
+
+    @property
     def operate(self) -> AwaitedOperate:
-        return self.service.app.aoperate
+        return self.app.aoperate
 
     @property
     def by(self) -> str:
@@ -79,7 +85,7 @@ class Asked:
 
     def check_role(self, role: Role, what: str) -> None:
         """Where part of an answer is not for everybody who may ask."""
-        check_role(self.caller, role, self.service.tenant, what)
+        check_role(self.caller, role, what)
 
 
 @dataclass(frozen=True, slots=True)

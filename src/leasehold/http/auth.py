@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum, auto
 
 from starlette.requests import Request
 
@@ -18,13 +19,27 @@ from leasehold.access import (
 from leasehold.http.problems import Denied
 
 _ANYONE = Caller("anyone", Role.ANYONE)
+
+
+class Whose(Enum):
+    """What a route is about, for callers whose token is of one tenant."""
+
+    #: What that tenant has. It is asked through the tenant's own store: see `Asked.app`.
+    OWN = auto()
+    #: The tenant that the path names, which must be theirs.
+    NAMED = auto()
+    #: What belongs to whoever is over all tenants: not for them.
+    ALL = auto()
+
+
 #: A proxy on this machine asks on behalf of somebody who may be anywhere.
 _OF_PROXIES = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 def admitted(
-    request: Request, role: Role, tokens: Sequence[Token], tenant: str | None
-) -> Caller:  # fmt: skip
+    request: Request, role: Role, whose: Whose, tokens: Sequence[Token], served: str | None
+) -> Caller:
+    """``served``: the tenant whose API this is, if it is one tenant's."""
     if role is Role.ANYONE:
         return _ANYONE
     if not tokens:
@@ -38,14 +53,24 @@ def admitted(
             "send a token of http.tokens, as `Authorization: Bearer <token>`",
             {"WWW-Authenticate": 'Bearer realm="leasehold"'},
         )
-    if not caller.may(Role.VIEWER, tenant):
-        raise Denied(403, "Forbidden", "this token is of another tenant")
-    check_role(caller, role, tenant, "this")
+    _check_tenant(caller, whose, served, request.path_params.get("tenant"))
+    check_role(caller, role, "this")
     return caller
 
 
-def check_role(caller: Caller, role: Role, tenant: str | None, what: str) -> None:
-    if not caller.may(role, tenant):
+def _check_tenant(caller: Caller, whose: Whose, served: str | None, named: str | None) -> None:
+    if caller.tenant is None:
+        return
+    if served not in (None, caller.tenant):
+        raise Denied(403, "Forbidden", "this token is of another tenant")
+    if whose is Whose.ALL:
+        raise Denied(403, "Forbidden", "this needs a token of all tenants: one without @tenant")
+    if whose is Whose.NAMED and named != caller.tenant:
+        raise Denied(403, "Forbidden", "this token is of another tenant")
+
+
+def check_role(caller: Caller, role: Role, what: str) -> None:
+    if caller.role < role:
         raise Denied(403, "Forbidden", f"{what} needs a token of the role {role.name.lower()}")
 
 

@@ -49,7 +49,7 @@ async def readyz(asked: Asked) -> Health:
 async def metrics(asked: Asked) -> Response:
     """Queues, live jobs and this process in the text format of Prometheus."""
     found = [*await _of_the_store(asked)]
-    if asked.service.telemetry is not None:
+    if asked.service.telemetry is not None and asked.app is asked.service.app:
         found += process_metrics(asked.service.telemetry)
     return Response(metrics_text(found), media_type=CONTENT_TYPE)
 

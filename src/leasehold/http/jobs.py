@@ -46,8 +46,8 @@ class Explained(msgspec.Struct, frozen=True):
 )  # fmt: skip
 async def enqueue(asked: Asked) -> Done:
     """Enqueue a job. 201: it is new; 200: it was there already."""
-    new = _new_job(asked.service.app.tasks, asked.body)
-    handle = await asked.service.app.asubmit(new)
+    new = _new_job(asked.app.tasks, asked.body)
+    handle = await asked.app.asubmit(new)
     status = 201 if handle.created else 200
     return Done(status, Enqueued(handle.id, handle.task, handle.created))
 

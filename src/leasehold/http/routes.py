@@ -18,6 +18,7 @@ from typing import Any
 
 from leasehold.access import Role
 from leasehold.http.asked import Asked
+from leasehold.http.auth import Whose
 
 JSON = "application/json"
 
@@ -38,6 +39,7 @@ class Route:
     query: type | None = None
     body: type | None = None
     problems: tuple[int, ...] = ()
+    whose: Whose = Whose.OWN
     #: Headers that mean something here, by their schema; the handler reads them itself.
     headers: Mapping[str, Any] = field(default_factory=dict)
     media: str = JSON

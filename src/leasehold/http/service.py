@@ -18,7 +18,7 @@ from starlette.routing import Route as StarletteRoute
 
 from leasehold.access import tokens_of
 from leasehold.app import Leasehold
-from leasehold.http import events, health, jobs, lanes, limiting, openapi, queues, workers
+from leasehold.http import events, health, jobs, lanes, limiting, openapi, queues, tenants, workers
 from leasehold.http.answering import answer
 from leasehold.http.asked import Service
 from leasehold.http.limits import Limits, limits_of
@@ -34,6 +34,7 @@ TABLE: tuple[Route, ...] = (
     *queues.routes,
     *lanes.routes,
     *limiting.routes,
+    *tenants.routes,
     *workers.routes,
     *events.routes,
 )
@@ -45,18 +46,16 @@ def api(
     app: Leasehold,
     settings: Settings | None = None,
     *,
-    tenant: str | None = None,
     limits: Limits | None = None,
     telemetry: Telemetry | None = None,
 ) -> Starlette:
-    """The API of an app, to be served or mounted. Tokens and limits are those of the settings;
-    without tokens, only this machine is served."""
+    """The API of an app, or of one tenant's (``app.tenant(name)``), to be served or mounted.
+    Tokens and limits are those of the settings; without tokens, only this machine is served."""
     settings = settings or load()
     service = Service(
         app,
         routes=TABLE,
         tokens=tokens_of(settings["http.tokens"]),
-        tenant=tenant,
         limits=limits or limits_of(settings),
         telemetry=telemetry,
     )

@@ -14,6 +14,7 @@ from leasehold.model.names import KEY_LENGTH_LIMIT
 from leasehold.model.note import REASON_LIMIT
 from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from leasehold.model.state import State
+from leasehold.model.tenant import HOME
 from leasehold.operate import LARGEST_ID
 from leasehold.store.contract import PAGE_LIMIT
 
@@ -26,6 +27,10 @@ Reason = Annotated[str, Meta(max_length=REASON_LIMIT)]
 By = Annotated[str, Meta(min_length=1, max_length=100)]
 Moment = Annotated[datetime, Meta(tz=True)]
 Span = Annotated[float, Meta(ge=0.001, le=WAIT_LIMIT_SECONDS)]
+Share = Annotated[float, Meta(ge=0.001, le=1_000_000)]
+Slots = Annotated[int, Meta(ge=1, le=10_000)]
+TenantName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
+PlaceName = TenantName
 Wait = Annotated[float, Meta(ge=0, le=WAIT_LIMIT_SECONDS)]
 
 
@@ -49,6 +54,10 @@ class QueuePath(msgspec.Struct, frozen=True):
 
 class TargetPath(msgspec.Struct, frozen=True):
     target: Key
+
+
+class TenantPath(msgspec.Struct, frozen=True):
+    tenant: TenantName
 
 
 class KeyPath(msgspec.Struct, frozen=True):
@@ -119,7 +128,31 @@ class SetLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SetWeight(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The queue's share, beside 1 for every other queue."""
 
-    weight: Annotated[float, Meta(ge=0.001, le=1_000_000)]
+    weight: Share
+
+
+class NewTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Its name, in which place it lives, and its share of the workers."""
+
+    name: TenantName
+    place: PlaceName = HOME
+    weight: Share = 1.0
+    max_slots: Slots | None = None
+
+
+class SetShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tenant's share beside 1 for every other, and its slots in one process."""
+
+    weight: Share
+    max_slots: Slots | None = None
+
+
+class DropTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The name once more, so that no slip of an address loses anything; ``force``: also with live
+    jobs, which are lost."""
+
+    name: TenantName
+    force: bool = False
 
 
 class Enqueue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

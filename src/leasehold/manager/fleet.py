@@ -10,7 +10,7 @@ from leasehold import seats
 from leasehold.exits import EXIT_RECYCLE
 from leasehold.manager.patience import Patience
 from leasehold.manager.seated import End, Seated
-from leasehold.manager.starting import Start, start_on
+from leasehold.manager.starting import Kill, Start, kill, start_on
 from leasehold.model.registry import LiveWorker, WorkerState
 from leasehold.telemetry import log
 
@@ -25,10 +25,13 @@ OVERDUE_SECONDS = 60.0
 class Fleet:
     """Everybody who has a seat in the folder."""
 
-    def __init__(self, folder: Path, most: int, start: Start, grace_seconds: float) -> None:
+    def __init__(
+        self, folder: Path, most: int, start: Start, grace_seconds: float, kill: Kill = kill
+    ) -> None:
         self._folder = folder
         self._most = most
         self._start = start
+        self._kill = kill
         self._grace_seconds = grace_seconds
         self._patience = Patience()
         self._seated: list[Seated] = []
@@ -58,7 +61,7 @@ class Fleet:
     def adopt(self, now: float) -> None:
         """Whoever sits here already was another manager's, which is gone."""
         self._seated = [
-            Seated(seat, now)
+            Seated(seat, now, kill=self._kill)
             for seat in seats.seats_in(self._folder, self._most)
             if seat.is_taken()
         ]

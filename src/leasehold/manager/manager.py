@@ -24,7 +24,7 @@ from leasehold.exits import EXIT_DONE, EXIT_KILLED
 from leasehold.manager.fleet import Fleet
 from leasehold.manager.looking import Look, LookStore, look
 from leasehold.manager.seated import Seated
-from leasehold.manager.starting import Start
+from leasehold.manager.starting import Kill, Start, kill
 from leasehold.model.scaling import Scale, ScaleRule, rescale
 from leasehold.telemetry import log
 
@@ -48,15 +48,16 @@ class Manager:
 
     def __init__(
         self, store: LookStore, rule: ScaleRule, start: Start, folder: Path, *,
-        queues: Sequence[str], scale_seconds: float, grace_seconds: float,
+        queues: Sequence[str], scale_seconds: float, grace_seconds: float, name: str = "",
+        kill: Kill = kill,
     ) -> None:  # fmt: skip
-        self.name = new_manager()
+        self.name = name or new_manager()
         self._store = store
         self._rule = rule
         self._folder = folder
         self._queues = queues
         self._scale_seconds = scale_seconds
-        self._fleet = Fleet(folder, rule.max_count, start, grace_seconds)
+        self._fleet = Fleet(folder, rule.max_count, start, grace_seconds, kill)
         self._scale = Scale(wanted=rule.default_count)
         self._stopping = asyncio.Event()
         self._hurry = asyncio.Event()

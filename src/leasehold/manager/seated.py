@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
-import subprocess
 from dataclasses import dataclass
 
+from leasehold.manager.starting import Kill, Process, kill
 from leasehold.seats import Seat
 
 
@@ -23,11 +21,12 @@ class Seated:
     """One worker, and what this manager has seen and asked of it."""
 
     def __init__(
-        self, seat: Seat, began: float, process: subprocess.Popen[bytes] | None = None
+        self, seat: Seat, began: float, process: Process | None = None, kill: Kill = kill
     ) -> None:
         self.seat = seat
         self.began = began
         self._process = process
+        self._kill = kill
         self._was_asked = False
         #: Since when it is on its way out: asked to, or seen to be.
         self.drains_since: float | None = None
@@ -59,9 +58,8 @@ class Seated:
     def send(self, number: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(number)  # which knows whether it still is that process
-        elif (pid := self.pid) is not None and self.seat.is_taken():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+        elif (sitter := self.seat.sitter()) is not None and self.seat.is_taken():
+            self._kill(sitter, number)
 
     def drain(self, now: float) -> None:
         """Asked once: a second SIGTERM would hurry it."""

@@ -5,17 +5,35 @@ The store's address travels by the environment, where it is nobody else's to rea
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
-from leasehold.seats import Seat
+from leasehold.seats import Seat, Sitter
+
+
+class Process(Protocol):
+    """What a manager has to know of a worker that it has started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def send_signal(self, sig: int) -> None: ...
+
+
+P = TypeVar("P", bound=Process)
 
 #: Starts a worker with these arguments, which inherits this file.
-Start: TypeAlias = Callable[[Sequence[str], int], subprocess.Popen[bytes]]
+Start: TypeAlias = Callable[[Sequence[str], int], Process]
+#: Signals a worker that somebody else has started.
+Kill: TypeAlias = Callable[[Sitter, signal.Signals], None]
 
 
 def starter(arguments: Sequence[str], environment: Mapping[str, str]) -> Start:
@@ -34,7 +52,12 @@ def starter(arguments: Sequence[str], environment: Mapping[str, str]) -> Start:
     return start
 
 
-def start_on(seat: Seat, folder: Path, start: Start) -> subprocess.Popen[bytes] | None:
+def kill(sitter: Sitter, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(sitter.pid, number)
+
+
+def start_on(seat: Seat, folder: Path, start: Callable[[Sequence[str], int], P]) -> P | None:
     """None if the seat is taken. Ours is closed at once: the worker alone keeps it."""
     file = seat.take()
     if file is None:

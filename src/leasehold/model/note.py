@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+from leasehold.errors import BadInput
+
 #: Lines of one attempt that are kept, and the longest of them, in characters.
 LINES_LIMIT = 200
 LINE_LIMIT = 1_000
@@ -30,3 +32,15 @@ class Note(msgspec.Struct, frozen=True):
     number: int
     at: datetime
     line: str
+
+
+def check_reason(reason: str | None) -> str | None:
+    if reason is None:
+        return None
+    if not isinstance(reason, str):
+        raise BadInput(f"reason={reason!r}: give a text")
+    if len(reason) > REASON_LIMIT or "\0" in reason:
+        raise BadInput(f"a reason has at most {REASON_LIMIT} characters and no NUL")
+    if any("\ud800" <= letter <= "\udfff" for letter in reason):
+        raise BadInput("the reason is not Unicode text: write it in UTF-8")
+    return reason

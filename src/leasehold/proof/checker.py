@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from leasehold.proof import attempts, budgets, delivery, ending, lanes, operations
+from leasehold.proof import attempts, budgets, delivery, ending, lanes, limits, operations
 from leasehold.proof.case import Case
 from leasehold.proof.evidence import Evidence
 from leasehold.proof.violation import Violation
@@ -33,7 +33,7 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     ending.everything_ends,
     ending.nobody_waits,
     ending.nobody_breaks,
-    ending.limits,
+    limits.limits,
 )
 
 

@@ -33,22 +33,3 @@ def nobody_breaks(case: Case) -> Iterator[Violation]:
     for record in case.evidence.records:
         if record.what == "exited" and record.info["code"] != 0:
             yield Violation("crash", 0, f"{record.who} ended with {record.info['code']}", record.at)
-
-
-def limits(case: Case) -> Iterator[Violation]:
-    """S0.10: never more live leases with a limit key than its limit."""
-    for key, limit in case.evidence.limits.items():
-        changes = sorted(
-            change
-            for life in case.lives.values()
-            if life.job.limit_key == key
-            for span in life.spans
-            for change in ((span.start, 1), (span.end, -1))
-        )
-        live = 0
-        for at, change in changes:
-            live += change
-            if live > limit:
-                yield Violation(
-                    "S0.10", 0, f"{live} jobs of {key} were live: the limit is {limit}", at
-                )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from leasehold.model.history import Event
 from leasehold.model.job import Job
+from leasehold.model.limit import Limit
 from leasehold.proof.record import Record
 from leasehold.store.faces import BlockingStore
 
@@ -16,8 +17,11 @@ class Evidence:
     records: Sequence[Record]
     jobs: Mapping[int, Job]
     events: Mapping[int, Sequence[Event]]
-    #: How many jobs with a limit key may be live at once.
-    limits: Mapping[str, int]
+    #: By limit key, or class of keys.
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+    queue_limits: Mapping[str, Limit] = field(default_factory=dict)
+    #: How long a lease holds at least that nobody renews.
+    lease_micros: int = 0
     #: A store with transactions tells when something was written, not when others could see it:
     #: that may be as much later.
     commit_lag_micros: int = 0
@@ -27,9 +31,12 @@ def gather(
     store: BlockingStore,
     ids: Sequence[int],
     records: Sequence[Record],
-    limits: Mapping[str, int],
+    limits: Mapping[str, Limit],
+    queue_limits: Mapping[str, Limit],
+    lease_seconds: float,
 ) -> Evidence:
     """Through the store's read verbs, as anybody would read it."""
     jobs = store.read(ids)
     events = {job_id: store.events(job_id) for job_id in sorted(jobs)}
-    return Evidence(records, jobs, events, limits)
+    lease_micros = round(lease_seconds * 1_000_000)
+    return Evidence(records, jobs, events, limits, queue_limits, lease_micros)

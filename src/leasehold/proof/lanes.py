@@ -68,7 +68,7 @@ def by_priority(case: Case) -> Iterator[Violation]:
     stood ready in the same queue."""
     plain: dict[str, list[tuple[tuple[int, int], int, int]]] = {}
     for life in case.lives.values():
-        if life.job.target is None and not life.waits:
+        if life.job.target is None and life.job.limit_key is None and not life.waits:
             rank = -life.job.priority, life.job.id
             plain.setdefault(life.job.queue, []).append((rank, life.created, _first_change(life)))
     for life in case.lives.values():

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVarTuple, Unpack
 
 from leasehold.clock import VirtualClock
+from leasehold.store.steps import Batch
 from leasehold.testing.loop import VirtualLoop
 
 Ts = TypeVarTuple("Ts")
@@ -26,10 +27,11 @@ HOST: ContextVar[Host | None] = ContextVar("host", default=None)
 
 @dataclass(frozen=True, slots=True)
 class Ambush:
-    """The worst moment for a fault: just when an ending is sent, or a claim was executed."""
+    """The worst moment for a fault: just when an ending or a renewal is sent, or a claim was
+    executed."""
 
     statements: frozenset[str]
-    spring: Callable[[], None]
+    spring: Callable[[Batch], None]
 
 
 class Host:

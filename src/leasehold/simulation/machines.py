@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import random
-from collections.abc import Coroutine
+import signal
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from leasehold.clock import VirtualClock
+from leasehold.errors import StoreUnavailable
 from leasehold.simulation.hosts import HOST, Ambush, Host, HostLoop
-from leasehold.simulation.network import CLAIMS, ENDINGS, Line, Network
-from leasehold.simulation.program import LEASE_SECONDS, Fault, WorkerPlan
+from leasehold.simulation.network import CLAIMS, ENDINGS, RENEWALS, Line, Network, names
+from leasehold.simulation.program import BY_AGE, LEASE_SECONDS, OLDEST, Fault, WorkerPlan
 from leasehold.store.database import Database
+from leasehold.store.steps import Batch
 from leasehold.tasks import Registry
 from leasehold.testing.worker import virtual_worker
 from leasehold.worker.config import WorkerSettings
@@ -37,6 +41,9 @@ class Machine:
     worker: Worker
     running: asyncio.Task[int]
     concurrency: int
+    #: Told its exit code, once it is no more.
+    on_gone: Callable[[int], None]
+    is_asked: bool = False
 
     @property
     def is_up(self) -> bool:
@@ -59,7 +66,10 @@ class Machines:
         self._clock = clock
         self._machines: dict[str, Machine] = {}
 
-    def start(self, plan: WorkerPlan) -> None:
+    def start(
+        self, plan: WorkerPlan, seat: tuple[Path, int] | None = None,
+        on_gone: Callable[[int], None] = lambda _code: None,
+    ) -> None:  # fmt: skip
         before = self._machines.get(plan.replaces or "")
         if plan.replaces is not None and (before is None or before.is_up):
             return
@@ -69,40 +79,60 @@ class Machines:
         worker = virtual_worker(
             cast(Database, line),
             self._tasks if plan.knows_newer else self._older,
-            _settings(plan),
+            _settings(plan, seat),
             chance=random.Random(f"chance/{plan.name}").random,
             owner=plan.name,
         )
         self._scribe.note(plan.name, "begun", info={"concurrency": plan.concurrency})
         running = loop.spawn(host, worker.run(), plan.name)
-        self._machines[plan.name] = Machine(host, line, worker, running, plan.concurrency)
+        self._machines[plan.name] = Machine(host, line, worker, running, plan.concurrency, on_gone)
         running.add_done_callback(lambda task: self._exited(plan.name, task))
 
     def _exited(self, name: str, task: asyncio.Task[int]) -> None:
         if not task.cancelled():
             self._scribe.note(name, "exited", info={"code": task.result()})
+            self._machines[name].on_gone(task.result())
 
     # -- faults ------------------------------------------------------------------------------
 
     def strike(self, fault: Fault) -> None:
-        machine = self._machines.get(fault.worker)
+        machine = self._machines.get(fault.worker) or self._by_age(fault.worker)
         if machine is None or not machine.is_up or machine.host.is_frozen:
             return
         getattr(self, f"_{fault.kind}")(machine, fault.seconds)
+
+    def _by_age(self, which: str) -> Machine | None:
+        up = [machine for machine in self._machines.values() if machine.is_up]
+        if which not in BY_AGE or not up:
+            return None
+        return up[0] if which == OLDEST else up[-1]
 
     def _crash(self, machine: Machine, _seconds: float) -> None:
         machine.host.is_dead = True
         self._scribe.struck(machine.host.name, "crash", 0)
         self._outside(machine.line.left_behind())
+        machine.on_gone(-signal.SIGKILL)
 
     def _crash_at_end(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(ENDINGS, lambda: self._crash(machine, seconds))
+        machine.host.ambush = Ambush(ENDINGS, lambda _: self._crash(machine, seconds))
+
+    def _crash_at_renewal(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(RENEWALS, lambda _: self._crash(machine, seconds))
 
     def _crash_at_claim(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(CLAIMS, lambda: self._crash(machine, seconds))
+        machine.host.ambush = Ambush(CLAIMS, lambda _: self._crash(machine, seconds))
 
     def _freeze_at_end(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(ENDINGS, lambda: self._freeze(machine, seconds))
+        machine.host.ambush = Ambush(ENDINGS, lambda _: self._freeze(machine, seconds))
+
+    def _refuse_at_end(self, machine: Machine, _seconds: float) -> None:
+        """Once: whoever tries again is heard."""
+
+        def refuse(batch: Batch) -> None:
+            self._network.told(machine.host, "fail_before", names(batch))
+            raise StoreUnavailable("simulated: the connection was refused")
+
+        machine.host.ambush = Ambush(ENDINGS, refuse)
 
     def _freeze(self, machine: Machine, seconds: float) -> None:
         loop = cast(HostLoop, asyncio.get_running_loop())
@@ -143,6 +173,19 @@ class Machines:
     def _hurry(self, machine: Machine, seconds: float) -> None:
         self._drain(machine, seconds)
         asyncio.get_running_loop().call_later(0.2, self._call, machine, machine.worker.hurry)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """From a manager, as the machine's own process would have it."""
+        machine = self._machines[name]
+        if number is signal.SIGKILL:
+            self._crash(machine, 0.0)
+        elif number is signal.SIGUSR1:
+            self._call(machine, machine.worker._rest)
+        elif machine.is_asked:
+            self._call(machine, machine.worker.hurry)
+        else:
+            machine.is_asked = True
+            self._drain(machine, 0.0)
 
     def _call(self, machine: Machine, what: Any) -> None:
         """As a signal would, on the machine itself."""
@@ -192,7 +235,8 @@ class Machines:
                 task.cancel()
 
 
-def _settings(plan: WorkerPlan) -> WorkerSettings:
+def _settings(plan: WorkerPlan, seat: tuple[Path, int] | None) -> WorkerSettings:
+    folder, file = seat or (None, None)
     return WorkerSettings(
         queues=plan.queues,
         concurrency=plan.concurrency,
@@ -200,4 +244,6 @@ def _settings(plan: WorkerPlan) -> WorkerSettings:
         grace_seconds=plan.grace_seconds,
         request_poll_seconds=0.5,
         poll_seconds=0.5,
+        managed_in=folder,
+        seat=file,
     )

@@ -21,15 +21,21 @@ from typing import Any
 from leasehold.clock import VirtualClock
 from leasehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from leasehold.simulation.hosts import Host
+from leasehold.simulation.reclaims import Reclaims
 from leasehold.store.database import AsyncTransaction, Database
 from leasehold.store.steps import AsyncSession, Batch, Conflict, Rows, Statement
 
 _MICROS = 1_000_000
 #: Where a machine can be ambushed.
 ENDINGS = frozenset({"succeed", "settle"})
+RENEWALS = frozenset({"renew"})
 CLAIMS = frozenset({"claim"})
 #: What was given up arrives about this much later.
 LATE_SECONDS = 3.0
+#: Every other one waits until its job is claimed again, if that happens within this time, and
+#: arrives while that attempt may run.
+_RECLAIM_SECONDS = 8.0
+_JUST_AFTER_SECONDS = (0.02, 0.02, 0.3)
 #: The share of what is sent into a cut line and arrives when it is mended.
 _STUCK = 0.3
 #: An operator who was told nothing asks again; that its first word comes after its second would
@@ -67,10 +73,17 @@ class Network:
         self.clock = clock
         self.noise = SILENCE
         self._seed = seed
-        #: Hears of every batch that was executed, and by whom it was sent.
-        self.seen = seen
+        self._seen = seen
+        self.reclaims = Reclaims()
+        #: Does something about a job whose end is on its way.
+        self.interrupt: Callable[[int], None] | None = None
         #: Hears of every fault that really happened: whose, which, and to what.
         self.told = told
+
+    def seen(self, host: Host, batch: Batch, answers: list[Rows]) -> None:
+        """A batch was executed; and by whom it was sent."""
+        self._seen(host, batch, answers)
+        self.reclaims.seen(batch, answers)
 
     def line(self, host: Host, *, is_deaf: bool = False) -> Line:
         return Line(self, host, random.Random(f"{self._seed}/{host.name}"), is_deaf)
@@ -108,7 +121,8 @@ class Line:
         self._under_way[number] = batch
         try:
             fault = self._fault(batch)
-            await self._ambushed(batch, ENDINGS)
+            await self._ambushed(batch, ENDINGS, RENEWALS)
+            fault = fault or self._interrupted(batch)
             await self._way_there(batch, fault)
             answers = await session.execute(batch)
         finally:
@@ -120,13 +134,13 @@ class Line:
         await self._way_back(batch, fault)
         return answers
 
-    async def _ambushed(self, batch: Batch, statements: frozenset[str]) -> None:
+    async def _ambushed(self, batch: Batch, *moments: frozenset[str]) -> None:
         ambush = self._host.ambush
-        if ambush is None or ambush.statements is not statements:
+        if ambush is None or ambush.statements not in moments:
             return
-        if any(statement.name in statements for statement in batch.statements):
+        if any(statement.name in ambush.statements for statement in batch.statements):
             self._host.ambush = None
-            ambush.spring()
+            ambush.spring(batch)
             await asyncio.sleep(0)  # from here on it is dead or frozen
 
     def _fault(self, batch: Batch) -> str:
@@ -140,9 +154,17 @@ class Line:
                     return ""
                 if kind == "doubled" and any(map(_makes_without_key, batch.statements)):
                     return ""
-                self._network.told(self._host, kind, _names(batch))
+                self._network.told(self._host, kind, names(batch))
                 return kind
         return ""
+
+    def _interrupted(self, batch: Batch) -> str:
+        interrupt, job_id = self._network.interrupt, _whose_end(batch)
+        if interrupt is None or job_id is None:
+            return ""
+        interrupt(job_id)
+        self._network.told(self._host, "slow", names(batch))
+        return "slow"
 
     async def _way_there(self, batch: Batch, fault: str) -> None:
         await asyncio.sleep(self._delay(fault))
@@ -181,15 +203,19 @@ class Line:
             self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5))
             sent = True
         await asyncio.sleep(min(left, GIVE_UP_SECONDS) if self._host.hangs_while_cut_off else 0.02)
-        self._network.told(self._host, "cut_off", _names(batch))
+        self._network.told(self._host, "cut_off", names(batch))
         raise _broken(batch) if sent else StoreUnavailable("simulated: no way to the store")
 
     def _arrives_later(self, batch: Batch, seconds: float) -> None:
         """Its sender has given it up; nobody hears the answer."""
+        is_awaited = self._chance.random() < 0.5
+        after = self._chance.choice(_JUST_AFTER_SECONDS)
 
         async def arrive() -> None:
-            await asyncio.sleep(seconds)
-            self._network.told(self._host, "arrived_late", _names(batch))
+            if is_awaited:
+                await self._network.reclaims.of(batch, max(seconds, _RECLAIM_SECONDS))
+            await asyncio.sleep(after if is_awaited else seconds)
+            self._network.told(self._host, "arrived_late", names(batch))
             await self._again(batch, self._inner.async_session())
 
         loop = asyncio.get_running_loop()
@@ -209,7 +235,7 @@ class Line:
         under_way, self._under_way = self._under_way, {}
         for batch in under_way.values():
             if batch.writes and not self._is_cut_off and self._chance.random() < 0.7:
-                self._network.told(self._host, "sent_before_death", _names(batch))
+                self._network.told(self._host, "sent_before_death", names(batch))
                 self._arrives_later(batch, self._chance.uniform(0.3, 1.5) * LATE_SECONDS)
 
     async def break_off(self) -> None:
@@ -337,12 +363,18 @@ def _broken(batch: Batch) -> StoreError:
     return StoreUnavailable("simulated: the connection broke")
 
 
+def _whose_end(batch: Batch) -> int | None:
+    """The first job whose owner ends it here in another way than by success."""
+    rows = batch.statements[0].rows or () if batch.statements[0].name == "settle" else ()
+    return next((row["id"] for row in rows if row["token"] and not row["expired"]), None)
+
+
 def _makes_without_key(statement: Statement) -> bool:
     """A store that is told this twice does it twice: keys are there to prevent that."""
-    if not statement.name.startswith("enqueue"):
-        return False
+    if statement.name != "enqueue_keyed":
+        return statement.name.startswith("enqueue")
     return any(row.get("idempotency_key") is None for row in statement.rows or ())
 
 
-def _names(batch: Batch) -> str:
+def names(batch: Batch) -> str:
     return "+".join(statement.name for statement in batch.statements)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any, cast
 
 from leasehold.errors import LeaseholdError, UniqueKeyTaken
@@ -38,9 +39,20 @@ class Operators:
         self._operate = AwaitedOperate(self._store)
         self._under_way: list[asyncio.Task[Any]] = []
         self._acts = 0
+        self._network = network
 
     def begin(self, operation: Operation) -> None:
-        work = self._carry_out(operation)
+        if operation.at_end:
+            self._network.interrupt = lambda job_id: self._interrupt(operation, job_id)
+        else:
+            self._spawn(operation, self._carry_out(operation))
+
+    def _interrupt(self, operation: Operation, job_id: int) -> None:
+        self._network.interrupt = None
+        work = self._on_job(f"op{operation.number}", Verb(operation.verb), job_id)
+        self._spawn(operation, work)
+
+    def _spawn(self, operation: Operation, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.spawn(self._host, work, f"operation {operation.number}")
         self._under_way.append(task)
 

@@ -10,19 +10,26 @@ import random
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from leasehold.model.limit import ALL_QUEUES, Limit, Rate
 from leasehold.simulation.network import SILENCE, Noise
 
 QUEUES = ("default", "mail")
 LANES = ("lane-a", "lane-b", "lane-c")
 UNIQUE_KEYS = ("u1", "u2", "u3")
+LIMIT_KEYS = ("bank", "bank", "api:1", "api:2")
+_TIGHT = (Limit(1), Limit(rate=Rate(2, 1.0)), Limit(2, Rate(4, 2.0)))
+_WIDE = (Limit(1), Limit(2), Limit(3), Limit(rate=Rate(5, 1.0)))
 #: Tasks differ in what their policy says; see `tasks`.
 TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
 VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
 #: What befalls workers.
 KINDS = (
-    "crash", "crash_at_end", "crash_at_claim", "freeze", "freeze_at_end", "freeze_at_end", "cut",
-    "hang", "drain", "hurry",
+    "crash", "crash_at_end", "crash_at_end", "crash_at_claim", "crash_at_renewal", "freeze",
+    "freeze_at_end", "freeze_at_end", "cut", "hang", "drain", "hurry",
 )  # fmt: skip
+#: Whom a fault befalls where nobody knows the names beforehand.
+OLDEST = "oldest"
+BY_AGE = (OLDEST, "newest")
 #: Faults happen within this time; afterwards everything is healed.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
@@ -60,13 +67,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Somebody does something to a job, chosen by a share of those there are, or to a queue."""
+    """Somebody does something to a job, chosen by a share of those there are, or to a queue; or
+    to the next job whose attempt ends, while that end is on its way."""
 
     at: float
     number: int
     verb: str
     share: float
     queue: str = ""
+    at_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,16 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class ManagerPlan:
+    """A manager instead of workers of their own; when it is killed, and when the next one comes."""
+
+    default_count: int
+    max_count: int
+    concurrency: int
+    crashes: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     seed: int
     workers: tuple[WorkerPlan, ...]
@@ -101,8 +120,10 @@ class Program:
     operations: tuple[Operation, ...]
     faults: tuple[Fault, ...]
     noise: Noise = SILENCE
-    #: Limit keys, and how many of their jobs may be live at once.
-    limits: tuple[tuple[str, int], ...] = ()
+    #: By limit key, or class of keys.
+    limits: tuple[tuple[str, Limit], ...] = ()
+    queue_limits: tuple[tuple[str, Limit], ...] = ()
+    manager: ManagerPlan | None = None
 
 
 def random_program(seed: int) -> Program:
@@ -114,9 +135,48 @@ def random_program(seed: int) -> Program:
     workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
     calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
     operations = tuple(_operation(chance, number) for number in range(1, chance.randint(3, 12)))
+    operations += tuple(_interruption(chance, len(operations) + n) for n in (1, 2))
     faults = tuple(_fault(chance, workers) for _ in range(chance.randint(1, 7)))
     workers += tuple(_replacement(workers, fault, n) for n, fault in enumerate(faults))
-    return Program(seed, workers, calls, operations, faults, _noise(chance))
+    noise = _noise(chance)
+    if noise == SILENCE:
+        faults += tuple(_refusal(chance, workers) for _ in range(4))
+    program = Program(seed, workers, calls, operations, faults, noise)
+    if seed % 6 == 2:
+        return _managed(program)
+    return _limited(program) if seed % 3 == 1 else program
+
+
+def _managed(program: Program) -> Program:
+    """A manager decides how many workers there are; faults befall whomever it has started."""
+    chance = random.Random(f"manager/{program.seed}")
+    default_count = chance.choice((1, 1, 2))
+    plan = ManagerPlan(
+        default_count,
+        max_count=default_count + chance.choice((0, 1, 2)),
+        concurrency=chance.choice((1, 2, 4)),
+        crashes=tuple((_moment(chance), chance.choice((0.1, 1.0, 4.0))) for _ in range(2)),
+    )
+    faults = tuple(replace(fault, worker=chance.choice(BY_AGE)) for fault in program.faults)
+    return replace(program, workers=(), faults=faults, manager=plan)
+
+
+def _limited(program: Program) -> Program:
+    """With limits on keys and queues, some so tight that jobs have to wait for each other."""
+    chance = random.Random(f"limits/{program.seed}")
+    limits = (("bank", Limit(chance.choice((1, 2)))), ("api:*", chance.choice(_TIGHT)))
+    queue = chance.choice((*QUEUES, ALL_QUEUES))
+    queue_limits = ((queue, chance.choice(_WIDE)),) if chance.random() < 0.6 else ()
+    calls = tuple(
+        replace(call, jobs=tuple(_keyed(chance, job) for job in call.jobs))
+        for call in program.calls
+    )
+    return replace(program, calls=calls, limits=limits, queue_limits=queue_limits)
+
+
+def _keyed(chance: random.Random, job: JobPlan) -> JobPlan:
+    key = chance.choice(LIMIT_KEYS) if chance.random() < 0.5 else None
+    return replace(job, limit_key=key)
 
 
 def _replacement(workers: tuple[WorkerPlan, ...], fault: Fault, number: int) -> WorkerPlan:
@@ -182,10 +242,20 @@ def _operation(chance: random.Random, number: int) -> Operation:
     return Operation(at, number, chance.choice(VERBS), share)
 
 
+def _interruption(chance: random.Random, number: int) -> Operation:
+    verb = chance.choice(("cancel", "pause"))
+    return Operation(_moment(chance), number, verb, 0.0, at_end=True)
+
+
 def _fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
     kind = chance.choice(KINDS)
     seconds = round(LEASE_SECONDS * chance.choice((0.3, 1.2, 1.6, 2.5)), 3)
     return Fault(_moment(chance), kind, chance.choice(workers).name, seconds)
+
+
+def _refusal(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    """The only thing that happens to an attempt, where all else is quiet: no excuse to lose it."""
+    return Fault(_moment(chance), "refuse_at_end", chance.choice(workers).name)
 
 
 def _noise(chance: random.Random) -> Noise:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leasehold.simulation.program import Call, Program
+from leasehold.simulation.program import Call, Operation, Program
 from leasehold.simulation.world import Played
 
 _TEXT_LIMIT = 160
@@ -37,11 +37,21 @@ def _plan(program: Program) -> Iterator[str]:
             f"{worker.at:7.3f}  worker {worker.name} of {', '.join(worker.queues)}, "
             f"{worker.concurrency} slots, clock x{worker.rate:g}{only}"
         )
+    for name, limit in program.limits:
+        yield f"         key {name}: {limit}"
+    for name, limit in program.queue_limits:
+        yield f"         queue {name}: {limit}"
+    if program.manager is not None:
+        yield f"         {program.manager}"
     yield from (_call(call) for call in program.calls)
     for operation in program.operations:
-        yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {operation.queue}"
+        yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {_of(operation)}"
     for fault in program.faults:
         yield f"{fault.at:7.3f}  {fault.kind} of {fault.worker} for {fault.seconds:g} s"
+
+
+def _of(operation: Operation) -> str:
+    return "the next that ends" if operation.at_end else operation.queue
 
 
 def _call(call: Call) -> str:
@@ -51,7 +61,8 @@ def _call(call: Call) -> str:
             + [
                 f"{name}={value}"
                 for name, value in (
-                    ("target", job.target), ("unique_key", job.unique_key), ("delay", job.delay),
+                    ("target", job.target), ("unique_key", job.unique_key),
+                    ("limit_key", job.limit_key), ("delay", job.delay),
                     ("timeout", job.timeout), ("priority", job.priority or None),
                     ("max_attempts", job.max_attempts), ("pending", job.pending or None),
                     ("runs", list(job.runs) or None),

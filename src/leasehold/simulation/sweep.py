@@ -20,6 +20,7 @@ _NO_EVENTS = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED})
 FAULTS = (
     "fail_before", "unknown_before", "fail_after", "doubled", "slow", "late", "arrived_late",
     "sent_before_death", "cut_off", "crash", "freeze", "cut", "hang", "drain",
+    "manager_crash",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from leasehold.clock import VirtualClock
 from leasehold.model.job import Job
 from leasehold.model.state import FINAL, LEASED, TRANSITIONS, State
 from leasehold.proof.violation import Violation
+from leasehold.simulation.room import Live, Room
 from leasehold.store.faces import BlockingStore
 from leasehold.store.rows import micros_of
 from leasehold.store.steps import Batch, Rows, Statement
@@ -34,18 +35,22 @@ class Seen:
     expires: int
     attempt: int
     run_at: int
+    queue: str
+    limit_key: str | None
 
 
 class Witness:
     """One per world."""
 
     def __init__(
-        self, store: BlockingStore, clock: VirtualClock, tell: Callable[[str, str], None]
-    ) -> None:
+        self, store: BlockingStore, clock: VirtualClock, tell: Callable[[str, str], None],
+        room: Room,
+    ) -> None:  # fmt: skip
         self._store = store
         self._clock = clock
         #: Hears of every change of a job, for the story.
         self._tell = tell
+        self._room = room
         self._last_token = 0
         self.jobs: dict[int, Seen] = {}
         self.violations: list[Violation] = []
@@ -66,6 +71,8 @@ class Witness:
             self._judge(who, job_id, _seen(job), touched[job_id])
             claimed = max(claimed, self.jobs[job_id].token)
         self._last_token = claimed
+        if self._room and any(statement.name == "claim" for statement in batch.statements):
+            self._check_room(sorted(found))
 
     def _judge(
         self, who: str, job_id: int, after: Seen, by: list[tuple[Statement, dict[str, Any]]]
@@ -132,6 +139,19 @@ class Witness:
         if after.run_at > self._clock.micros:
             self._violate("S1.1", job_id, f"{who} claimed it before it was due")
 
+    def _check_room(self, claimed: list[int]) -> None:
+        now = self._clock.micros
+        live = [
+            Live(each.queue, each.limit_key)
+            for each in self.jobs.values()
+            if each.state in LEASED and each.expires > now
+        ]
+        for job_id in claimed:
+            new = self.jobs[job_id]
+            if new.state in LEASED:
+                for text in self._room.broken_by(Live(new.queue, new.limit_key), live):
+                    self._violate("S0.10", job_id, text)
+
     def _violate(self, rule: str, job_id: int, text: str) -> None:
         self.violations.append(Violation(rule, job_id, text, self._clock.micros))
 
@@ -139,8 +159,8 @@ class Witness:
 def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
     if statement.name == "claim":
         yield from ((row[0], {}) for row in rows if row[0] is not None)
-    elif statement.name in ("enqueue", "enqueue_keyed"):
-        yield from ((row[1], {}) for row in rows)
+    elif statement.name.startswith("enqueue"):
+        yield from ((row[-1], {}) for row in rows)
     elif "id" in statement.params:
         yield statement.params["id"], dict(statement.params)
     else:
@@ -167,4 +187,6 @@ def _seen(job: Job) -> Seen:
         0 if lease is None else micros_of(lease.expires_at),
         job.attempt,
         micros_of(job.run_at),
+        job.queue,
+        job.limit_key,
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from leasehold.app import Leasehold
@@ -22,9 +24,11 @@ from leasehold.proof.violation import Violation
 from leasehold.simulation.clients import Clients
 from leasehold.simulation.hosts import HOST, Host, HostLoop
 from leasehold.simulation.machines import Machines
+from leasehold.simulation.managing import Managers
 from leasehold.simulation.network import SILENCE, Network
 from leasehold.simulation.operators import Operators
 from leasehold.simulation.program import HORIZON_SECONDS, LEASE_SECONDS, QUEUES, Program, WorkerPlan
+from leasehold.simulation.room import Room
 from leasehold.simulation.tasks import Handlers
 from leasehold.simulation.witness import Witness
 from leasehold.store.database import Database
@@ -104,7 +108,9 @@ class World:
         self._ready_since: dict[int, int] = {}
         #: What is left of dead machines is cleared away afterwards, and is no part of the run.
         self._is_over = False
-        self._witness = Witness(self._store, clock, self.tell)
+        room = Room(dict(program.limits), dict(program.queue_limits))
+        self._folder = contextlib.ExitStack()
+        self._witness = Witness(self._store, clock, self.tell, room)
         self._network = Network(database, clock, f"network/{program.seed}", self._seen, self.fault)
         self._app = Leasehold("sqlite://:memory:", schema="leasehold")
         self._app.swap_client(Client(database, self._seconds))
@@ -154,7 +160,9 @@ class World:
             return
         self._played.statements += len(batch.statements)
         names = "+".join(statement.name for statement in batch.statements)
-        if answers[0] and answers[0][0][0] is not None:  # most claims find nothing
+        has_found = answers[0] and answers[0][0][0] is not None  # most claims have not
+        # Workers say which process they are.
+        if has_found and batch.statements[0].name != "workers":
             names += f" {answers}"
         self._digest.update(f"{self._clock.micros} {host.name} {names}\n".encode())
         self._witness.look(host.name, batch, answers)
@@ -162,8 +170,13 @@ class World:
     # -- the play ----------------------------------------------------------------------------
 
     async def run(self) -> None:
+        with self._folder:
+            await self._run()
+
+    async def _run(self) -> None:
         loop = cast(HostLoop, asyncio.get_running_loop())
         loop.set_exception_handler(self._uncaught)
+        self._set_limits()
         self._network.noise = self._program.noise
         clients = Clients(self, self._network, self._app, self._handlers)
         operators = Operators(self, self._network, self._witness, loop)
@@ -174,16 +187,43 @@ class World:
             loop.call_later(plan.at, self._machines.start, plan)
         for fault in self._program.faults:
             loop.call_later(fault.at, self._machines.strike, fault)
+        managers = self._manage(loop)
         await asyncio.sleep(HORIZON_SECONDS)
         self._heal()
         await self._until_all_has_ended(calling, operators)
+        if managers is not None:
+            await managers.stop()
         await self._machines.drain_all(2 * LEASE_SECONDS)
         self._gather()
         await self._machines.clear_away()
+        if managers is not None:
+            managers.clear_away()
+
+    def _set_limits(self) -> None:
+        for key, limit in self._program.limits:
+            self._store.set_key_limit(key, limit)
+        for queue, limit in self._program.queue_limits:
+            self._store.set_queue_limit(queue, limit)
+
+    def _manage(self, loop: HostLoop) -> Managers | None:
+        plan = self._program.manager
+        if plan is None:
+            return None
+        folder = Path(self._folder.enter_context(tempfile.TemporaryDirectory()))
+        managers = Managers(plan, folder, self, self._network, self._machines, self._broken)
+        managers.start()
+        for at, seconds in plan.crashes:
+            loop.call_later(at, managers.crash)
+            loop.call_later(at + seconds, managers.start_again)
+        return managers
+
+    def _broken(self, text: str) -> None:
+        self._played.at_once.append(Violation("manager", 0, text, self._clock.micros))
 
     def _heal(self) -> None:
         """No fault from here on; and somebody is there who can do everything."""
         self._network.noise = SILENCE
+        self._network.interrupt = None
         self._handlers.is_healed = True
         self._machines.heal()
         self._machines.start(
@@ -216,8 +256,10 @@ class World:
                 self.note("world", "waits", job=job_id, info={"seconds": seconds})
 
     def _gather(self) -> None:
-        ids, limits = sorted(self._witness.jobs), dict(self._program.limits)
-        self._evidence = gather(self._store, ids, self._records, limits)
+        self._evidence = gather(
+            self._store, sorted(self._witness.jobs), self._records, dict(self._program.limits),
+            dict(self._program.queue_limits), LEASE_SECONDS,
+        )  # fmt: skip
         self._is_over = True
 
     def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:

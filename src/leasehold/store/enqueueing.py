@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from leasehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from leasehold.model.job import Enqueued, NewJob
-from leasehold.model.policy import pack
+from leasehold.model.policy import DEFAULT_POLICY, pack
 from leasehold.store.rows import json_text
 from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
+
+T = TypeVar("T")
 
 #: A key can change hands between two looks at it, but hardly this often.
 _LOOKS = 20
@@ -17,36 +21,69 @@ _LOOKS = 20
 ENQUEUE_BATCH = 1000
 
 
+#: So many neighbours that differ only in their arguments are worth a statement of their own.
+_ALIKE = 20
+
+
 def enqueue(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
-    parts = [
-        list(enumerate(jobs[start : start + ENQUEUE_BATCH], start))
-        for start in range(0, len(jobs), ENQUEUE_BATCH)
-    ]
     answers: dict[int, Enqueued] = {}
     if any(_has_key(job) for job in jobs):
         # One key sends all of them the longer way: they keep their order.
-        for part in parts:
-            yield from _enqueue_keyed(part, answers)
-    elif parts:
+        for part in _parts(list(enumerate(jobs))):
+            yield from _enqueue_keyed(list(part), answers)
+    elif jobs:
         # All or none: whoever is told that it failed may call again.
-        statements = [Statement("enqueue", {}, _rows(part)) for part in parts]
-        for rows in (yield from together(*statements)):
-            answers.update((place, Enqueued(id_, True)) for place, id_ in rows)
+        drawn = yield from together(*_statements(jobs))
+        # Ids are drawn in the order of the jobs, whichever way they go.
+        return [Enqueued(id_, True) for id_ in sorted(id_ for rows in drawn for (id_,) in rows)]
     return [answers[place] for place in range(len(jobs))]
+
+
+_shape = attrgetter(*(name for name in NewJob.__struct_fields__ if name != "args"))
+
+
+def _statements(jobs: Sequence[NewJob]) -> Iterator[Statement]:
+    """Most calls bring many jobs of one task: they share all but their arguments, which are then
+    all that travels for each."""
+    if len(jobs) == 1:
+        yield Statement("enqueue_one", _row(jobs[0]))
+        return
+    mixed: list[NewJob] = []
+    for _, run in groupby(jobs, _shape):
+        alike = list(run)
+        if len(alike) < _ALIKE or alike[0].target is not None:
+            mixed += alike
+            continue
+        yield from _mixed(mixed)
+        mixed = []
+        shared = _row(alike[0])
+        del shared["args"]
+        for part in _parts(alike):
+            calls = json_text([job.args.decode() for job in part])
+            yield Statement("enqueue_alike", {"calls": calls, **shared})
+    yield from _mixed(mixed)
+
+
+def _mixed(jobs: list[NewJob]) -> Iterator[Statement]:
+    return (Statement("enqueue", {}, _rows(part)) for part in _parts(jobs))
+
+
+def _parts(jobs: Sequence[T]) -> list[Sequence[T]]:
+    return [jobs[start : start + ENQUEUE_BATCH] for start in range(0, len(jobs), ENQUEUE_BATCH)]
 
 
 def _has_key(job: NewJob) -> bool:
     return job.unique_key is not None or job.idempotency_key is not None
 
 
-def _rows(jobs: list[tuple[int, NewJob]]) -> list[dict[str, Any]]:
+def _rows(jobs: Sequence[NewJob]) -> list[dict[str, Any]]:
     """Of jobs that enter a lane together, the first stands ready for all: they become visible
     together, so the lane always has somebody ready."""
     entered: set[str] = set()
     rows = []
-    for place, job in jobs:
+    for job in jobs:
         enters = job.target is not None and _is_due_at_once(job)
-        rows.append({**_row(place, job), "follows": enters and job.target in entered})
+        rows.append({**_row(job), "follows": enters and job.target in entered})
         if enters and job.target is not None:
             entered.add(job.target)
     return rows
@@ -56,10 +93,8 @@ def _is_due_at_once(job: NewJob) -> bool:
     return not job.pending and job.run_at is None and not job.delay_seconds
 
 
-def _row(place: int, job: NewJob) -> dict[str, Any]:
-    """Only what differs from NULL: the row is sent as JSON."""
+def _row(job: NewJob) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "place": place,
         "task": job.task,
         "queue": job.queue,
         "priority": job.priority,
@@ -73,7 +108,7 @@ def _row(place: int, job: NewJob) -> dict[str, Any]:
         "unique_key": job.unique_key,
         "timeout_seconds": job.timeout_seconds,
         "tags": json_text(job.tags) if job.tags else None,
-        "policy": json_text(pack(job.policy)),
+        "policy": None if job.policy is DEFAULT_POLICY else json_text(pack(job.policy)),
     }
     return row
 
@@ -138,7 +173,8 @@ def _twins(jobs: list[tuple[int, NewJob]]) -> dict[int, int]:
 
 def _keyed_row(place: int, job: NewJob) -> dict[str, Any]:
     return {
-        **_row(place, job),
+        "place": place,
+        **_row(job),
         "idempotency_key": job.idempotency_key,
         "idempotency_seconds": job.idempotency_seconds,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,36 @@ def open_place(url: str, schema: str = "leasehold") -> Relocatable:
     return SqlitePlace(path)
 
 
+def missing_file(url: str) -> Path | None:
+    """The file that opening this URL would make; None: it is there, or no file is meant."""
+    path = None if _is_postgres(url) else _file(url)
+    return None if path is None or path.exists() else path
+
+
+@contextlib.contextmanager
+def store_aside(url: str) -> Iterator[tuple[str, str]]:
+    """URL and schema of an empty store beside that of the URL, which is gone afterwards. Its name
+    says whose it is, should the process be killed before."""
+    name = f"leasehold_bench_{secrets.token_hex(4)}"
+    if _is_postgres(url):
+        try:
+            yield url, name
+        finally:
+            _erase_postgres(url, name)
+        return
+    path = _file(url)
+    if path is None:
+        yield url, name
+        return
+    from leasehold.store.sqlite import relocation
+
+    beside = path.with_name(f"{name}.db")
+    try:
+        yield str(beside), name
+    finally:
+        relocation.remove(beside)
+
+
 def open_memory(clock: Micros) -> Database:
     """A database in memory whose time comes from outside. For `leasehold.testing`."""
     from leasehold.store.sqlite.database import SqliteDatabase
@@ -52,6 +83,18 @@ def _open_postgres(url: str, schema: str) -> Database:
     with _with_psycopg():
         from leasehold.store.postgres.database import PostgresDatabase
     return PostgresDatabase(url, schema)
+
+
+def _erase_postgres(url: str, schema: str) -> None:
+    with _with_psycopg():
+        from leasehold.store.postgres import relocation
+        from leasehold.store.postgres.pool import Pool
+    with (
+        contextlib.closing(Pool(url, size=1)) as pool,
+        pool.connection(writes=True) as connection,
+    ):
+        if relocation.exists(connection, schema):
+            relocation.drop(connection, schema)
 
 
 def _open_postgres_place(url: str, schema: str) -> Relocatable:

@@ -97,6 +97,11 @@ class Memory:
             self._places[queue] = Place(self._now)
         return self._places[queue]
 
+    def forget(self) -> None:
+        """The store cannot be reached: being unsure of one queue is no reason to hurry then."""
+        for place in self._places.values():
+            place.forget()
+
 
 def no_memory() -> Memory:
     """For a claim that stands alone: it always begins at the start."""

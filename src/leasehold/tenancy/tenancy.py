@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import msgspec
 
 from leasehold.errors import BadInput, LeaseholdError, Refused, SchemaMissing, TenantExists
 from leasehold.model.limit import ALL_QUEUES
 from leasehold.model.names import check_key
+from leasehold.model.note import check_reason
 from leasehold.model.tenant import HOME, Tenant, TenantState, check_tenant
 from leasehold.store.contract import Counts
 from leasehold.store.database import Database
@@ -109,8 +110,10 @@ class Tenancy:
 
     def pause(self, name: str, by: str, reason: str | None = None) -> None:
         """Nothing of it is claimed, by whichever worker; what runs goes on."""
+        check_key("by", by)
+        check_reason(reason)
         line = self._settled(name)
-        self._inside(line).pause_queue(ALL_QUEUES, check_key("by", by), reason, None)
+        self._inside(line).pause_queue(ALL_QUEUES, by, reason, None)
         note = f"{by}: {reason}" if reason else by
         self._set_state(name, TenantState.PAUSED, note)
 
@@ -134,9 +137,9 @@ class Tenancy:
 
     def migrate(self) -> list[Migrated]:
         """Each for itself: one that fails is told, and the others go on."""
-        return [self._migrate(line) for line in self.all()]
+        return [self.migrate_one(line) for line in self.all()]
 
-    def _migrate(self, line: Tenant) -> Migrated:
+    def migrate_one(self, line: Tenant) -> Migrated:
         if line.state is TenantState.MOVING:
             return Migrated(line.name, 0, f"it is being moved to {line.moving_to}")
         try:
@@ -150,14 +153,17 @@ class Tenancy:
     def move(self, name: str, place: str, timeout_seconds: float = 60.0) -> Tenant:
         """To another place, losing and doubling nothing. Repeated, it goes on where it stopped;
         to the place where the tenant still is, it takes a begun move back."""
+        for _ in self.moving(name, place, timeout_seconds):
+            pass
+        return self.get(name)
+
+    def moving(self, name: str, place: str, timeout_seconds: float = 60.0) -> Iterator[str]:
+        """The same, step by step, for whoever watches: names each when it is done."""
         line = self.get(name)
         self._clean_up(line)
         if line.place == place and line.state is not TenantState.MOVING:
-            return self.get(name)  # it has arrived
-        move = Move(self._store, self.places, name, place, timeout_seconds)
-        for _ in move.steps():
-            pass
-        return self.get(name)
+            return  # it has arrived
+        yield from Move(self._store, self.places, name, place, timeout_seconds).steps()
 
     def _clean_up(self, line: Tenant) -> None:
         """What a move that died at its very end has left behind."""

@@ -136,6 +136,7 @@ class Claimer:
             self._telemetry.count("store_errors", label="claimer")
             log.warning("claiming failed, trying again: %s", error)
             self._wait_seconds = max(self._wait_seconds, self._poll_seconds)
+            self._memory.forget()
             return None
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", now() - sent)

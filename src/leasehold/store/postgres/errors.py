@@ -24,6 +24,7 @@ _NO_SCHEMA = (
     pg.UndefinedColumn,
     pg.InvalidSchemaName,
 )
+_FORGOTTEN = (pg.InvalidSqlStatementName, pg.DuplicatePreparedStatement)
 _TRY_AGAIN = (
     pg.SerializationFailure,
     pg.DeadlockDetected,
@@ -34,6 +35,10 @@ _TRY_AGAIN = (
 _EXPLAINED = (pg.ReadOnlySqlTransaction, pg.DiskFull, pg.InsufficientPrivilege)
 
 
+class Forgotten(StoreUnavailable):
+    """A pooler gave us another server connection than the one on which we had prepared."""
+
+
 @contextlib.contextmanager
 def translated(*, writes: bool, pooled: bool = True) -> Iterator[None]:
     """``pooled``: the connection is ours, so that a broken one is our business to explain."""
@@ -41,6 +46,8 @@ def translated(*, writes: bool, pooled: bool = True) -> Iterator[None]:
         yield
     except pg.UniqueViolation as error:
         raise Conflict(error.diag.constraint_name or "") from error
+    except _FORGOTTEN as error:
+        raise Forgotten(f"prepared statements get lost on the way: {_first_line(error)}") from error
     except (*_NO_SCHEMA, *_TRY_AGAIN, *_EXPLAINED) as error:
         raise _explained(error) from error
     except psycopg.OperationalError as error:

@@ -23,7 +23,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from leasehold.errors import BadSettings, StoreReadOnly, StoreUnavailable
 from leasehold.store.address import redacted
-from leasehold.store.postgres.errors import translated
+from leasehold.store.postgres.errors import Forgotten, translated
 
 #: Found by timeouts, not by waiting for ever: half-open connections.
 _DEFAULTS = {
@@ -63,8 +63,11 @@ def conninfo(url: str) -> str:
 
 class Way:
     """How to connect. On connections of our own, plans are made once and kept: making one for a
-    claim takes four times as long as the claim itself, and the tests read the kept ones. Poolers
-    that take no options are met without them."""
+    claim takes four times as long as the claim itself, and the tests read the kept ones.
+
+    A pooler that gives each transaction whichever server connection is free may take no options,
+    and what was prepared on one connection is not known on the next: it is met without both.
+    """
 
     def __init__(self, url: str, *, ours: bool) -> None:
         plain = conninfo(url)
@@ -72,13 +75,27 @@ class Way:
         kept = make_conninfo(plain, options=f"{options} -c plan_cache_mode=force_generic_plan")
         self.info = kept if ours else plain
         self._plain = plain
+        self._prepares = True
 
-    def is_refused(self, error: psycopg.Error) -> bool:
-        """Whether it is worth trying again, without options."""
-        if self.info == self._plain or "startup parameter" not in str(error):
+    def is_refused(self, info: str, error: psycopg.Error) -> bool:
+        """Whether it is worth trying again, without options. Several may be told so at once."""
+        if info == self._plain or "startup parameter" not in str(error):
             return False
         self.info = self._plain
+        self._prepares = False
         return True
+
+    def arrange(self, connection: Connection[Any] | AsyncConnection[Any]) -> None:
+        """As every new connection is to be."""
+        connection.prepared_max = _PREPARED_LIMIT
+        if not self._prepares:
+            connection.prepare_threshold = None
+
+    def is_outdated(self, connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+        return not self._prepares and connection.prepare_threshold is not None
+
+    def prepare_no_more(self) -> None:
+        self._prepares = False
 
 
 def _unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
@@ -93,6 +110,18 @@ def _usable(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
     looker = select.poll()  # unlike select(), for any number of open files
     looker.register(connection.fileno(), select.POLLIN)
     return not looker.poll(0)
+
+
+def _stop_behind(error: BaseException) -> asyncio.CancelledError | None:
+    """A cancelled psycopg waits until the server has cancelled too. If the connection breaks
+    meanwhile, it raises that instead, and a part of a worker that carries on after errors would
+    never end."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, asyncio.CancelledError):
+            return None if seen is error else seen
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 class Pool:
@@ -122,7 +151,9 @@ class Pool:
             except StoreReadOnly:
                 connection.close()  # after a fail-over the next one may reach the new primary
                 raise
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, Forgotten):
+                    self._way.prepare_no_more()
                 self._give_back(connection)
                 raise
             self._give_back(connection)
@@ -131,16 +162,17 @@ class Pool:
         with self._lock:
             while self._idle:
                 connection = self._idle.pop()
-                if _usable(connection):
+                if _usable(connection) and not self._way.is_outdated(connection):
                     return connection
                 connection.close()
+        info = self._way.info
         try:
-            connection = Connection.connect(self._way.info, autocommit=True)
+            connection = Connection.connect(info, autocommit=True)
         except psycopg.Error as error:
-            if self._way.is_refused(error):
+            if self._way.is_refused(info, error):
                 return self._take()
             raise _unreachable(self._url, error) from None
-        connection.prepared_max = _PREPARED_LIMIT
+        self._way.arrange(connection)
         return connection
 
     def _give_back(self, connection: Connection[Any]) -> None:
@@ -187,24 +219,29 @@ class AsyncPool:
             except StoreReadOnly:
                 await connection.close()
                 raise
-            except BaseException:
+            except BaseException as error:
+                if isinstance(error, Forgotten):
+                    self._way.prepare_no_more()
                 await self._give_back(connection)
+                if (stop := _stop_behind(error)) is not None:
+                    raise stop from error
                 raise
             await self._give_back(connection)
 
     async def _take(self) -> AsyncConnection[Any]:
         while self._idle:
             connection = self._idle.pop()
-            if _usable(connection):
+            if _usable(connection) and not self._way.is_outdated(connection):
                 return connection
             await connection.close()
+        info = self._way.info
         try:
-            connection = await AsyncConnection.connect(self._way.info, autocommit=True)
+            connection = await AsyncConnection.connect(info, autocommit=True)
         except psycopg.Error as error:
-            if self._way.is_refused(error):
+            if self._way.is_refused(info, error):
                 return await self._take()
             raise _unreachable(self._url, error) from None
-        connection.prepared_max = _PREPARED_LIMIT
+        self._way.arrange(connection)
         return connection
 
     async def _give_back(self, connection: AsyncConnection[Any]) -> None:

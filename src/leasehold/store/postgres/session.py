@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from leasehold.store.letters import LETTERS
-from leasehold.store.postgres.errors import translated
+from leasehold.store.postgres.errors import Forgotten, translated
 from leasehold.store.postgres.pool import AsyncPool, Pool
 from leasehold.store.sqlfiles import load_statements, numbered
 from leasehold.store.steps import Batch, Rows, Statement
@@ -24,6 +24,11 @@ from leasehold.store.steps import Batch, Rows, Statement
 #: The statement that can meet a unique index inside a caller's transaction: a savepoint
 #: keeps that from costing the caller everything else.
 _CAN_CONFLICT = "enqueue_keyed"
+
+#: Between the statements of a batch there is nothing to do but to send the next one. A process
+#: that is frozen there, or gone without a word, would keep its locks, and everybody else waiting:
+#: the server lets go of it.
+_SOON = Statement("commit_soon", {"milliseconds": "1000"})
 
 
 class Statements:
@@ -75,12 +80,20 @@ class PostgresSession:
         self._statements = statements
 
     def execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in batch.statements]
+        try:
+            return self._execute(batch)
+        except Forgotten:  # nothing was done, and from now on nothing is prepared
+            return self._execute(batch)
+
+    def _execute(self, batch: Batch) -> list[Rows]:
+        prepare = self._statements.prepare
         with self._pool.connection(writes=batch.writes) as connection:
-            if len(prepared) == 1:
-                return [_rows(connection, *prepared[0])]
+            if len(batch.statements) == 1:
+                return [_rows(connection, *prepare(batch.statements[0]))]
             with connection.pipeline(), connection.transaction():
-                cursors = [_send(connection, sql, values) for sql, values in prepared]
+                _send(connection, *prepare(_SOON))
+                # The server works on one while the next is made ready.
+                cursors = [_send(connection, *prepare(each)) for each in batch.statements]
             return [_fetched(cursor) for cursor in cursors]
 
 
@@ -92,12 +105,19 @@ class AsyncPostgresSession:
         self._statements = statements
 
     async def execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in batch.statements]
+        try:
+            return await self._execute(batch)
+        except Forgotten:
+            return await self._execute(batch)
+
+    async def _execute(self, batch: Batch) -> list[Rows]:
+        prepare = self._statements.prepare
         async with self._pool.connection(writes=batch.writes) as connection:
-            if len(prepared) == 1:
-                return [await _arows(connection, *prepared[0])]
+            if len(batch.statements) == 1:
+                return [await _arows(connection, *prepare(batch.statements[0]))]
             async with connection.pipeline(), connection.transaction():
-                cursors = [await _asend(connection, sql, values) for sql, values in prepared]
+                await _asend(connection, *prepare(_SOON))
+                cursors = [await _asend(connection, *prepare(each)) for each in batch.statements]
             return [await _afetched(cursor) for cursor in cursors]
 
 

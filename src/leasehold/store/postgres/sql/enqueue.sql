@@ -3,7 +3,7 @@ with given as (
     -- Ids are drawn in the caller's order: first asked, first served.
     select nextval('{schema}.job_id') as id, g.*
     from json_to_recordset(:rows::json) as g(
-        place integer, task text, queue text, priority smallint, args text,
+        task text, queue text, priority smallint, args text,
         max_attempts smallint, pending boolean, run_at timestamptz, delay_seconds double precision,
         target text, limit_key text, unique_key text, timeout_seconds real, tags text, policy text,
         follows boolean)
@@ -21,4 +21,4 @@ born as (
            tags::json, policy::json, args::json
     from timed
 )
-select place, id from given
+select id from given

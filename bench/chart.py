@@ -1,0 +1,57 @@
+"""Bars as SVG: one drawing for light and dark pages, no script, no fonts but the reader's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+_LABEL, _BAR, _VALUE, _ROW, _GAP = 240, 360, 90, 20, 14
+_STYLE = (
+    "text{font:13px system-ui,sans-serif;fill:#57606a}.t{font-weight:600}"
+    ".b{fill:#8b949e}.o{fill:#2f81f7}"
+    "@media(prefers-color-scheme:dark){text{fill:#b1bac4}.b{fill:#6e7681}}"
+)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """``ours``: drawn in the colour that says so."""
+
+    label: str
+    value: float
+    text: str
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Bars on one scale, under a title."""
+
+    title: str
+    bars: Sequence[Bar]
+
+
+def drawn(title: str, groups: Sequence[Group]) -> str:
+    """The whole picture; its title is also what a reader hears who cannot see it."""
+    parts: list[str] = []
+    y = _GAP
+    for group in groups:
+        y += _ROW
+        parts.append(f'<text class="t" x="8" y="{y}">{escape(group.title)}</text>')
+        most = max((bar.value for bar in group.bars), default=0.0) or 1.0
+        for bar in group.bars:
+            y += _ROW
+            width = max(1.0, round(bar.value / most * _BAR, 1))
+            parts.append(f'<text x="8" y="{y}">{escape(bar.label)}</text>')
+            parts.append(
+                f'<rect class="{"o" if bar.ours else "b"}" x="{_LABEL}" y="{y - 11}" '
+                f'width="{width}" height="12" rx="2"/>'
+            )
+            parts.append(f'<text x="{_LABEL + width + 6}" y="{y}">{escape(bar.text)}</text>')
+        y += _GAP
+    size = f'width="{_LABEL + _BAR + _VALUE}" height="{y + _GAP}"'
+    box = f'viewBox="0 0 {_LABEL + _BAR + _VALUE} {y + _GAP}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} role="img">'
+    body = "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", *parts])
+    return f"{body}\n</svg>\n"

@@ -1,0 +1,39 @@
+"""One of many enqueuing clients:  python -m bench.producer URL WAKES SECONDS
+
+Says `ready`, and begins when it is told to: all of them together.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from bench.sides.leasehold import TASK
+from leasehold import Leasehold
+from leasehold.client import Client
+
+
+def main() -> None:
+    url, wakes, seconds = sys.argv[1], sys.argv[2] == "1", float(sys.argv[3])
+    app = Leasehold(url)
+    if not wakes:
+        Client._unsaid = lambda self, jobs: set()  # type: ignore[method-assign]
+
+    @app.task(name=TASK)
+    def job(sent: float) -> None: ...
+
+    job.enqueue(0.0)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    jobs, began = 0, time.time()
+    while time.time() - began < seconds:
+        job.enqueue(0.0)
+        jobs += 1
+    rate = jobs / (time.time() - began)
+    sys.stdout.write(json.dumps({"jobs": jobs, "rate": rate}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

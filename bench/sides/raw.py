@@ -1,0 +1,81 @@
+"""The limit: the least SQL that makes a queue with history, driven by the least Python.
+
+No leases that expire, no retries, no lanes, no fencing; two writers never get the same job, and
+each finished job is kept. Whatever a real queue does more than this costs what it is slower.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, AsyncRawCursor
+
+from bench.counting import tick
+from bench.sides.side import BULK, Side
+
+BATCH = 500
+IDLE_SECONDS = 0.002
+
+_TABLES = """
+create table queue (id bigserial primary key, taken boolean not null default false,
+                    args json not null);
+create index queue_ready on queue (id) where not taken;
+create table done (id bigint not null, finished_at timestamptz not null, args json not null);
+"""
+_TAKE = """
+with ended as (
+    delete from queue where id = any ($1::bigint[]) returning id, args
+), kept as (
+    insert into done select id, clock_timestamp(), args from ended
+), free as (
+    select array(select id from queue where not taken order by id limit 500
+                 for update skip locked) as ids
+)
+update queue set taken = true from free where queue.id = any (free.ids)
+returning queue.id, queue.args::text
+"""
+
+
+class Raw(Side):
+    name = "raw-sql"
+    terms = f"claim and finish in one statement, batches of {BATCH}; COPY for bulk; keeps history"
+    left = "select count(*) from queue"
+
+    async def make(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(_TABLES)
+
+    async def open(self) -> None:
+        self.connection = await AsyncConnection.connect(
+            self.url, autocommit=True, prepare_threshold=0
+        )
+        self.cursor = AsyncRawCursor(self.connection)
+
+    async def one(self, sent: float) -> None:
+        args = json.dumps({"sent": sent})
+        await self.cursor.execute(b"insert into queue (args) values ($1) returning id", [args])
+        await self.cursor.fetchall()
+
+    async def many(self, count: int) -> None:
+        for start in range(0, count, BULK):
+            lines = b'{"sent": 0.0}\n' * min(BULK, count - start)
+            async with self.cursor.copy(b"copy queue (args) from stdin") as copy:
+                await copy.write(lines)
+
+    async def work(self) -> None:
+        ended: list[int] = []
+        while True:
+            await self.cursor.execute(_TAKE.encode(), [ended])
+            rows: list[tuple[Any, ...]] = await self.cursor.fetchall()
+            for _, args in rows:
+                await _handle(json.loads(args)["sent"])
+            if not rows and not ended:
+                await asyncio.sleep(IDLE_SECONDS)
+            ended = [row[0] for row in rows]
+
+
+async def _handle(sent: float) -> None:
+    tick(sent)

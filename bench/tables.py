@@ -1,0 +1,147 @@
+"""What was measured, as Markdown: the same words for a terminal and for the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+OURS = "leasehold"
+MISSING = "–"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    return MISSING if value is None else f"{value:,.{digits}f}"
+
+
+def at(found: Mapping[str, Any], *path: str) -> float | None:
+    value: Any = found
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return None
+        value = value[name]
+    return float(value)
+
+
+def ratio(value: float | None, to: float | None) -> str:
+    return MISSING if value is None or not to else f"{value / to:.2f}"
+
+
+def setting(document: Mapping[str, Any]) -> str:
+    """Where, when and how, in one sentence."""
+    machine, server = document["machine"], document["server"]
+    named = document["versions"]
+    low, high = min(document["load_average"]), max(document["load_average"])
+    odd = [f"{name}={value}" for name, value in server["settings"].items()
+           if name in ("fsync", "synchronous_commit", "shared_buffers")]  # fmt: skip
+    return (
+        f"Measured {document['date'][:10]} on {machine['cores']} cores ({machine['processor']}, "
+        f"{machine['memory_gib']:g} GiB), PostgreSQL {server['version'].split()[0]} "
+        f"({', '.join(odd)}), Python {named['python']}; {document['round_count']} interleaved "
+        f"round{'s' * (document['round_count'] > 1)}, medians; load average {low:g} to {high:g}."
+    )
+
+
+def core(document: Mapping[str, Any]) -> str:
+    medians = document["medians"]
+    limit = medians.get("raw-sql", {})
+    rows = [
+        [f"**{name}**" if name.startswith(OURS) else name,
+         number(at(found, "drain1", "rate")),
+         ratio(at(found, "drain1", "rate"), at(limit, "drain1", "rate")),
+         number(at(found, "drain2", "rate")), number(at(found, "one", "rate")),
+         number(at(found, "drain1", "bulk")), number(at(found, "latency", "p50"), 1),
+         number(at(found, "latency", "p99"), 1), number(at(found, "drain1", "wal_bytes")),
+         number(at(found, "drain1", "cpu_us"), 0)]
+        for name, found in medians.items()
+    ]  # fmt: skip
+    head = ["", "drain, 1 process", "of raw", "drain, 2", "enqueue one by one", "bulk enqueue",
+            "start p50 ms", "p99 ms", "WAL B per job", "worker CPU µs"]  # fmt: skip
+    told = [f"- `{name}` {side['version']}: {side['terms']}"
+            for name, side in document["sides"].items()]  # fmt: skip
+    told += [f"- `{name}`: absent, {why}" for name, why in document["absent"].items()]
+    told += [f"- `{each['who']}`, round {each['round'] + 1}: {each['what'].splitlines()[0]}"
+             for each in document["troubles"]]  # fmt: skip
+    return "\n\n".join([setting(document), table(head, rows), aims(document), "\n".join(told)])
+
+
+#: What must hold: the measure, how the peers are compared, how much is asked.
+AIMS = (
+    ("drain, 1 process, to PgQueuer", ("drain1", "rate"), ("pgqueuer",), 1.5),
+    ("drain, 1 process, to Graphile Worker tuned", ("drain1", "rate"), ("graphile-tuned",), 1.0),
+    ("drain, 2 processes, to Graphile Worker tuned", ("drain2", "rate"), ("graphile-tuned",), 1.3),
+    ("enqueue one by one, to the best peer", ("one", "rate"), None, 1.2),
+    ("bulk enqueue, to the best peer", ("drain1", "bulk"), None, 1.5),
+)
+_NO_PEERS = ("raw-sql", OURS, f"{OURS}-sqlite")
+
+
+def aims(document: Mapping[str, Any]) -> str:
+    medians = document["medians"]
+    ours = medians.get(OURS, {})
+    rows = []
+    for what, path, names, wanted in AIMS:
+        peers = [at(medians[name], *path) for name in names or medians
+                 if name in medians and name not in _NO_PEERS]  # fmt: skip
+        best = max((value for value in peers if value is not None), default=None)
+        rows.append([what, f"{wanted:g}", ratio(at(ours, *path), best)])
+    return table(["aim", "at least", "reached"], rows)
+
+
+def growth(document: Mapping[str, Any]) -> str:
+    medians = document["medians"]
+    clean = medians.get("clean", {})
+    sizes = document["sizes"]
+    rows = []
+    for name, found in medians.items():
+        if "rate" not in found:
+            continue
+        rate = at(found, "rate")
+        row = [grown(name, sizes), number(rate), ratio(rate, at(clean, "rate"))]
+        for figure, digits in (("buffers", 1), ("wal_bytes", 0)):
+            value, of = per_job(found, figure), per_job(clean, figure)
+            row += [number(value, digits), ratio(value, of)]
+        row += [number(at(found, "cpu_us")), number(at(found, "claim", "buffers")),
+                number(at(found, "claim", "ms"), 2)]  # fmt: skip
+        rows.append(row)
+    head = ["", "jobs/s", "of clean", "buffers per job", "of clean", "WAL B per job", "of clean",
+            "worker CPU µs", "buffers per claim", "ms per claim"]  # fmt: skip
+    parts = [setting(document), table(head, rows)]
+    if (idle := medians.get("idle workers")) is not None:
+        parts.append(
+            f"{idle['workers']:g} idle workers (4 processes, each with those of "
+            f"{idle['workers'] / 4:g} tenants): "
+            f"{idle['statements_per_second']:.1f} transactions per second, all together."
+        )
+    return "\n\n".join(parts)
+
+
+def per_job(found: Mapping[str, Any], figure: str) -> float | None:
+    """By statements where the server counts them, else by the whole database."""
+    fine = at(found, "statements", figure)
+    return at(found, figure) if fine is None else fine
+
+
+def grown(name: str, sizes: Mapping[str, Any]) -> str:
+    many = {
+        "finished": f"{sizes['finished']:,} finished jobs",
+        "scheduled": f"{sizes['scheduled']:,} scheduled jobs",
+        "held snapshot": "a snapshot held open",
+        "lanes": f"{sizes['lanes']:,} lanes",
+        "behind a failed head": f"{sizes['behind']:,} jobs behind a failed one",
+        "beside a limit": "a queue with a limit of 7 beside",
+    }
+    return many.get(name, name)
+
+
+def wake(document: Mapping[str, Any]) -> str:
+    with_them = at(document["medians"], "with wake-ups", "rate")
+    without = at(document["medians"], "without", "rate")
+    head = [f"{document['clients']} enqueuing clients", "jobs/s", "of the rate without"]
+    rows = [["with wake-ups", number(with_them), ratio(with_them, without)],
+            ["without", number(without), "1"]]  # fmt: skip
+    return "\n\n".join([setting(document), table(head, rows)])

@@ -1,0 +1,64 @@
+"""scripts/bench works: tiny, on a server of its own, with a check that every job ended."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.tidy.sources import ROOT
+
+SECONDS = 300
+
+
+def bench(out: Path, *arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", *arguments, "--quick", "--out", str(out)],
+        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(out.read_text()))
+
+
+def test_sides_are_measured_side_by_side(postgres_url: str, tmp_path: Path) -> None:
+    found = bench(
+        tmp_path / "core.json", "core", "--dsn", postgres_url, "--jobs", "300",
+        "--only", "raw-sql,leasehold,leasehold-sqlite,graphile",
+    )  # fmt: skip
+    assert found["absent"] == {"graphile": "graphile-worker is not installed"}
+    assert found["troubles"] == []
+    assert set(found["medians"]) == {"raw-sql", "leasehold", "leasehold-sqlite"}
+    for name, measured in found["medians"].items():
+        assert measured["one"]["rate"] > 0
+        assert 0 < measured["latency"]["p50"] <= measured["latency"]["p99"]
+        for drain in (measured["drain1"], measured["drain2"]):
+            assert (drain["jobs"], drain["started"], drain["unfinished"]) == (301, 301, 0)
+            assert drain["rate"] > 0
+            assert drain["bulk"] > 0
+            assert drain["cpu_us"] > 0
+            assert (name == "leasehold-sqlite") or drain["wal_bytes"] > 0
+    assert {"fsync", "synchronous_commit", "shared_buffers"} <= set(found["server"]["settings"])
+    assert {"date", "machine", "versions", "load_average", "round_count"} <= set(found)
+
+
+def test_growth_is_measured_against_a_clean_store(postgres_url: str, tmp_path: Path) -> None:
+    cases = ["clean", "held snapshot", "lanes", "behind a failed head", "beside a limit"]
+    found = bench(
+        tmp_path / "growth.json", "growth", "--dsn", postgres_url, "--jobs", "300",
+        "--only", ",".join(cases),
+    )  # fmt: skip
+    assert found["troubles"] == []
+    assert list(found["medians"]) == cases
+    for measured in found["medians"].values():
+        assert (measured["jobs"], measured["started"]) == (300, 300)
+        assert measured["buffers"] > 0
+        assert measured["wal_bytes"] > 0
+
+
+def test_wake_ups_are_measured_with_and_without(postgres_url: str, tmp_path: Path) -> None:
+    found = bench(tmp_path / "wake.json", "wake", "--dsn", postgres_url, "--clients", "2")
+    assert found["troubles"] == []
+    assert all(measured["rate"] > 0 for measured in found["medians"].values())
+    assert set(found["medians"]) == {"with wake-ups", "without"}

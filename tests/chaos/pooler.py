@@ -1,0 +1,76 @@
+"""PgBouncer in transaction mode, before a PostgreSQL: each transaction gets any connection."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.chaos.accounts import hand_over, unprivileged
+
+_PORT = 6432
+_START_SECONDS = 20.0
+_SETTINGS = """
+[databases]
+* = host={host} port={port} user=postgres
+[pgbouncer]
+listen_addr =
+listen_port = {own_port}
+unix_socket_dir = {folder}
+auth_type = any
+pool_mode = transaction
+default_pool_size = 20
+max_client_conn = 500
+server_round_robin = 1
+server_login_retry = 1
+logfile = {folder}/log
+pidfile = {folder}/pid
+"""
+
+
+def pooler_is_installed() -> bool:
+    return _program() is not None
+
+
+def _program() -> str | None:
+    return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+
+
+class Pooler:
+    """Between the proxy and the server. Round robin: no client keeps the connection it had."""
+
+    def __init__(self, server_url: str) -> None:
+        self._server = conninfo_to_dict(server_url)
+        self._folder = Path(tempfile.mkdtemp(prefix="leasehold-pooler-"))
+        self.socket = f"{self._folder}/.s.PGSQL.{_PORT}"
+
+    def start(self) -> None:
+        program = _program()
+        assert program is not None, "PgBouncer is not installed"
+        file = self._folder / "pgbouncer.ini"
+        text = _SETTINGS.format(
+            host=self._server["host"], port=self._server["port"], own_port=_PORT,
+            folder=self._folder,
+        )  # fmt: skip
+        file.write_text(text, "utf-8")
+        hand_over(self._folder)
+        self._process = subprocess.Popen(
+            [program, str(file)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **unprivileged(),
+        )
+        deadline = time.monotonic() + _START_SECONDS
+        while not Path(self.socket).exists():
+            assert self._process.poll() is None, (self._folder / "log").read_text("utf-8")
+            assert time.monotonic() < deadline, "PgBouncer did not start"
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,85 @@
+"""Commands that take long show how far they are: to a person at a terminal, and to nobody else."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Said, environment, run, spawn
+
+#: What each shows while it works; the words stand in the bar.
+COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("migrate",): ("migrating sqlite:///",),
+    ("tenants", "migrate"): ("tenants", "1/2", "beta"),
+    ("tenants", "move", "acme", "east"): ("moving acme", "done: mark, hold, lock up, copy, flip"),
+    ("simulate", "--seeds", "3"): ("seeds", "3/3", "jobs"),
+}
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """A store with two tenants, and a place for them to go."""
+    (tmp_path / "east").mkdir()
+    url = str(tmp_path / "jobs.db")
+    for name in ("acme", "beta"):
+        assert run("tenants", "create", name, "--url", url).code == 0
+    return {
+        "LEASEHOLD_URL": url,
+        "LEASEHOLD_PLACE_EAST": str(tmp_path / "east" / "jobs.db"),
+        "TERM": "xterm",
+        "COLUMNS": "200",
+    }
+
+
+def watched(*words: str, cwd: Path, env: dict[str, str]) -> Said:
+    """With a terminal as stderr; what it saw is `err`."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "leasehold", *words],
+        cwd=cwd,
+        env=environment(env),
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen: list[bytes] = []
+    watching = threading.Thread(target=lambda: seen.extend(iter(lambda: _read(ours), b"")))
+    watching.start()
+    out, _ = process.communicate(timeout=60)
+    watching.join(60)
+    os.close(ours)
+    return Said(process.returncode, out.decode(), b"".join(seen).decode())
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # nobody writes to it any more
+        return b""
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_terminal_sees_how_far_it_is(
+    words: tuple[str, ...], tmp_path: Path, env: dict[str, str]
+) -> None:
+    said = watched(*words, cwd=tmp_path, env=env)
+    assert said.code == 0, said
+    for word in (*COMMANDS[words], "━", "0:00:0"):
+        assert word in said.err, said.err
+    assert "0:00:0" not in said.out
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_nobody_else_does(words: tuple[str, ...], tmp_path: Path, env: dict[str, str]) -> None:
+    """Not who reads JSON, and no file or pipe, whatever is said about colours."""
+    piped = spawn(*words, cwd=tmp_path, env={**env, "FORCE_COLOR": "1"})
+    assert (piped.code, piped.err) == (0, "")
+    assert "0:00:0" not in piped.out
+    told = watched(*words, "--json", cwd=tmp_path, env=env)
+    assert told.json

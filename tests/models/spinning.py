@@ -1,0 +1,94 @@
+"""Runs the model of the lease protocol through Spin: what must hold, and the mutants."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+MODEL = Path(__file__).parents[2] / "models" / "lease.pml"
+#: The longest way through the model; one that is cut off would prove nothing.
+_DEPTH = 1_000_000
+_SAFETY = ("-O2", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=2048")
+
+_TWO_WORKERS = ("JOBS=2", "MAX_ATTEMPTS=1", "NO_OPERATOR")
+_RETRIES = ("JOBS=2", "MAX_ATTEMPTS=2", "NO_OPERATOR")
+_CANCELS = ("JOBS=3", "WORKERS=1", "MAX_ATTEMPTS=1")
+_LATE = ("JOBS=2", "MAX_ATTEMPTS=1", "NO_OPERATOR", "LATECOMER")
+_TWO_SWEEPERS = ("JOBS=2", "WORKERS=1", "SWEEPERS=2", "MAX_ATTEMPTS=2", "NO_OPERATOR")
+
+#: Small enough for every run of the tests.
+SMALL = {
+    "two workers": _TWO_WORKERS,
+    "an operator cancels": _CANCELS,
+    "a job comes late": _LATE,
+    "two sweepers": _TWO_SWEEPERS,
+}
+#: For `scripts/model`, besides: minutes, and some gigabytes.
+LARGE = {
+    "two workers and retries": _RETRIES,
+    "two workers and an operator": ("JOBS=2", "MAX_ATTEMPTS=1"),
+    "three jobs, two workers": ("JOBS=3", "MAX_ATTEMPTS=1", "NO_OPERATOR"),
+}
+#: Mutant -> the smallest world in which it does harm.
+MUTANTS = {
+    "NO_TOKEN": _RETRIES,
+    "NO_EXPIRY_CHECK": _TWO_WORKERS,
+    "RENEW_REVIVES": _TWO_WORKERS,
+    "RECOVER_BLINDLY": _TWO_SWEEPERS,
+    "NO_RECOVERY": _TWO_WORKERS,
+    "PROMOTE_IN_SAME_STATEMENT": _TWO_WORKERS,
+    "NO_PROMOTION": _TWO_WORKERS,
+    "PROMOTE_ONCE": _CANCELS,
+    "DEMOTE_WITHOUT_GUARD": _TWO_WORKERS,
+    "RETRY_LETS_GO": _RETRIES,
+    "NO_HOLDER_INDEX": _LATE,
+}
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search of all states came to."""
+
+    states: int
+    #: The first broken promise, in Spin's words; none: they all hold.
+    broken: str | None
+    is_whole: bool
+
+
+def missing_tools() -> str | None:
+    """What is not installed here, and so keeps the model from being run."""
+    if shutil.which("spin") is None:
+        return "Spin is not installed (Debian's package `spin`)"
+    if compiler() is None:
+        return "there is no C compiler, which Spin needs (cc or gcc)"
+    return None
+
+
+def compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc")
+
+
+def search(*defines: str) -> Searched:
+    """Every state that can be reached, or the way to the first one that must not be."""
+    with tempfile.TemporaryDirectory(prefix="leasehold-model-") as folder:
+        _run(folder, "spin", *(f"-D{name}" for name in defines), "-a", str(MODEL))
+        _run(folder, compiler() or "cc", *_SAFETY, "-o", "pan", "pan.c")
+        said = _run(folder, "./pan", f"-m{_DEPTH}")
+    states = re.search(r"^ *(\d+) states, stored", said, re.MULTILINE)
+    errors = re.search(r"errors: (\d+)", said)
+    assert states is not None, said
+    assert errors is not None, said
+    broken = re.search(r"^pan:1: (.+?) \(at depth", said, re.MULTILINE)
+    is_whole = "max search depth too small" not in said and "out of memory" not in said
+    assert (broken is None) == (errors[1] == "0"), said
+    return Searched(int(states[1]), None if broken is None else broken[1], is_whole)
+
+
+def _run(folder: str, *command: str) -> str:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout

@@ -1,0 +1,44 @@
+"""The lease protocol holds in every state of its model, and no thought in it is needless."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.models.spinning import MODEL, MUTANTS, SMALL, missing_tools, search
+from tests.tidy.sources import PACKAGE
+
+#: The one thing that may be missing where tests run: a model checker is no part of a development
+#: environment. Whoever reads the report sees that the model was not run.
+_MISSING = missing_tools()
+needs_spin = pytest.mark.skipif(_MISSING is not None, reason=str(_MISSING))
+
+
+@needs_spin
+@pytest.mark.requirement("S0.3", "S0.6", "S0.7", "S0.9")
+@pytest.mark.parametrize("world", SMALL)
+def test_the_model_keeps_every_promise(world: str) -> None:
+    found = search(*SMALL[world])
+    assert found.broken is None
+    assert found.is_whole
+    assert found.states > 100_000
+
+
+@needs_spin
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_every_mutant_breaks_one(mutant: str) -> None:
+    assert search(*MUTANTS[mutant], mutant).broken is not None
+
+
+def test_the_model_tells_of_every_mutant() -> None:
+    essay = MODEL.read_text("utf-8").split("*/")[0]
+    listed = re.findall(r"^ \*   ([A-Z_]{5,}) {2,}", essay, re.MULTILINE)
+    assert [name for name in listed if name in MUTANTS] == list(MUTANTS)
+
+
+def test_the_model_names_statements_that_exist() -> None:
+    folder = PACKAGE / "store" / "postgres" / "sql"
+    named = set(re.findall(r"\b(_?[a-z_]+\.sql)\b", MODEL.read_text("utf-8")))
+    assert len(named) >= 8
+    assert {name for name in named if not (folder / name).is_file()} == set()

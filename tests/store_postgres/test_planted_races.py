@@ -1,0 +1,218 @@
+"""Races are found by a short stress: first where the bug is planted, then not where there is none.
+
+The simulation cannot see these: its store executes one batch after the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from leasehold.model.job import NewJob
+from leasehold.model.limit import Limit
+from leasehold.model.operation import Verb
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.store import reading
+from leasehold.store.contract import ClaimAsk, Ended, Want
+from leasehold.store.faces import BlockingStore
+from leasehold.store.operating import operate
+from leasehold.store.postgres.database import PostgresDatabase
+from leasehold.store.steps import run
+from tests.store_postgres.races import counted_before_the_lock, planted, promoted_with_the_ending
+
+#: A planted bug is found long before; without one, so long nothing is.
+MOST_SECONDS = 60.0
+CLEAN_SECONDS = 3.0
+ALONE_SECONDS = 1.5
+LIMIT = 2
+LANES = 6
+WORKERS = 6
+_LOOK_SECONDS = 0.1
+_STUCK_SECONDS = 0.7
+
+Work = Callable[[random.Random], None]
+Found = Callable[[], str | None]
+
+
+class Stress:
+    """Threads that work until something is found, or the time is up."""
+
+    def __init__(self, database: PostgresDatabase, workers: int = WORKERS) -> None:
+        self.database = database
+        self.workers = workers
+        self.store = BlockingStore(database.session())
+        self.looker = psycopg.connect(database.url, autocommit=True)
+        self._over = threading.Event()
+        #: How often something was done: a stress that does nothing finds nothing.
+        self.done = 0
+
+    def burn(self, works: Sequence[Work], found: Found, seconds: float) -> str | None:
+        ends = time.monotonic() + seconds
+        with ThreadPoolExecutor(len(works)) as pool:
+            futures = [pool.submit(self._loop, work, n) for n, work in enumerate(works)]
+            try:
+                while (what := found()) is None and time.monotonic() < ends:
+                    time.sleep(_LOOK_SECONDS)
+            finally:
+                self._over.set()
+        for future in futures:
+            future.result()
+        return what
+
+    def _loop(self, work: Work, number: int) -> None:
+        chance = random.Random(number)
+        while not self._over.is_set():
+            work(chance)
+
+    def feed(self, chance: random.Random) -> None:
+        """Never so many that claimers find no end, never none."""
+        counts = self.store.counts()
+        if counts.ready + counts.following > 60:
+            time.sleep(0.005)
+            return
+        lanes = [f"lane {chance.randrange(LANES)}" for _ in range(chance.randrange(1, 6))]
+        self.store.enqueue([self.job(lane) for lane in lanes])
+
+    def job(self, lane: str) -> NewJob:
+        return NewJob(task="t", target=lane)
+
+    def work(self, chance: random.Random) -> None:
+        ask = ClaimAsk(owner="w", lease_seconds=60.0, wants=(Want("default", 3),))
+        attempts = self.store.claim(ask)
+        time.sleep(chance.random() * 0.004)
+        success = Outcome(kind=OutcomeKind.SUCCESS)
+        self.store.finish("w", [Ended(each, success) for each in attempts])
+        self.done += len(attempts)
+
+
+class Limited(Stress):
+    """Claimers of a queue with a limit."""
+
+    def job(self, lane: str) -> NewJob:
+        return NewJob(task="t")
+
+    def run(self, seconds: float) -> str | None:
+        self.store.set_queue_limit("default", Limit(LIMIT))
+        return self.burn([self.feed, *[self.work] * self.workers], self._too_many, seconds)
+
+    def _too_many(self) -> str | None:
+        """By the database's own times."""
+        rows = self.looker.execute("select leased_at, finished_at from leasehold.history")
+        moments = [moment for began, ended in rows for moment in ((began, 1), (ended, -1))]
+        live = 0
+        for _at, step in sorted(moments):
+            live += step
+            if live > LIMIT:
+                return f"{live} leases under a limit of {LIMIT}"
+        return None
+
+
+class Laned(Stress):
+    """Claimers of a few lanes, into which new jobs come all the time."""
+
+    def __init__(self, database: PostgresDatabase, workers: int = WORKERS) -> None:
+        super().__init__(database, workers)
+        self._stuck_since: dict[tuple[str, int], float] = {}
+
+    def run(self, seconds: float) -> str | None:
+        return self.burn([self.feed] * 2 + [self.work] * self.workers, self._stuck, seconds)
+
+    def _stuck(self) -> str | None:
+        """A lane that nobody holds, and whose first waits to be promoted; for a while."""
+        rows = self.looker.execute(
+            "select target, min(id), (array_agg(stage order by id))[1] from leasehold.job "
+            "group by target having not bool_or(stage in ('R', 'h'))"
+        )
+        now = time.monotonic()
+        stuck = {(target, first) for target, first, stage in rows if stage == "f"}
+        self._stuck_since = {each: self._stuck_since.get(each, now) for each in stuck}
+        for (target, first), since in self._stuck_since.items():
+            if now - since > _STUCK_SECONDS:
+                return f"{target} stands still before job {first}"
+        return None
+
+
+class Followed(Stress):
+    """Somebody follows the events of transactions that take their time to commit."""
+
+    def run(self, seconds: float) -> str | None:
+        self._at = self._start = self.store.newest_event()
+        self._told: set[int] = set()
+        return self.burn([self._act] * self.workers, self._passed_over, seconds)
+
+    def _act(self, chance: random.Random) -> None:
+        job_id = self.store.enqueue([NewJob(task="t")])[0].id
+        with psycopg.connect(self.database.url) as connection:
+            session = self.database.caller_session(connection)
+            run(operate(Verb.PAUSE, [job_id], "ann", None), session)
+            time.sleep(chance.random() * 0.03)
+        self.done += 1
+
+    def _passed_over(self) -> str | None:
+        for event in self.store.events_after(self._at, 1000):
+            self._at = event.id
+            self._told.add(event.id)
+        query = "select id from leasehold.event where id > %s and id <= %s"
+        there = {row[0] for row in self.looker.execute(query, (self._start, self._at))}
+        missed = there - self._told
+        return f"events {sorted(missed)} were passed over" if missed else None
+
+
+@contextlib.contextmanager
+def _watermark_forgets() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "settled", lambda _after, events, _now: events)
+        yield
+
+
+BUGS: dict[str, tuple[type[Any], Callable[[], contextlib.AbstractContextManager[None]]]] = {
+    "a limit is counted before the lock": (Limited, lambda: planted(counted_before_the_lock)),
+    "the next is promoted with the ending": (Laned, lambda: planted(promoted_with_the_ending)),
+    "late commits are forgotten": (Followed, _watermark_forgets),
+}
+
+
+@contextlib.contextmanager
+def _stress(kind: type[Any], url: str, workers: int = WORKERS) -> Iterator[Any]:
+    """With statements that are read anew."""
+    database = PostgresDatabase(url, pool_size=WORKERS + 4)
+    stress = kind(database, workers)
+    try:
+        yield stress
+    finally:
+        stress.looker.close()
+        database.close()
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_race_is_found(database: PostgresDatabase, name: str) -> None:
+    kind, plant = BUGS[name]
+    with plant(), _stress(kind, database.url) as stress:
+        assert stress.run(MOST_SECONDS) is not None, f"not found; {stress.done} times tried"
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_with_one_worker_nobody_would_notice(database: PostgresDatabase, name: str) -> None:
+    """They are races, not plain mistakes."""
+    kind, plant = BUGS[name]
+    with plant(), _stress(kind, database.url, workers=1) as stress:
+        assert stress.run(ALONE_SECONDS) is None
+        assert stress.done > 10 * ALONE_SECONDS, "else this proved nothing"
+
+
+@pytest.mark.requirement("S0.10", "S2.5", "S4.3")
+@pytest.mark.parametrize("kind", [Limited, Laned, Followed])
+def test_without_the_bug_the_same_stress_finds_nothing(
+    database: PostgresDatabase, kind: type[Any]
+) -> None:
+    with _stress(kind, database.url) as stress:
+        assert stress.run(CLEAN_SECONDS) is None
+        assert stress.done > 10 * CLEAN_SECONDS, "else this proved nothing"
