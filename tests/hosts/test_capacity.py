@@ -67,12 +67,17 @@ def test_the_lightest_is_served_within_a_bounded_number_of_starts(
 @pytest.mark.requirement("S3.6")
 @pytest.mark.parametrize("step", [SLOW, QUICK])
 def test_what_one_cannot_use_is_the_others(clock: Clock, step: float) -> None:
+    """All but the slot that is kept for whoever is awake and might come."""
     tenants = Tenants(10, clock)
-    tenants.add("idle", 100.0, 0)
+    idle = tenants.add("idle", 100.0, 0)
     tenants.add("two", 2.0, MANY)
     tenants.add("one", 1.0, MANY)
     busy(tenants, clock, 900, step)
     counts = Counter(tenants.started)
+    assert tenants.capacity.running == 9
+    idle.leave()
+    del tenants.shares["idle"]
+    tenants.settle()
     assert tenants.capacity.running == 10
     assert counts["two"] / counts["one"] == pytest.approx(2.0, rel=0.05)
 
@@ -98,10 +103,8 @@ def test_one_whose_store_hangs_stands_in_nobodys_way(clock: Clock) -> None:
     tenants.add("well", 1.0, MANY)
     tenants.claim("well")
     tenants.start_all()
-    assert hung.grant(hung.room()) == 0
-    tenants.end_one()
     promised = hung.grant(hung.room())
-    assert promised == 1
+    assert promised == 1  # the slot that was kept for it
     gone = frozenset({"hung"})
     before = len(tenants.started)
     for _ in range(100):
@@ -133,6 +136,19 @@ def test_a_first_job_does_not_wait_behind_what_was_claimed_ahead(clock: Clock) -
     tenants.end_one()
     tenants.start_all()
     assert tenants.started[-1] == "other"
+
+
+def test_one_slot_is_kept_for_whoever_is_awake_and_might_come(clock: Clock) -> None:
+    tenants = Tenants(10, clock)
+    tenants.add("light", 1.0, 0)
+    tenants.add("flooded", 1.0, MANY)
+    busy(tenants, clock, 100, SLOW)
+    assert tenants.capacity.in_hand == tenants.capacity.running == 9
+    tenants.backlog["light"] = 1
+    assert tenants.claim("light") == 1
+    tenants.start_all()
+    assert tenants.started[-1] == "light"
+    assert tenants.capacity.running == 10
 
 
 def test_where_slots_turn_over_slowly_nothing_is_taken_that_could_not_start(clock: Clock) -> None:

@@ -418,9 +418,9 @@ async def _leave(self: Worker, claiming: Any, *, hurried: bool) -> None:
     await claiming
 
 
-def _take_first_queue(self: Worker, attempts: Any, valid_until: float) -> None:
+def _take_first_queue(self: Worker, attempts: Any, valid_until: float, limited: Any) -> None:
     queue = self._settings.queues[0]
-    _take(self, [each for each in attempts if each.queue == queue], valid_until)
+    _take(self, [each for each in attempts if each.queue == queue], valid_until, limited)
 
 
 _take = Worker._take

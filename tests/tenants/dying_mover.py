@@ -16,7 +16,7 @@ from leasehold.tenancy.moving import Move
 HALF_COPIED = "half copied"
 
 
-def die(*_: Any) -> None:
+def die(*_: Any, **__: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -19,6 +19,7 @@ from leasehold import Leasehold
 from leasehold.devpostgres import DevPostgres
 from leasehold.model.tenant import HOME, TenantState
 from tests.conftest import SERVER_SETTINGS
+from tests.crowd import DEADLINE_SECONDS
 from tests.tenants import traffic
 from tests.tenants.dying_mover import HALF_COPIED
 from tests.tenants.rooms import EAST
@@ -37,7 +38,9 @@ def servers(postgres_url: str) -> Iterator[dict[str, str]]:
 
 def die_at(step: str, to: str, environment: dict[str, str]) -> None:
     mover = [sys.executable, "-m", "tests.tenants.dying_mover", environment["LEASEHOLD_URL"], to]
-    ended = subprocess.run([*mover, step], cwd=ROOT, env=environment, check=False)
+    ended = subprocess.run(
+        [*mover, step], cwd=ROOT, env=environment, check=False, timeout=DEADLINE_SECONDS
+    )
     assert ended.returncode == -signal.SIGKILL
 
 

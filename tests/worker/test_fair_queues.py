@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.model.limit import Limit
 from tests.testing.rig import Rig
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
@@ -94,5 +95,54 @@ def test_an_idle_queues_share_goes_to_the_others_and_comes_back_to_it(rig: Rig) 
             await rig.until(lambda: log.count("idle") == 40, 30)
         assert alone["three"] == pytest.approx(150, rel=0.1)
         assert alone["one"] == pytest.approx(50, rel=0.1)
+
+    rig.play(scene())
+
+
+@pytest.mark.requirement("S3.6", "P8")
+@pytest.mark.parametrize("weight", [1.0, 3.0])
+def test_a_limited_queue_has_its_share_beside_one_of_many_short_jobs(
+    rig: Rig, weight: float
+) -> None:
+    """What is limited is never claimed ahead, and what is claimed ahead always fills the slots."""
+    log: list[str] = []
+
+    @rig.app.task(name="short")
+    async def short(queue: str) -> None:
+        log.append(queue)
+        await asyncio.sleep(0.01)
+
+    async def scene() -> None:
+        rig.app.client.store.set_queue_limit("limited", Limit(1000))
+        enqueue(rig, short, "limited", weight, 1500)
+        enqueue(rig, short, "flood", 1.0, 3000)
+        async with rig.working(queues=("limited", "flood"), concurrency=10, grace_seconds=5.0):
+            await rig.until(lambda: len(log) >= 1200, 60)
+        counts = Counter(log[200:1200])
+        assert counts["limited"] == pytest.approx(1000 * weight / (weight + 1), rel=0.15)
+
+    rig.play(scene())
+
+
+@pytest.mark.requirement("S0.14", "P8")
+def test_jobs_with_a_limited_key_keep_their_place_in_a_line_of_many_short_jobs(rig: Rig) -> None:
+    log: list[str] = []
+
+    @rig.app.task(name="short")
+    async def short(kind: str) -> None:
+        log.append(kind)
+        await asyncio.sleep(0.01)
+
+    async def scene() -> None:
+        rig.app.client.store.set_key_limit("smtp", Limit(1000))
+        for _ in range(500):
+            short.enqueue("free")
+        for _ in range(50):
+            short.using(limit_key="smtp").enqueue("keyed")
+        for _ in range(2000):
+            short.enqueue("free")
+        async with rig.working(concurrency=10, grace_seconds=5.0):
+            await rig.until(lambda: len(log) >= 1200, 60)
+        assert log[:1000].count("keyed") == 50
 
     rig.play(scene())

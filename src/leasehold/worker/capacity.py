@@ -8,9 +8,9 @@ is away claiming does not stand there: if its store hangs, the others' turns go 
 claimed ahead waits in hand, and the first of those who have something waiting starts. What one
 cannot use is the others'.
 
-Whoever has nothing in hand may claim one job more than there is room for, while slots turn over
-within a tenth of a second: so nobody's first job waits until what a busy tenant has claimed
-ahead is done.
+Nobody's first job waits for a busy tenant's. Whoever has nothing in hand may claim one job more
+than there is room for, while slots turn over within a tenth of a second. And as long as somebody
+is awake who has nothing in hand, the last slot is kept for one who runs nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from leasehold.model.fairness import Fairness
 from leasehold.worker.hand import Held
 from leasehold.worker.slots import Pace, Slots
 
+#: With fewer slots than this, none is kept.
+KEEP_FROM = 4
 #: Calls something in a moment.
 Soon: TypeAlias = Callable[[Callable[[], None]], object]
 
@@ -121,12 +123,12 @@ class Capacity:
     def free(self, share: Share) -> int:
         """How many of this one's jobs could start at once."""
         others = self._promised - share.promised
-        free = self.slots - self.in_hand - others
+        free = self._without_kept(share, self.slots - self.in_hand - others)
         return max(free, int(share.is_empty and self._ahead() > 0))
 
     def _room(self, share: Share) -> int:
         ahead = self._ahead()
-        room = self.slots + ahead - self.in_hand - self._promised
+        room = self._without_kept(share, self.slots + ahead - self.in_hand - self._promised)
         # Small claims cost as much as large ones: with work in hand, wait until it is worth it.
         waits = self.in_hand > self.running and not share.is_empty
         return 0 if waits and room * 4 < self.slots + ahead else room
@@ -147,10 +149,26 @@ class Capacity:
     # -- starting ----------------------------------------------------------------------------
 
     def first_to_start(self) -> Share | None:
-        if self.running >= self.slots:
+        free = self.slots - self.running
+        if free <= 0:
             return None
         ready = {name: share for name, share in self._shares.items() if share.is_ready}
+        if free == 1:
+            ready = {name: share for name, share in ready.items()
+                     if not share.running or not self._keeps_one(share)}  # fmt: skip
         return ready[self._starts.first(ready)] if ready else None
+
+    def _without_kept(self, share: Share, room: int) -> int:
+        """Who has nothing in hand may have the kept slot, and that only."""
+        if room <= 0 or not self._keeps_one(share):
+            return room
+        return max(room - 1, int(share.is_empty))
+
+    def _keeps_one(self, share: Share) -> bool:
+        """While somebody else might come."""
+        return self.slots >= KEEP_FROM and any(
+            each.is_away for each in self._shares.values() if each is not share
+        )
 
     def pass_on(self) -> None:
         """A slot may be free: whose turn it is gets to know."""
@@ -228,6 +246,11 @@ class Share(Slots):
     def is_empty(self) -> bool:
         """Nothing in hand."""
         return not self.running and not self.waiting
+
+    @property
+    def is_away(self) -> bool:
+        """It is awake, and neither has anything nor is about to."""
+        return self.is_empty and not self.promised
 
     @property
     def is_ready(self) -> bool:

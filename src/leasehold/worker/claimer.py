@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from leasehold.errors import StoreError
 from leasehold.model.fairness import Fairness
 from leasehold.model.job import Attempt
 from leasehold.store.contract import ClaimAsk, Want
-from leasehold.store.place import Memory
+from leasehold.store.place import Memory, Place
 from leasehold.telemetry import Telemetry, log
 
 #: How soon a claimer that found nothing looks again: at first soon, then ever more rarely.
@@ -31,9 +31,10 @@ class Claimer:
     def __init__(
         self, store: ClaimStore, owner: str, telemetry: Telemetry, *,
         queues: Sequence[str], tasks: frozenset[str] | None, lease_seconds: float,
-        poll_seconds: float, room: Callable[[], int], free: Callable[[], int],
-        take: Callable[[list[Attempt], float], None], is_listening: Callable[[], bool],
-        on_nothing: Callable[[], None], settle: Callable[[int, int], None],
+        poll_seconds: float, room: Callable[[], int], soon: Callable[[], int],
+        take: Callable[[list[Attempt], float, Collection[int]], None],
+        is_listening: Callable[[], bool], on_nothing: Callable[[], None],
+        settle: Callable[[int, int], None],
     ) -> None:  # fmt: skip
         self._store = store
         self._owner = owner
@@ -44,7 +45,8 @@ class Claimer:
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._room = room
-        self._free = free
+        #: How many could start before the next claim.
+        self._soon = soon
         self._take = take
         #: Told how many were asked for and how many came.
         self._settle = settle
@@ -119,11 +121,11 @@ class Claimer:
     async def _claim_from(self, queue: str, count: int) -> int | None:
         """None: the store cannot be reached just now."""
         now = asyncio.get_running_loop().time
-        sent = now()
+        sent, soon, place = now(), self._soon(), self._memory.place(queue)
         ask = ClaimAsk(
             owner=self._owner,
             lease_seconds=self._lease_seconds,
-            wants=(Want(queue, count, max(0, count - self._free())),),
+            wants=(Want(queue, count, max(0, count - soon)),),
             tasks=self._tasks,
             memory=self._memory,
         )
@@ -138,11 +140,13 @@ class Claimer:
             return None
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", now() - sent)
-        self._fairness.weigh(queue, self._memory.place(queue).weight)
-        self._fairness.served(queue, len(attempts), count)
+        self._fairness.weigh(queue, place.weight)
+        # What was not claimed for want of slots is still owed.
+        asked = min(count, soon) if place.is_limited else count
+        self._fairness.served(queue, len(attempts), asked)
         if attempts:
             self._telemetry.count("claimed", len(attempts))
-            self._take(attempts, sent + self._lease_seconds)
+            self._take(attempts, sent + self._lease_seconds, _limited(attempts, place))
         return len(attempts)
 
     async def _back_off(self) -> None:
@@ -164,3 +168,13 @@ class Claimer:
 
     def _is_held_back(self) -> bool:
         return any(self._memory.place(queue).held_back for queue in self._fairness.queues)
+
+
+def _limited(attempts: list[Attempt], place: Place) -> set[int]:
+    """Those whose queue, tenants or key have a limit. One that lost its worker is in nobody's way:
+    it stands last, so that nothing waits behind it."""
+    return {
+        attempt.job_id
+        for attempt in attempts
+        if attempt.lost == 0 and (place.is_limited or attempt.limit_key in place.keys)
+    }

@@ -32,12 +32,14 @@ class Held:
     """One lease in hand."""
 
     __slots__ = (
-        "attempt", "deadline", "ended", "fenced", "finished", "notes", "on_stop", "request",
-        "saw_stop", "shown", "started", "stop_reason", "valid_until",
+        "attempt", "deadline", "ended", "fenced", "finished", "is_limited", "notes", "on_stop",
+        "request", "saw_stop", "shown", "started", "stop_reason", "valid_until",
     )  # fmt: skip
 
-    def __init__(self, attempt: Attempt, valid_until: float) -> None:
+    def __init__(self, attempt: Attempt, valid_until: float, *, is_limited: bool = False) -> None:
         self.attempt = attempt
+        #: While it waits it takes room under a limit that others could use.
+        self.is_limited = is_limited
         #: Until then the lease certainly holds: counted from when its renewal was *sent*.
         self.valid_until = valid_until
         self.started: float | None = None

@@ -4,6 +4,10 @@ Where jobs are short, some are claimed ahead, so that no slot waits for the data
 follows from how fast they have been ending: about a tenth of a second's work. A job that once
 lost its worker takes no neighbours along: it is not claimed ahead itself, and while one is in
 hand, nothing is.
+
+What is limited is not claimed ahead either: others could have run it meanwhile. But what was
+claimed ahead keeps all slots taken, for ever, and limited jobs must have their share beside it.
+So they are claimed when they start before the next claim, and stand first in line.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from leasehold.worker.hand import Held
 
 AHEAD_SECONDS = 0.1
 AHEAD_LIMIT = 1000
+#: What one claim brings, at least, is this part of what is in hand.
+_CLAIMS_A_HAND = 4
 
 
 class Pace:
@@ -47,9 +53,15 @@ class Slots:
         self._pace = Pace(now)
         #: Jobs in hand that once lost their worker.
         self._suspects = 0
+        #: How many of those that wait are limited, and so stand first.
+        self._limited = 0
 
     def take(self, held: Held) -> None:
-        self.waiting.append(held)
+        if held.is_limited:
+            self.waiting.insert(self._limited, held)
+            self._limited += 1
+        else:
+            self.waiting.append(held)
         self._suspects += held.attempt.lost > 0
 
     def room(self) -> int:
@@ -58,13 +70,19 @@ class Slots:
         in_hand = len(self.running) + len(self.waiting)
         room = self.count + ahead - in_hand
         # Small claims cost as much as large ones: with work in hand, wait until it is worth it.
-        if self.waiting and room * 4 < self.count + ahead:
+        if self.waiting and room * _CLAIMS_A_HAND < self.count + ahead:
             return 0
         return max(0, room)
 
     def free(self) -> int:
         """How many could start at once."""
         return max(0, self.count - len(self.running) - len(self.waiting))
+
+    def soon(self) -> int:
+        """How many could start at once, or before the next claim if they stand first in line."""
+        ahead = self._ahead()
+        ending = (len(self.running) + ahead) // _CLAIMS_A_HAND if ahead else 0
+        return max(self.free(), ending - self._limited)
 
     def attach(self, claim: Callable[[], None], start: Callable[[], None]) -> None:
         """What to call when room, or the turn to start, comes from outside: here never."""
@@ -83,6 +101,7 @@ class Slots:
         """The next to start, if a slot is free."""
         if self.waiting and len(self.running) < self.count:
             held = self.waiting.popleft()
+            self._limited -= held.is_limited
             self.running.add(held)
             return held
         return None
@@ -96,5 +115,6 @@ class Slots:
         """Everything that has not started."""
         given = list(self.waiting)
         self.waiting.clear()
+        self._limited = 0
         self._suspects -= sum(held.attempt.lost > 0 for held in given)
         return given

@@ -21,7 +21,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from leasehold.errors import StoreError
 from leasehold.exits import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
@@ -157,7 +157,7 @@ class Worker:
             store, self.owner, self.telemetry,
             queues=settings.queues, tasks=known, lease_seconds=settings.lease_seconds,
             poll_seconds=settings.poll_seconds, room=lambda: slots.grant(self._room()),
-            free=slots.free, take=self._take, settle=slots.settle,
+            soon=slots.soon, take=self._take, settle=slots.settle,
             is_listening=lambda: self._listening, on_nothing=lambda: self._sweeper.look(),
         )  # fmt: skip
         self._sweeper = Sweeper(
@@ -252,9 +252,9 @@ class Worker:
     def _room(self) -> int:
         return 0 if self._finisher.is_full else self._slots.room()
 
-    def _take(self, attempts: list[Attempt], valid_until: float) -> None:
+    def _take(self, attempts: list[Attempt], valid_until: float, limited: Collection[int]) -> None:
         for attempt in attempts:
-            held = Held(attempt, valid_until)
+            held = Held(attempt, valid_until, is_limited=attempt.job_id in limited)
             self.hand.take(held)
             self._slots.take(held)
         self._keeper.poke()
