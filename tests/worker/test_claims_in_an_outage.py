@@ -37,7 +37,7 @@ def test_a_claimer_that_is_unsure_of_a_queue_does_not_hammer_an_unreachable_stor
     async def suffer() -> None:
         claimer = Claimer(
             store, "w1", Telemetry(), queues=("default", "mail"), tasks=None, lease_seconds=30.0,
-            poll_seconds=POLL_SECONDS, room=lambda: 5, free=lambda: 5, take=lambda *_: None,
+            poll_seconds=POLL_SECONDS, room=lambda: 5, soon=lambda: 5, take=lambda *_: None,
             is_listening=lambda: True, on_nothing=lambda: None, settle=lambda *_: None,
         )  # fmt: skip
         task = asyncio.create_task(claimer.run())
