@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 from leasehold.model.history import EventKind
@@ -22,6 +24,9 @@ FAULTS = (
     "sent_before_death", "cut_off", "crash", "freeze", "cut", "hang", "drain",
     "manager_crash",
 )  # fmt: skip
+#: Fewer are not worth other processes.
+_FEW = 60
+_PIECE = 10
 
 
 @dataclass(slots=True)
@@ -40,6 +45,17 @@ class Swept:
     )
     #: The seeds that failed, each with what was broken.
     failed: dict[int, list[str]] = field(default_factory=dict)
+
+    def merge(self, other: Swept) -> None:
+        self.seeds += other.seeds
+        self.jobs += other.jobs
+        self.attempts += other.attempts
+        self.statements += other.statements
+        self.faults.update(other.faults)
+        self.states.update(other.states)
+        self.transitions.update(other.transitions)
+        self.events.update(other.events)
+        self.failed.update(other.failed)
 
     def add(self, played: Played) -> None:
         self.seeds += 1
@@ -72,10 +88,30 @@ def _possible() -> dict[str, int]:
 
 
 def sweep(first: int, count: int, after_each: Callable[[Swept], None]) -> Swept:
+    """On all processors, if there are many: seeds know nothing of each other."""
     swept = Swept()
-    for seed in range(first, first + count):
-        swept.add(play(random_program(seed)))
+    for part in _parts(first, count):
+        swept.merge(part)
         after_each(swept)
+    return swept
+
+
+def _parts(first: int, count: int) -> Iterator[Swept]:
+    if count < _FEW:
+        yield from (_part(range(seed, seed + 1)) for seed in range(first, first + count))
+        return
+    end = first + count
+    pieces = [range(seed, min(seed + _PIECE, end)) for seed in range(first, end, _PIECE)]
+    # Not forked: whoever calls this may have threads.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(mp_context=context) as pool:
+        yield from pool.map(_part, pieces)
+
+
+def _part(seeds: Iterable[int]) -> Swept:
+    swept = Swept()
+    for seed in seeds:
+        swept.add(play(random_program(seed)))
     return swept
 
 

@@ -15,6 +15,8 @@ from leasehold.telemetry import Telemetry, log
 
 #: How soon a claimer that found nothing looks again: at first soon, then ever more rarely.
 FIRST_WAIT_SECONDS = 0.005
+#: A fleet is woken as a whole by one job: each further look costs as many as there are workers.
+_RARER = 4
 #: Where notifications are proven to arrive, polling is only the net.
 LISTENING_WAIT_SECONDS = 10.0
 #: One claim takes at most this many.
@@ -159,7 +161,7 @@ class Claimer:
             async with asyncio.timeout(min(self._wait_seconds, longest)):
                 await self._poke.wait()
         except TimeoutError:
-            self._wait_seconds = min(self._wait_seconds * 2, longest)
+            self._wait_seconds = min(self._wait_seconds * _RARER, longest)
 
     def _unsure_seconds(self) -> float:
         """What came in behind a claim's place is looked for soon: see `place`."""
