@@ -14,6 +14,7 @@ from leasehold.worker.looping import run_loop
 from leasehold.worker.worker import Worker
 from tests.chaos.pen import Pen
 from tests.chaos.plan import Plan
+from tests.chaos.pulse import take_pulse
 from tests.chaos.tasks import Tasks
 
 _COUNTED = ("stale_writes", "lost_leases", "recovered")
@@ -40,6 +41,7 @@ async def _work(plan: Plan, app: Leasehold, pen: Pen) -> int:
     )  # fmt: skip
     worker = Worker(app.database, app.tasks, settings, owner=pen.name, telemetry=telemetry)
     pen.note("begun", pid=os.getpid())
+    take_pulse(pen, plan.lease_seconds)
     counting = asyncio.create_task(_count(telemetry, pen))
     try:
         return await worker.run()

@@ -104,14 +104,14 @@ def _swapped(holder: Any, name: str, value: Any) -> Iterator[None]:
 
 #: Seeds that find each.
 SEEDS: dict[str, tuple[int, ...]] = {
-    "a success is accepted from anybody": (415,),
-    "an ending is accepted from anybody": (19,),
-    "a renewal needs no token": (80,),
-    "a living lease is recovered": (4,),
+    "a success is accepted from anybody": (17,),
+    "an ending is accepted from anybody": (8,),
+    "a renewal needs no token": (3,),
+    "a living lease is recovered": (1,),
     "leased jobs are claimed again": (0,),
     "the newest of a lane is next": (0,),
     "a paused job does not hold its lane": (0,),
-    "a failed job does not hold its lane": (0,),
+    "a failed job does not hold its lane": (2,),
     "a recovery counts no attempt": (0,),
     "a snooze is charged": (0,),
     "a job is tried once too often": (0,),
@@ -129,13 +129,13 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a keeper does not renew": (4,),
     "a drain leaves leases": (7,),
     "timeouts are not applied": (4,),
-    "a success is accepted after the lease's end": (33,),
-    "an ending is accepted after the lease's end": (1,),
-    "an expired lease is renewed": (34,),
+    "a success is accepted after the lease's end": (4,),
+    "an ending is accepted after the lease's end": (8,),
+    "an expired lease is renewed": (5,),
     "tokens do not grow": (0,),
     "a lane has no guard": (0,),
     "a promotion is lost": (0,),
-    "a job in backoff does not hold its lane": (2,),
+    "a job in backoff does not hold its lane": (0,),
     "a claim counts no attempt": (0,),
     "a give-back is charged": (51,),
     "a drain is charged": (16,),
@@ -172,6 +172,9 @@ WITNESSED = frozenset(
         "a seat is not locked",
     }
 )
+
+#: Needs more seeds than a test has time for; `python -m tests.simulation.search` looks on.
+RARE = frozenset({"a give-back is charged"})
 
 # -- fences ------------------------------------------------------------------------------------
 

@@ -9,45 +9,62 @@ import psycopg
 import pytest
 
 from leasehold.store.faces import AwaitedStore
+from leasehold.store.postgres.pipelining import aat_once, at_once
 from leasehold.store.postgres.pool import AsyncPool, Pool
-from leasehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
-from leasehold.store.steps import Batch, Statement
+from leasehold.store.postgres.session import AsyncPostgresSession, Statements
+from leasehold.store.steps import Statement
 
-_TIMEOUT = b"select current_setting('idle_in_transaction_session_timeout')"
-_TWO = Batch((Statement("first", {}), Statement("second", {})), writes=True)
-
-
-class _Asking:
-    """As `Statements`, but asks the server how long it would wait."""
-
-    def __init__(self) -> None:
-        self._real = Statements("leasehold", "1")
-
-    def prepare(self, statement: Statement) -> tuple[bytes, list[Any]]:
-        if statement.name == "commit_soon":
-            return self._real.prepare(statement)
-        return _TIMEOUT, []
+_STATE = "select state, query from pg_stat_activity where pid = %s"
 
 
-@pytest.mark.requirement("S1.6")
-def test_the_server_lets_go_of_a_batch_that_is_not_sent_to_its_end(postgres_url: str) -> None:
+@pytest.mark.requirement("S1.6", "P10")
+def test_nothing_of_a_batch_is_sent_before_all_is_there(postgres_url: str) -> None:
+    """Whoever is frozen in between holds no locks."""
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as ours,
+        psycopg.connect(postgres_url, autocommit=True) as other,
+    ):
+        ours.execute("select 0")
+        pid = ours.info.backend_pid
+        with at_once(ours):
+            cursors = [ours.execute(f"select {number}, now()") for number in (1, 2)]
+            assert other.execute(_STATE, (pid,)).fetchone() == ("idle", "select 0")
+        (one, first), (two, second) = [cursor.fetchall()[0] for cursor in cursors]
+        assert (one, two) == (1, 2)
+        assert first == second  # one transaction
+        assert ours.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+
+@pytest.mark.requirement("P10")
+def test_the_same_for_asyncio(postgres_url: str) -> None:
+    async def scene() -> None:
+        ours = await psycopg.AsyncConnection.connect(postgres_url, autocommit=True)
+        await ours.execute("select 0")
+        pid = ours.info.backend_pid
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            async with aat_once(ours):
+                cursors = [await ours.execute(f"select {number}") for number in (1, 2)]
+                assert other.execute(_STATE, (pid,)).fetchone() == ("idle", "select 0")
+        assert [await cursor.fetchall() for cursor in cursors] == [[(1,)], [(2,)]]
+        await ours.close()
+
+    asyncio.run(scene())
+
+
+def test_a_batch_that_fails_leaves_nothing_and_a_whole_connection(postgres_url: str) -> None:
     pool = Pool(postgres_url, 1)
-    session = PostgresSession(pool, cast(Statements, _Asking()))
-    assert session.execute(_TWO) == [[("1s",)], [("1s",)]]
-    with pool.connection(writes=False) as connection:  # nothing is left in the session
-        assert connection.execute(_TIMEOUT).fetchone() == ("0",)
+    with pool.connection(writes=True) as connection:
+        connection.execute("create table fruit (name text primary key)")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            _put(connection, "apple", "pear", "apple", "plum")
+        assert connection.execute("select count(*) from fruit").fetchone() == (0,)
     pool.close()
 
 
-async def _the_same_for_asyncio(postgres_url: str) -> None:
-    pool = AsyncPool(postgres_url, 1)
-    session = AsyncPostgresSession(pool, cast(Statements, _Asking()))
-    assert await session.execute(_TWO) == [[("1s",)], [("1s",)]]
-    await pool.close()
-
-
-def test_the_same_for_asyncio(postgres_url: str) -> None:
-    asyncio.run(_the_same_for_asyncio(postgres_url))
+def _put(connection: psycopg.Connection[Any], *names: str) -> None:
+    with at_once(connection):
+        for name in names:
+            connection.execute("insert into fruit values (%s)", (name,))
 
 
 def test_a_connection_that_breaks_hides_no_cancellation(postgres_url: str) -> None:

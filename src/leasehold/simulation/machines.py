@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from leasehold.clock import VirtualClock
 from leasehold.errors import StoreUnavailable
 from leasehold.simulation.hosts import HOST, Ambush, Host, HostLoop
-from leasehold.simulation.network import CLAIMS, ENDINGS, RENEWALS, Line, Network, names
+from leasehold.simulation.network import CLAIMS, ENDINGS, RENEWALS, SUCCESSES, Line, Network, names
 from leasehold.simulation.program import BY_AGE, LEASE_SECONDS, OLDEST, Fault, WorkerPlan
 from leasehold.store.database import Database
 from leasehold.store.steps import Batch
@@ -24,6 +24,12 @@ from leasehold.worker.config import WorkerSettings
 from leasehold.worker.worker import Worker
 
 _MICROS = 1_000_000
+#: Who is frozen for longer than this goes on when its job has been claimed by somebody else.
+LONG_SECONDS = 1.5 * LEASE_SECONDS
+_LONGEST_SECONDS = 3 * LEASE_SECONDS
+_JUST_AFTER_SECONDS = 0.02
+#: Whoever watches over workers looks so often.
+_AGAIN_SECONDS = 1.0
 
 
 class Scribe(Protocol):
@@ -65,15 +71,18 @@ class Machines:
                 self._older.add(task)
         self._clock = clock
         self._machines: dict[str, Machine] = {}
+        self._is_healed = False
 
     def start(
         self, plan: WorkerPlan, seat: tuple[Path, int] | None = None,
         on_gone: Callable[[int], None] = lambda _code: None,
     ) -> None:  # fmt: skip
         before = self._machines.get(plan.replaces or "")
-        if plan.replaces is not None and (before is None or before.is_up):
-            return
         loop = cast(HostLoop, asyncio.get_running_loop())
+        if plan.replaces is not None and (before is None or before.is_up):
+            if not self._is_healed:
+                loop.call_later(_AGAIN_SECONDS, self.start, plan)
+            return
         host = Host(plan.name, plan.rate)
         line = self._network.line(host, is_deaf=plan.is_deaf)
         worker = virtual_worker(
@@ -116,6 +125,9 @@ class Machines:
     def _crash_at_end(self, machine: Machine, seconds: float) -> None:
         machine.host.ambush = Ambush(ENDINGS, lambda _: self._crash(machine, seconds))
 
+    def _crash_at_success(self, machine: Machine, seconds: float) -> None:
+        machine.host.ambush = Ambush(SUCCESSES, lambda _: self._crash(machine, seconds))
+
     def _crash_at_renewal(self, machine: Machine, seconds: float) -> None:
         machine.host.ambush = Ambush(RENEWALS, lambda _: self._crash(machine, seconds))
 
@@ -123,7 +135,20 @@ class Machines:
         machine.host.ambush = Ambush(CLAIMS, lambda _: self._crash(machine, seconds))
 
     def _freeze_at_end(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(ENDINGS, lambda _: self._freeze(machine, seconds))
+        def freeze(batch: Batch) -> None:
+            if seconds < LONG_SECONDS:
+                self._freeze(machine, seconds)
+            else:
+                self._freeze(machine, _LONGEST_SECONDS)
+                self._outside(self._thaw_when_reclaimed(machine, batch))
+
+        machine.host.ambush = Ambush(ENDINGS, freeze)
+
+    async def _thaw_when_reclaimed(self, machine: Machine, batch: Batch) -> None:
+        """With its late word on its lips."""
+        await self._network.reclaims.of(batch, _LONGEST_SECONDS)
+        await asyncio.sleep(_JUST_AFTER_SECONDS)
+        self._thaw(machine)
 
     def _refuse_at_end(self, machine: Machine, _seconds: float) -> None:
         """Once: whoever tries again is heard."""
@@ -199,6 +224,7 @@ class Machines:
     # -- the end -----------------------------------------------------------------------------
 
     def heal(self) -> None:
+        self._is_healed = True
         for machine in self._machines.values():
             machine.host.ambush = None
             if machine.host.is_frozen:

@@ -28,14 +28,18 @@ from leasehold.store.steps import AsyncSession, Batch, Conflict, Rows, Statement
 _MICROS = 1_000_000
 #: Where a machine can be ambushed.
 ENDINGS = frozenset({"succeed", "settle"})
+SUCCESSES = frozenset({"succeed"})
 RENEWALS = frozenset({"renew"})
 CLAIMS = frozenset({"claim"})
 #: What was given up arrives about this much later.
 LATE_SECONDS = 3.0
-#: Every other one waits until its job is claimed again, if that happens within this time, and
-#: arrives while that attempt may run.
+#: Some wait until their job is claimed again, if that happens within this time, and arrive while
+#: that attempt may run; some arrive when their lease has just run out, and nobody has seen it.
+_WHEN_RECLAIMED = 0.6
 _RECLAIM_SECONDS = 8.0
 _JUST_AFTER_SECONDS = (0.02, 0.02, 0.3)
+_WHEN_EXPIRED = 0.25
+_EXPIRED_SECONDS = (1.5, 2.6)
 #: The share of what is sent into a cut line and arrives when it is mended.
 _STUCK = 0.3
 #: An operator who was told nothing asks again; that its first word comes after its second would
@@ -121,7 +125,7 @@ class Line:
         self._under_way[number] = batch
         try:
             fault = self._fault(batch)
-            await self._ambushed(batch, ENDINGS, RENEWALS)
+            await self._ambushed(batch, ENDINGS, SUCCESSES, RENEWALS)
             fault = fault or self._interrupted(batch)
             await self._way_there(batch, fault)
             answers = await session.execute(batch)
@@ -200,21 +204,25 @@ class Line:
             return
         left = (self._host.cut_off_until - self._network.clock.micros) / _MICROS
         if not sent and batch.writes and self._chance.random() < _STUCK:
-            self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5))
+            self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5), least=left)
             sent = True
         await asyncio.sleep(min(left, GIVE_UP_SECONDS) if self._host.hangs_while_cut_off else 0.02)
         self._network.told(self._host, "cut_off", names(batch))
         raise _broken(batch) if sent else StoreUnavailable("simulated: no way to the store")
 
-    def _arrives_later(self, batch: Batch, seconds: float) -> None:
+    def _arrives_later(self, batch: Batch, seconds: float, least: float = 0.0) -> None:
         """Its sender has given it up; nobody hears the answer."""
-        is_awaited = self._chance.random() < 0.5
-        after = self._chance.choice(_JUST_AFTER_SECONDS)
+        draw = self._chance.random()
+        is_awaited = draw < _WHEN_RECLAIMED and not least
+        if is_awaited:
+            seconds = self._chance.choice(_JUST_AFTER_SECONDS)
+        elif draw < _WHEN_RECLAIMED + _WHEN_EXPIRED:
+            seconds = max(least, self._chance.uniform(*_EXPIRED_SECONDS))
 
         async def arrive() -> None:
             if is_awaited:
-                await self._network.reclaims.of(batch, max(seconds, _RECLAIM_SECONDS))
-            await asyncio.sleep(after if is_awaited else seconds)
+                await self._network.reclaims.of(batch, _RECLAIM_SECONDS)
+            await asyncio.sleep(seconds)
             self._network.told(self._host, "arrived_late", names(batch))
             await self._again(batch, self._inner.async_session())
 
@@ -234,7 +242,7 @@ class Line:
         await self.break_off()
         under_way, self._under_way = self._under_way, {}
         for batch in under_way.values():
-            if batch.writes and not self._is_cut_off and self._chance.random() < 0.7:
+            if batch.writes and not self._is_cut_off and self._chance.random() < 0.9:
                 self._network.told(self._host, "sent_before_death", names(batch))
                 self._arrives_later(batch, self._chance.uniform(0.3, 1.5) * LATE_SECONDS)
 

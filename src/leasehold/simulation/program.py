@@ -136,7 +136,8 @@ def random_program(seed: int) -> Program:
     calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
     operations = tuple(_operation(chance, number) for number in range(1, chance.randint(3, 12)))
     operations += tuple(_interruption(chance, len(operations) + n) for n in (1, 2))
-    faults = tuple(_fault(chance, workers) for _ in range(chance.randint(1, 7)))
+    faults = tuple(_fault(chance, workers) for _ in range(chance.randint(0, 5)))
+    faults += tuple(_worst(chance, workers) for _ in range(2))
     workers += tuple(_replacement(workers, fault, n) for n, fault in enumerate(faults))
     noise = _noise(chance)
     if noise == SILENCE:
@@ -251,6 +252,13 @@ def _fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
     kind = chance.choice(KINDS)
     seconds = round(LEASE_SECONDS * chance.choice((0.3, 1.2, 1.6, 2.5)), 3)
     return Fault(_moment(chance), kind, chance.choice(workers).name, seconds)
+
+
+def _worst(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    """Early, so that there is time for somebody else, and for what comes late."""
+    kind = chance.choice(("crash_at_success", "crash_at_success", "crash_at_end", "freeze_at_end"))
+    at = round(chance.uniform(0.3, 4.0), 3)
+    return replace(_fault(chance, workers), at=at, kind=kind)
 
 
 def _refusal(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:

@@ -17,6 +17,7 @@ from psycopg.rows import tuple_row
 
 from leasehold.store.letters import LETTERS
 from leasehold.store.postgres.errors import Forgotten, translated
+from leasehold.store.postgres.pipelining import aat_once, at_once
 from leasehold.store.postgres.pool import AsyncPool, Pool
 from leasehold.store.sqlfiles import load_statements, numbered
 from leasehold.store.steps import Batch, Rows, Statement
@@ -25,10 +26,8 @@ from leasehold.store.steps import Batch, Rows, Statement
 #: keeps that from costing the caller everything else.
 _CAN_CONFLICT = "enqueue_keyed"
 
-#: Between the statements of a batch there is nothing to do but to send the next one. A process
-#: that is frozen there, or gone without a word, would keep its locks, and everybody else waiting:
-#: the server lets go of it.
-_SOON = Statement("commit_soon", {"milliseconds": "1000"})
+#: New rows lock nobody out: the server works on some while the next are made ready.
+_ADDING = "enqueue"
 
 
 class Statements:
@@ -90,9 +89,7 @@ class PostgresSession:
         with self._pool.connection(writes=batch.writes) as connection:
             if len(batch.statements) == 1:
                 return [_rows(connection, *prepare(batch.statements[0]))]
-            with connection.pipeline(), connection.transaction():
-                _send(connection, *prepare(_SOON))
-                # The server works on one while the next is made ready.
+            with connection.pipeline() if _only_adds(batch) else at_once(connection):
                 cursors = [_send(connection, *prepare(each)) for each in batch.statements]
             return [_fetched(cursor) for cursor in cursors]
 
@@ -115,10 +112,13 @@ class AsyncPostgresSession:
         async with self._pool.connection(writes=batch.writes) as connection:
             if len(batch.statements) == 1:
                 return [await _arows(connection, *prepare(batch.statements[0]))]
-            async with connection.pipeline(), connection.transaction():
-                await _asend(connection, *prepare(_SOON))
+            async with connection.pipeline() if _only_adds(batch) else aat_once(connection):
                 cursors = [await _asend(connection, *prepare(each)) for each in batch.statements]
             return [await _afetched(cursor) for cursor in cursors]
+
+
+def _only_adds(batch: Batch) -> bool:
+    return all(statement.name.startswith(_ADDING) for statement in batch.statements)
 
 
 class CallerSession:
