@@ -122,23 +122,23 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "jobs in backoff are forgotten": (0,),
     "nobody recovers": (0,),
     "an idempotency key is forgotten": (0,),
-    "a half-written call is told as not written": (94,),
+    "a half-written call is told as not written": (145,),
     "a cancel overwrites a success": (8,),
     "a request that came late is dropped": (14,),
     "a resumed job does not keep its place": (0,),
     "a keeper does not renew": (4,),
     "a drain leaves leases": (7,),
     "timeouts are not applied": (4,),
-    "a success is accepted after the lease's end": (4,),
-    "an ending is accepted after the lease's end": (8,),
+    "a success is accepted after the lease's end": (59,),
+    "an ending is accepted after the lease's end": (34,),
     "an expired lease is renewed": (5,),
     "tokens do not grow": (0,),
     "a lane has no guard": (0,),
     "a promotion is lost": (0,),
     "a job in backoff does not hold its lane": (0,),
     "a claim counts no attempt": (0,),
-    "a give-back is charged": (51,),
-    "a drain is charged": (16,),
+    "a give-back is charged": (178,),
+    "a drain is charged": (41,),
     "a retry does not wait": (0,),
     "a retry by hand has no fresh budget": (10,),
     "a lost lease leaves no event": (0,),
@@ -172,9 +172,6 @@ WITNESSED = frozenset(
         "a seat is not locked",
     }
 )
-
-#: Needs more seeds than a test has time for; `python -m tests.simulation.search` looks on.
-RARE = frozenset({"a give-back is charged"})
 
 # -- fences ------------------------------------------------------------------------------------
 
