@@ -14,6 +14,8 @@ LATE_MICROS = 4 * _MICROS
 #: again in time; more than one may not be.
 _KEEPING = ("renew", "start", "requests", "succeed", "settle")
 _MANY = 2
+#: Where only the connection is known that a fault struck, and not what it carried.
+_MANY_BLIND = 3
 
 
 class Troubles:
@@ -23,6 +25,7 @@ class Troubles:
         self._graves: dict[str, list[tuple[int, int]]] = {}
         self._any: dict[str, list[int]] = {}
         self._keeping: dict[str, list[int]] = {}
+        self._blind: dict[str, list[int]] = {}
         self.healed_at: int | None = None
         for record in records:
             if record.what == "healed":
@@ -30,6 +33,8 @@ class Troubles:
             if record.what != "fault":
                 continue
             self._any.setdefault(record.who, []).append(record.at)
+            if "to" not in record.info:
+                self._blind.setdefault(record.who, []).append(record.at)
             if _concerns_leases(record):
                 self._keeping.setdefault(record.who, []).append(record.at)
             if record.info.get("grave"):
@@ -45,6 +50,10 @@ class Troubles:
             return True
         return sum(start <= at <= end for at in self._keeping.get(who, ())) >= _MANY
 
+    def was_hit_often(self, who: str | None, start: int, end: int) -> bool:
+        """Connections that broke, nobody knows under what: one renewal after the other."""
+        return sum(start <= at <= end for at in self._blind.get(who or "", ())) >= _MANY_BLIND
+
     def count(self, who: str | None, start: int, end: int) -> int:
         return sum(start <= at <= end for at in self._any.get(who or "", ()))
 
@@ -52,5 +61,5 @@ class Troubles:
 def _concerns_leases(record: Record) -> bool:
     """A lease is counted from when its claim was sent: one that was slow has used some of it up."""
     to = record.info.get("to", "")
-    is_slow_claim = to == "claim" and record.info["kind"] == "slow"
+    is_slow_claim = "claim" in to.split("+") and record.info["kind"] == "slow"
     return is_slow_claim or any(name in to for name in _KEEPING)
