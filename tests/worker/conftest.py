@@ -11,39 +11,26 @@ from leasehold import Leasehold
 from leasehold.worker import keeper
 from tests.worker.fleet import Fleet
 from tests.worker.fleet_app import app
-from tests.worker.record import RECORD_VARIABLE
+from tests.worker.lodging import lodged
 from tests.worker.workshop import Workshop
 
 
 @pytest.fixture
 def sqlite_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    yield from fleet_on(str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
+    yield from lodged(Fleet, app, str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def postgres_fleet(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Fleet]:
-    yield from fleet_on(postgres_url, tmp_path, monkeypatch)
+    yield from lodged(Fleet, app, postgres_url, tmp_path, monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def fleet(request: pytest.FixtureRequest) -> Fleet:
     found: Fleet = request.getfixturevalue(f"{request.param}_fleet")
     return found
-
-
-def fleet_on(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    """The record's place is in the environment, for workers inside this process too."""
-    app.url = url
-    app.migrate()
-    fleet = Fleet(app, url, folder)
-    monkeypatch.setenv(RECORD_VARIABLE, str(fleet.record.path))
-    try:
-        yield fleet
-    finally:
-        fleet.close()
-        app.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
