@@ -19,9 +19,9 @@ def sqlite_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.fixture
 def postgres_service(
-    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Service]:
-    yield from lodged(Service, app, postgres_url, tmp_path, monkeypatch)
+    yield from lodged(Service, app, postgres_store_url, tmp_path, monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

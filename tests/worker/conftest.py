@@ -22,9 +22,9 @@ def sqlite_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fl
 
 @pytest.fixture
 def postgres_fleet(
-    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Fleet]:
-    yield from lodged(Fleet, app, postgres_url, tmp_path, monkeypatch)
+    yield from lodged(Fleet, app, postgres_store_url, tmp_path, monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -39,7 +39,7 @@ def workshop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worksho
     if request.param == "sqlite":
         yield from _workshop(str(tmp_path / "jobs.db"))
     else:
-        yield from _workshop(request.getfixturevalue("postgres_url"))
+        yield from _workshop(request.getfixturevalue("postgres_store_url"))
 
 
 @pytest.fixture
@@ -49,8 +49,8 @@ def unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def postgres_workshop(postgres_url: str) -> Iterator[Workshop]:
-    yield from _workshop(postgres_url)
+def postgres_workshop(postgres_store_url: str) -> Iterator[Workshop]:
+    yield from _workshop(postgres_store_url)
 
 
 @pytest.fixture
