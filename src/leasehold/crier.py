@@ -15,7 +15,7 @@ from leasehold.store import hints
 HINT_SECONDS = 0.004
 #: Enqueueing itself takes a while. Who begins when this is left of it tells again at once, together
 #: with the jobs, which is cheaper than by itself afterwards.
-_LEFT_SECONDS = HINT_SECONDS / 2
+_LEFT_SECONDS = HINT_SECONDS / 4
 
 
 def news_of(jobs: Sequence[NewJob]) -> set[str]:

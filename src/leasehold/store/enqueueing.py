@@ -53,7 +53,7 @@ def _statements(jobs: Sequence[NewJob]) -> Iterator[Statement]:
     """Most calls bring many jobs of one task: they share all but their arguments, which are then
     all that travels for each."""
     if len(jobs) == 1:
-        yield Statement("enqueue_one", _row(jobs[0]))
+        yield _single(jobs[0])
         return
     mixed: list[NewJob] = []
     for _, run in groupby(jobs, _shape):
@@ -69,6 +69,21 @@ def _statements(jobs: Sequence[NewJob]) -> Iterator[Statement]:
             calls = json_text([job.args.decode() for job in part])
             yield Statement("enqueue_alike", {"calls": calls, **shared})
     yield from _mixed(mixed)
+
+
+_special = attrgetter(
+    "run_at", "delay_seconds", "target", "limit_key", "timeout_seconds", "tags", "policy", "pending"
+)
+_NOTHING_SPECIAL = _special(NewJob(task="any"))
+
+
+def _single(job: NewJob) -> Statement:
+    if _special(job) != _NOTHING_SPECIAL:
+        return Statement("enqueue_one", _row(job))
+    return Statement("enqueue_plain", {
+        "task": job.task, "queue": job.queue, "priority": job.priority,
+        "max_attempts": job.max_attempts, "args": job.args.decode(),
+    })  # fmt: skip
 
 
 def _mixed(jobs: list[NewJob]) -> Iterator[Statement]:

@@ -14,7 +14,7 @@ import re
 import select
 import threading
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -91,7 +91,7 @@ class Way:
     def is_outdated(self, connection: Line | AsyncLine) -> bool:
         return not self._prepares and connection.prepare_threshold is not None
 
-    def is_left_by(self, error: Exception) -> bool:
+    def is_left_by(self, error: BaseException | None) -> bool:
         """Whether the connection that met this error is no use any more."""
         if isinstance(error, Forgotten):
             self._prepares = False
@@ -208,48 +208,44 @@ class AsyncPool:
         self._idle: list[AsyncLine] = []
         self._room = asyncio.Semaphore(size)
 
-    @contextlib.asynccontextmanager
-    async def connection(self, *, writes: bool) -> AsyncIterator[AsyncLine]:
-        async with self._room:
-            connection = await self._take()
-            try:
-                yield connection
-            except psycopg.Error as error:
-                ours = translation(error, writes=writes)
-                if self._way.is_left_by(ours):
-                    await connection.close()
-                await self._give_back(connection)
-                raise (_stop_behind(error) or ours) from error
-            except BaseException as error:
-                await self._give_back(connection)
-                if (stop := _stop_behind(error)) is not None:
-                    raise stop from error
-                raise
-            await self._give_back(connection)
+    def connection(self, *, writes: bool) -> Lent:
+        return Lent(self, writes)
 
-    async def _take(self) -> AsyncLine:
-        while self._idle:
-            connection = self._idle.pop()
-            if _usable(connection) and not self._way.is_outdated(connection):
-                return connection
-            await connection.close()
+    async def take(self) -> AsyncLine:
+        await self._room.acquire()
+        try:
+            while self._idle:
+                connection = self._idle.pop()
+                if _usable(connection) and not self._way.is_outdated(connection):
+                    return connection
+                await connection.close()
+            return await self._connect()
+        except BaseException:
+            self._room.release()
+            raise
+
+    async def _connect(self) -> AsyncLine:
         info = self._way.info
         try:
             connection = await AsyncLine.connect(info, autocommit=True)
         except psycopg.Error as error:
             if self._way.is_refused(info, error):
-                return await self._take()
+                return await self._connect()
             raise _unreachable(self._url, error) from None
         self._way.arrange(connection)
         return connection
 
-    async def _give_back(self, connection: AsyncLine) -> None:
-        if connection.closed:
-            return
-        if not connection.wire.is_quiet:
-            await connection.close()
-            return
-        self._idle.append(connection)
+    async def give_back(self, connection: AsyncLine, error: BaseException | None = None) -> None:
+        """``error``: what it met, in our words."""
+        try:
+            if connection.closed:
+                return
+            if not connection.wire.is_quiet or self._way.is_left_by(error):
+                await connection.close()
+                return
+            self._idle.append(connection)
+        finally:
+            self._room.release()
 
     def abandon(self) -> None:
         """Without a loop to wait in."""
@@ -259,3 +255,30 @@ class AsyncPool:
     async def close(self) -> None:
         while self._idle:
             await self._idle.pop().close()
+
+
+class Lent:
+    """A connection of the pool, for a while. Not a generator: this is on every statement's way."""
+
+    __slots__ = ("_connection", "_pool", "_writes")
+
+    def __init__(self, pool: AsyncPool, writes: bool) -> None:
+        self._pool = pool
+        self._writes = writes
+
+    async def __aenter__(self) -> AsyncLine:
+        self._connection = await self._pool.take()
+        return self._connection
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None:
+            await self._pool.give_back(self._connection)
+            return
+        ours: BaseException = error
+        if isinstance(error, psycopg.Error):
+            ours = translation(error, writes=self._writes)
+        await self._pool.give_back(self._connection, ours)
+        if (stop := _stop_behind(error)) is not None:
+            raise stop from error
+        if ours is not error:
+            raise ours from error

@@ -110,7 +110,7 @@ class AsyncPostgresSession:
 
     async def _execute(self, batch: Batch) -> list[Rows]:
         async with self._pool_of_loop().connection(writes=batch.writes) as connection:
-            return await connection.wait(_talk(connection.wire, batch, self._statements))
+            return await connection.ask(_talk(connection.wire, batch, self._statements))
 
 
 def _talk(wire: Wire, batch: Batch, statements: Statements) -> Talk:

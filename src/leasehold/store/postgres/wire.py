@@ -9,6 +9,7 @@ tell the server to let go of it: no timeout runs before the Sync.
 
 from __future__ import annotations
 
+import asyncio
 import select
 from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import datetime
@@ -21,12 +22,16 @@ from psycopg.errors import error_from_result
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
+from psycopg.waiting import Ready, Wait
 
 from leasehold.store.steps import Rows
 
 #: Statements that a connection keeps prepared. One schema has fewer; with hundreds of schemas on
 #: one connection those in use stay, and the others are not worth the server's memory.
 _PREPARED_LIMIT = 400
+
+#: A server that has not stopped by then is left.
+_TAKE_BACK_SECONDS = 5.0
 
 #: What `Connection.wait` drives, blocking or not.
 Talk: TypeAlias = Generator[Any, Any, list[Rows]]
@@ -152,6 +157,53 @@ class AsyncLine(AsyncConnection[Any]):
 
     wire: Wire
     looker: select.poll
+
+    async def ask(self, talk: Talk) -> list[Rows]:
+        """As `wait`, which also looks every tenth of a second whether somebody wants to interrupt:
+        in a loop that is known without looking."""
+        try:
+            return await _heard(talk, self.pgconn.socket)
+        except asyncio.CancelledError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                await self._take_back(talk)
+            raise
+
+    async def _take_back(self, talk: Talk) -> None:
+        """The server is still at it, and its answer must not be taken for that to the next."""
+        try:
+            async with asyncio.timeout(_TAKE_BACK_SECONDS):
+                await self.cancel_safe(timeout=_TAKE_BACK_SECONDS)
+                await _heard(talk, self.pgconn.socket)
+        except TimeoutError:
+            self.pgconn.finish()
+        except psycopg.Error:
+            pass  # as expected: it was cancelled, or broke
+
+
+async def _heard(talk: Talk, socket: int) -> list[Rows]:
+    loop = asyncio.get_running_loop()
+    try:
+        wanted = next(talk)
+        while True:
+            ready = loop.create_future()
+            if wanted & Wait.R:
+                loop.add_reader(socket, _is_ready, ready, Ready.R)
+            if wanted & Wait.W:
+                loop.add_writer(socket, _is_ready, ready, Ready.W)
+            try:
+                state = await ready
+            finally:
+                loop.remove_reader(socket)
+                if wanted & Wait.W:
+                    loop.remove_writer(socket)
+            wanted = talk.send(state)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def _is_ready(ready: asyncio.Future[Ready], state: Ready) -> None:
+    if not ready.done():
+        ready.set_result(state)
 
 
 def _check(results: list[PGresult]) -> None:
