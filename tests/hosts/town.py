@@ -17,31 +17,16 @@ from leasehold.model.tenant import Tenant, TenantState
 from leasehold.store.database import Database
 from leasehold.store.places import Awake
 from leasehold.tasks import Registry
-from leasehold.testing import InlineThreads, VirtualClock, VirtualLoop
+from leasehold.testing import VirtualClock, VirtualLoop
+from leasehold.testing.host import HereKeepers, InlineLentThreads
 from leasehold.worker.config import WorkerSettings
 from leasehold.worker.host import Host
-from leasehold.worker.keepers import Keepers
-from leasehold.worker.lodger import LentThreads
 from tests.testing.rig import Watched
 
 T = TypeVar("T")
 _HAS_WORK = """select exists (select 1 from job where stage in ('r', 'R')
     or (stage in ('w', 'b') and run_at <= clock())
     or (stage = 'h' and lease_expires_at <= clock()))"""
-
-
-class HereKeepers(Keepers):
-    """On the worker's own loop: on virtual time nothing can block it."""
-
-    def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-
-    async def stop(self) -> None:
-        pass
-
-
-class InlineLentThreads(LentThreads, InlineThreads):
-    """Plain functions run at once, for all tenants."""
 
 
 class MemoryPlace:

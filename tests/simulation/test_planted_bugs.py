@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leasehold.simulation.program import random_program
-from leasehold.simulation.world import play
+from leasehold.simulation.playing import play
 from tests.simulation.bugs import BUGS, WITNESSED, Bug
 
 SEEDS = 25

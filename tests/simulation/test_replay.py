@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from leasehold.simulation.program import random_program
-from leasehold.simulation.world import play
+from leasehold.simulation.playing import play
 
 _PLAY = (
     "from leasehold.simulation.program import random_program\n"
-    "from leasehold.simulation.world import play\n"
+    "from leasehold.simulation.playing import play\n"
     "print(*(play(random_program(seed)).digest for seed in (3, 7)))\n"
 )
 

@@ -31,7 +31,8 @@ class Ambush:
     executed."""
 
     statements: frozenset[str]
-    spring: Callable[[Batch], None]
+    #: Told what was sent, and over which network.
+    spring: Callable[[Batch, Any], None]
 
 
 class Host:
