@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import contextvars
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,8 @@ _WHEN_EXPIRED = 0.25
 _EXPIRED_SECONDS = (1.5, 2.6)
 #: The share of what is sent into a cut line and arrives when it is mended.
 _STUCK = 0.3
+#: What was sent to a store that was away arrives so soon when it is back.
+_BACK_SECONDS = 0.4
 #: An operator who was told nothing asks again; that its first word comes after its second would
 #: only say that the last word counts.
 _IN_TIME = frozenset({"pause_queue", "resume_queue"})
@@ -86,6 +88,7 @@ class Network:
         #: Until when nobody can reach the store, by the world's clock; and how that shows.
         self.away_until = 0
         self.hangs_while_away = False
+        self.back = asyncio.Event()
         self._lines: list[Line] = []
 
     def seen(self, host: Host, batch: Batch, answers: list[Rows]) -> None:
@@ -106,11 +109,15 @@ class Network:
 
     def go_away(self, until: int, *, hangs: bool) -> None:
         self.away_until, self.hangs_while_away = until, hangs
+        self.back.clear()
         for line in self._lines:
             line.tell_listener(None)
 
     def come_back(self) -> None:
+        if not self.away_until:
+            return
         self.away_until = 0
+        self.back.set()
         for line in self._lines:
             line.tell_listener("")
 
@@ -240,7 +247,10 @@ class Line:
             return
         left = (self._cut_off_until - self._network.clock.micros) / _MICROS
         if not sent and batch.writes and self._chance.random() < _STUCK:
-            self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5), least=left)
+            if self._network.is_away:
+                self._arrives_when_back(batch)
+            else:
+                self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5), least=left)
             sent = True
         await asyncio.sleep(min(left, GIVE_UP_SECONDS) if self._hangs else 0.02)
         self._network.told(self._host, "cut_off", names(batch))
@@ -255,10 +265,25 @@ class Line:
         elif draw < _WHEN_RECLAIMED + _WHEN_EXPIRED:
             seconds = max(least, self._chance.uniform(*_EXPIRED_SECONDS))
 
-        async def arrive() -> None:
+        async def until_then() -> None:
             if is_awaited:
                 await self._network.reclaims.of(batch, _RECLAIM_SECONDS)
             await asyncio.sleep(seconds)
+
+        self._arrives_after(until_then(), batch)
+
+    def _arrives_when_back(self, batch: Batch) -> None:
+        seconds = self._chance.uniform(0.0, _BACK_SECONDS)
+
+        async def until_then() -> None:
+            await self._network.back.wait()
+            await asyncio.sleep(seconds)
+
+        self._arrives_after(until_then(), batch)
+
+    def _arrives_after(self, until_then: Coroutine[Any, Any, None], batch: Batch) -> None:
+        async def arrive() -> None:
+            await until_then
             self._network.told(self._host, "arrived_late", names(batch))
             await self._again(batch, self._inner.async_session())
 

@@ -40,7 +40,10 @@ from leasehold.worker.context import Context
 
 _MICROS = 1_000_000
 #: Longer than everything else takes.
-_STAYS_AWAY_SECONDS = 200.0
+_STAYS_AWAY_SECONDS = 600.0
+_RETIRE_SECONDS = 3 * LEASE_SECONDS
+_ROUNDS = 3
+_SOON_SECONDS = 1.0
 
 
 class Ward(World):
@@ -187,10 +190,11 @@ class Town:
         for number, mishap in enumerate(self._program.mishaps):
             loop.call_later(mishap.at, self._befall, mishap, number)
         await asyncio.sleep(HORIZON_SECONDS)
-        self._heal()
+        await self._heal()
         wards = list(self._wards.values())
-        await _all_end([ward for ward in wards if not ward.stays_away])
-        await self._bring_back([ward for ward in wards if ward.stays_away])
+        await self._all_end([ward for ward in wards if not ward.stays_away])
+        self._bring_back()
+        await self._all_end(wards)
         await self.houses.drain_all(2 * LEASE_SECONDS)
         for ward in wards:
             ward.gather()
@@ -217,8 +221,10 @@ class Town:
         if self._tenancy.resume(ward.name):
             ward.paused("resume_queue", call)
 
-    def _heal(self) -> None:
-        """No fault from here on, but for a store that stays away."""
+    async def _heal(self) -> None:
+        """No fault from here on, but for a store that stays away. A job that an outdated machine
+        puts aside while its tenant sleeps everywhere else is not seen before the next upkeep,
+        which is up to an hour away: so these go first, and whoever starts then looks at all."""
         self._control.noise = SILENCE
         for ward in self._wards.values():
             ward.calm()
@@ -226,14 +232,23 @@ class Town:
             if not ward.stays_away:
                 ward.network.come_back()
         self.houses.heal()
+        await self.houses.retire_outdated(_RETIRE_SECONDS)
         self.houses.start(HEALING)
         self.note("world", "healed")
 
-    async def _bring_back(self, wards: list[Ward]) -> None:
-        for ward in wards:
-            ward.tell(STORE, "is back")
-            ward.network.come_back()
-        await _all_end(wards)
+    def _bring_back(self) -> None:
+        for ward in self._wards.values():
+            if ward.network.is_away:
+                ward.tell(STORE, "is back")
+                ward.network.come_back()
+
+    async def _all_end(self, wards: list[Ward]) -> None:
+        """Until all have ended at the same time: late words may wake one that had ended."""
+        for _ in range(_ROUNDS):
+            began = self._clock.micros
+            await asyncio.gather(*(ward.until_all_has_ended() for ward in wards))
+            if self._clock.micros < began + _SOON_SECONDS * _MICROS:
+                return
 
     def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:
         text = f"{context.get('message')}: {context.get('exception')!r}"
@@ -257,10 +272,6 @@ class Town:
             played.statements += part.statements
         played.digest = self.digest.hexdigest()
         return played
-
-
-async def _all_end(wards: list[Ward]) -> None:
-    await asyncio.gather(*(ward.until_all_has_ended() for ward in wards))
 
 
 def _part(program: Program, number: int) -> Program:
