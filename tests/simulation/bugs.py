@@ -70,8 +70,8 @@ def sql(*changes: tuple[str, str, str]) -> Plant:
                     found = [(v, n, text.replace(old, new)) for v, n, text in found]
             return found
 
-        statements = _swapped(database, "load_statements", loaded)
-        with statements, _swapped(database, "load_migrations", migrated), _read_anew():
+        statements = swapped(database, "load_statements", loaded)
+        with statements, swapped(database, "load_migrations", migrated), _read_anew():
             yield
 
     return plant
@@ -89,11 +89,11 @@ def _read_anew() -> Iterator[None]:
 
 def code(holder: Any, name: str, replacement: Any) -> Plant:
     """Replaces one function."""
-    return lambda: _swapped(holder, name, replacement)
+    return lambda: swapped(holder, name, replacement)
 
 
 @contextlib.contextmanager
-def _swapped(holder: Any, name: str, value: Any) -> Iterator[None]:
+def swapped(holder: Any, name: str, value: Any) -> Iterator[None]:
     before = getattr(holder, name)
     setattr(holder, name, value)
     try:

@@ -84,7 +84,8 @@ def _print(console: Console, swept: Swept, story: list[str]) -> None:
         console.print(_table(name, counter))
     console.print(
         f"{swept.seeds:,} seeds, {swept.tenants:,} tenants, {swept.jobs:,} jobs, "
-        f"{swept.attempts:,} attempts, {swept.statements:,} statements, violations in {len(swept.failed):,} seeds"
+        f"{swept.attempts:,} attempts, {swept.statements:,} statements, "
+        f"violations in {len(swept.failed):,} seeds"
     )
     if swept.missed:
         console.print(f"never reached: {', '.join(swept.missed)}")

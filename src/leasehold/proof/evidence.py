@@ -42,6 +42,4 @@ def gather(
     jobs = store.read(ids)
     events = {job_id: store.events(job_id) for job_id in sorted(jobs)}
     lease_micros = round(lease_seconds * 1_000_000)
-    return Evidence(
-        records, jobs, events, limits, queue_limits, lease_micros, tenant=tenant
-    )
+    return Evidence(records, jobs, events, limits, queue_limits, lease_micros, tenant=tenant)

@@ -17,10 +17,7 @@ def nothing_crosses(case: Case) -> Iterator[Violation]:
     for call, jobs in case.made.items():
         if not call.startswith(f"{tenant}:"):
             yield Violation("S4.2", jobs[0], f"is stored with {tenant}, but came of {call}")
-    for run in case.runs.values():
-        job_id, call = run.started.job, run.started.info["made_by"]
-        if job_id not in case.made.get(call, ()):
-            yield Violation(
-                "S4.2", job_id, f"ran in the name of {tenant} with the arguments of {call}",
-                run.started.at,
-            )  # fmt: skip
+    for record in case.evidence.records:
+        if record.what == "started" and record.job not in case.made.get(record.info["made_by"], ()):
+            text = f"ran in the name of {tenant} with the arguments of {record.info['made_by']}"
+            yield Violation("S4.2", record.job, text, record.at)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -71,7 +70,14 @@ class Houses(Machines):
         self._tenants = tenants
         self._degraded = degraded
         self._hosts: dict[str, Host] = {}
-        self._outdated: list[str] = []
+
+    def start(
+        self, plan: WorkerPlan, seat: tuple[Path, int] | None = None,
+        on_gone: Callable[[int], None] = lambda _code: None,
+    ) -> None:  # fmt: skip
+        """After the faults nobody is replaced any more: see `town`."""
+        if not (self._is_healed and plan.replaces):
+            super().start(plan, seat, on_gone)
 
     def _build(
         self, plan: WorkerPlan, host: Computer, _seat: tuple[Path, int] | None
@@ -94,19 +100,8 @@ class Houses(Machines):
             name_worker=lambda: f"{plan.name}/{next(numbers)}",
         )
         self._hosts[plan.name] = house
-        if not plan.knows_newer:
-            self._outdated.append(plan.name)
         # Whoever breaks machines treats it as any other: it drains and hurries as a worker does.
         return cast(Line, Wires([control, *lines.values()])), cast(Worker, house)
-
-    async def retire_outdated(self, seconds: float) -> None:
-        """The end of a deployment: who does not know every task goes."""
-        machines = [self._machines[name] for name in self._outdated]
-        up = [machine for machine in machines if machine.is_up]
-        for machine in up:
-            self._call(machine, machine.worker.drain)
-        if up:
-            await asyncio.wait([machine.running for machine in up], timeout=seconds)
 
     def has_room_for(self, name: str, tenant: str) -> bool:
         """Whether another job of this tenant could start: some slots may be kept for others."""

@@ -153,9 +153,7 @@ class Machines:
 
         machine.host.ambush = Ambush(ENDINGS, freeze)
 
-    async def _thaw_when_reclaimed(
-        self, machine: Machine, batch: Batch, network: Network
-    ) -> None:
+    async def _thaw_when_reclaimed(self, machine: Machine, batch: Batch, network: Network) -> None:
         """With its late word on its lips."""
         await network.reclaims.of(batch, _LONGEST_SECONDS)
         await asyncio.sleep(_JUST_AFTER_SECONDS)

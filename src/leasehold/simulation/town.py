@@ -222,9 +222,10 @@ class Town:
             ward.paused("resume_queue", call)
 
     async def _heal(self) -> None:
-        """No fault from here on, but for a store that stays away. A job that an outdated machine
-        puts aside while its tenant sleeps everywhere else is not seen before the next upkeep,
-        which is up to an hour away: so these go first, and whoever starts then looks at all."""
+        """No fault from here on, but for a store that stays away. One machine that can do
+        everything comes in the place of all others, as a deployment ends. They go first: a job
+        that one of them puts aside, because it does not know its task, while the tenant sleeps
+        everywhere else, is not seen before the next upkeep, which is up to an hour away."""
         self._control.noise = SILENCE
         for ward in self._wards.values():
             ward.calm()
@@ -232,7 +233,7 @@ class Town:
             if not ward.stays_away:
                 ward.network.come_back()
         self.houses.heal()
-        await self.houses.retire_outdated(_RETIRE_SECONDS)
+        await self.houses.drain_all(_RETIRE_SECONDS)
         self.houses.start(HEALING)
         self.note("world", "healed")
 

@@ -112,7 +112,8 @@ class Host:
         watch = LoopWatch(self._attempts, self.telemetry, self._loop.time)
         self._begin("directory", self._follow_directory())
         self._begin("order", self._keep_order())
-        self._begin("upkeep", self._upkeep().run())
+        self._upkeep = self._new_upkeep()
+        self._begin("upkeep", self._upkeep.run())
         self._begin("watch", watch.beat())
         self._begin("look", self._keepers.run(watch.look()))
         self._open_places()
@@ -253,6 +254,9 @@ class Host:
         elif self.roster.looked(seen):
             log.info("tenant %s works again", seen.tenant, extra=fields(tenant=seen.tenant))
             self._tell(seen.tenant, self._directory.heal(seen.tenant))
+            if place := self._places.get(self.roster[seen.tenant].tenant.place):
+                visit = self._upkeep.visit(partial(place.open, seen.tenant))
+                self._begin("upkeep of one", visit)
         lodger = self.lodgers.get(seen.tenant)
         if lodger is not None and seen.has_work and lodger.doing.is_idle:
             lodger.sweep()  # something became due, or was lost
@@ -276,7 +280,7 @@ class Host:
 
         self._begin("telling", tell())
 
-    def _upkeep(self) -> Upkeep:
+    def _new_upkeep(self) -> Upkeep:
         def databases() -> list[Callable[[], Database]]:
             return [
                 partial(place.open, line.tenant.name)

@@ -38,14 +38,15 @@ class Upkeep:
         while True:
             databases = self._databases()
             for database in databases:
-                await self._visit(database)
+                await self.visit(database)
                 await asyncio.sleep(apart)
             if not databases:
                 await asyncio.sleep(_EMPTY_SECONDS)
                 continue
             apart = RETENTION_SECONDS / len(databases)
 
-    async def _visit(self, database: Callable[[], Database]) -> None:
+    async def visit(self, database: Callable[[], Database]) -> None:
+        """Also when one works again: the next round may be an hour away."""
         try:
             store = AwaitedStore(database().async_session())
             await store.unpark(self._tasks, BATCH)
