@@ -69,3 +69,13 @@ def test_a_job_in_another_tenant_s_name_is_told_as_such() -> None:
         played = play(_PROGRAM)
     assert "S4.2" in {violation.rule for violation in played.afterwards}
     assert any("beta:c1.0" in violation.text for violation in played.afterwards)
+
+
+def test_what_was_put_aside_comes_back_when_its_tenant_works_again() -> None:
+    """By whoever knows the task, though the store was away when that machine first looked."""
+    old = replace(_WORKER, knows_newer=False)
+    newer = Call(0.1, 1, (JobPlan(task="newer"),), idempotent=True)
+    away = Mishap(3.0, "store_stays_away", "beta", 0.0)
+    played = play(replace(_PROGRAM, workers=(old,), calls=(newer, _CALLS[1]), mishaps=(away,)))
+    assert played.violations == []
+    assert len(_started(played, "beta")) == 1
