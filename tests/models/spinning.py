@@ -21,14 +21,12 @@ _LATE = ("JOBS=2", "MAX_ATTEMPTS=1", "NO_OPERATOR", "LATECOMER")
 _TWO_SWEEPERS = ("JOBS=2", "WORKERS=1", "SWEEPERS=2", "MAX_ATTEMPTS=2", "NO_OPERATOR")
 
 #: Small enough for every run of the tests.
-SMALL = {
-    "two workers": _TWO_WORKERS,
+SMALL = {"two workers": _TWO_WORKERS}
+#: For `scripts/model`, besides: minutes, and some gigabytes.
+LARGE = {
     "an operator cancels": _CANCELS,
     "a job comes late": _LATE,
     "two sweepers": _TWO_SWEEPERS,
-}
-#: For `scripts/model`, besides: minutes, and some gigabytes.
-LARGE = {
     "two workers and retries": _RETRIES,
     "two workers and an operator": ("JOBS=2", "MAX_ATTEMPTS=1"),
     "three jobs, two workers": ("JOBS=3", "MAX_ATTEMPTS=1", "NO_OPERATOR"),
@@ -47,6 +45,10 @@ MUTANTS = {
     "RETRY_LETS_GO": _RETRIES,
     "NO_HOLDER_INDEX": _LATE,
 }
+
+
+#: Those that every run of the tests looks for: each takes a compiler's time.
+SMALL_MUTANTS = ("NO_TOKEN", "RECOVER_BLINDLY", "PROMOTE_IN_SAME_STATEMENT")
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,7 @@ def test_lanes_over_four_workers_never_overlap_and_keep_their_order(fleet: Fleet
     while left(fleet) and time.monotonic() < deadline:
         lane = f"lane {chance.randrange(LANES)}"
         fleet.app.operate.pause_lane(lane, "test")
-        ends = len(fleet.record.lines(what="end"))
-        if killed < 2 and ends > (killed + 1) * LANES * JOBS // 4:
+        if killed < 2 and ended(fleet) > (killed + 1) * LANES * JOBS // 4:
             fleet.workers[killed].send(signal.SIGKILL)
             start(fleet)
             killed += 1
@@ -49,6 +48,10 @@ def test_lanes_over_four_workers_never_overlap_and_keep_their_order(fleet: Fleet
     assert left(fleet) == 0
     assert killed == 2
     judge(fleet.record.lines(), lane_of)
+
+
+def ended(fleet: Fleet) -> int:
+    return len(fleet.record.lines(what="end"))
 
 
 def start(fleet: Fleet) -> None:

@@ -40,7 +40,7 @@ async def limit_queue(asked: Asked) -> Rule:
     return await _limit_queue(asked, asked.path.name)
 
 
-@routes.post("/api/limits/all", Role.ADMIN, body=SetLimit, answers={200: Rule})
+@routes.post("/api/limits/all", Role.ADMIN, body=SetLimit, answers={200: Rule}, problems=(409,))
 async def limit_all(asked: Asked) -> Rule:
     """Limit all queues together; an empty limit lifts it."""
     return await _limit_queue(asked, ALL_QUEUES)

@@ -44,6 +44,10 @@ class Said(msgspec.Struct, frozen=True):
     lines: tuple[tuple[int, float, str], ...]
     rest: Rest | None = None
 
+    @property
+    def has_words(self) -> bool:
+        return self.progress is not None or bool(self.lines)
+
     def noted(self, lease: LeaseKey, now: float) -> Noted:
         lines = tuple(Line(number, text, max(0.0, now - at)) for number, at, text in self.lines)
         return Noted(lease, self.progress, lines)
@@ -123,9 +127,8 @@ class Notepad:
     def peek(self) -> Said | None:
         """All that is not struck out."""
         with self._lock:
-            if self._progress is None and not self._lines and self._rest is None:
-                return None
-            return Said(self._progress, tuple(self._lines), self._rest)
+            said = Said(self._progress, tuple(self._lines), self._rest)
+        return said if said.has_words or said.rest is not None else None
 
     def strike(self, said: Said) -> None:
         """This was written, or will never be. A rest is struck out by whoever saw to it."""

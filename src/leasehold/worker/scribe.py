@@ -108,28 +108,31 @@ class Scribe:
         for start in range(0, len(waiting), GROUP_LIMIT):
             group = waiting[start : start + GROUP_LIMIT]
             said = {held: words for held in group if (words := _words(held)) is not None}
-            if not await self._write(said):
+            try:
+                unclear = await self._write(said)
+            except StoreError as error:
+                self._telemetry.count("store_errors", label="scribe")
+                log.warning("writing down what handlers said failed, trying again: %s", error)
                 return False
             for held in group:
-                self._settle(held, said.get(held))
+                self._settle(held, said.get(held), keeps_rest=held in unclear)
         return True
 
-    async def _write(self, group: dict[Held, Said]) -> bool:
+    async def _write(self, group: dict[Held, Said]) -> set[Held]:
+        """Answers those whose lease is gone, by robbery or by their own transaction, which may
+        not have been told of its end yet: whether they may pause their queue is asked at their
+        end."""
         now = self._loop.time()
         noted = [said.noted(held.key, now) for held, said in group.items()]
-        try:
-            lost = await self._store.note(self._owner, noted)
-            finished = {held.attempt.job_id for held in group if held.finished}
-            stale = set(lost) - finished
-            for held, said in group.items():
-                if said.rest is not None and held.attempt.job_id not in stale:
-                    await self._pause(held, said.rest)
-        except StoreError as error:
-            self._telemetry.count("store_errors", label="scribe")
-            log.warning("writing down what handlers said failed, trying again: %s", error)
-            return False
+        lost = set(await self._store.note(self._owner, noted))
+        gone = {held for held in group if held.attempt.job_id in lost and not held.finished}
+        unclear = {held for held in gone if group[held].rest and held not in self._last_words}
+        for held, said in group.items():
+            if said.rest is not None and held not in gone:
+                await self._pause(held, said.rest)
+        stale = [held for held in gone if held not in unclear or group[held].has_words]
         self._telemetry.count("stale_writes", len(stale), label="note")
-        return True
+        return unclear
 
     async def _pause(self, held: Held, rest: Rest) -> None:
         """Unless somebody has paused the queue for longer."""
@@ -146,11 +149,12 @@ class Scribe:
             rest.reason or "no reason given",
         )  # fmt: skip
 
-    def _settle(self, held: Held, said: Said | None) -> None:
+    def _settle(self, held: Held, said: Said | None, *, keeps_rest: bool) -> None:
         self._waiting.pop(held, None)
         if said is not None and held.notes is not None:
             held.notes.strike(said)
-            held.notes.strike_rest(said.rest)
+            if not keeps_rest:
+                held.notes.strike_rest(said.rest)
         written = self._last_words.get(held)
         if written is not None and not written.done():
             written.set_result(None)
