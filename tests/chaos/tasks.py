@@ -7,23 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from leasehold import Fail, Leasehold, Retry, RetryLater, Snooze
-from leasehold.errors import OutcomeUnknown
-from leasehold.model.ending import Ending
+from leasehold import Leasehold, Retry
+from leasehold.simulation.tasks import (
+    Hopeless,
+    end_as_planned,
+    how_it_ended,
+    tasks_of_each_policy,
+)
 from leasehold.worker.context import Context
 from tests.chaos.pen import Pen
 
 STEP_SECONDS = 0.2
+LATER_SECONDS = 0.3
+SNOOZE_SECONDS = 0.5
 #: One attempt of a job: how long it takes, and how it ends.
 Run = tuple[float, str]
-
-
-class Trouble(Exception):
-    """An error that a retry may cure."""
-
-
-class Hopeless(Exception):
-    """An error that no retry will cure."""
 
 
 class Tasks:
@@ -34,20 +32,7 @@ class Tasks:
         self._pen = pen
         self._snoozed: set[int] = set()
         retry = Retry(base_seconds=0.2, cap_seconds=2.0, give_up_on=(Hopeless,))
-        self.tasks = {
-            "plain": app.task(name="plain", retry=retry)(self._handler()),
-            "strict": app.task(name="strict", retry=retry, on_lease_expired="fail")(
-                self._handler()
-            ),
-            "kept": app.task(name="kept", retry=retry, on_cancel="pause", on_drain="pause")(
-                self._handler()
-            ),
-            "skipping": app.task(
-                name="skipping", retry=retry, on_cancel="cancel", on_drain="requeue",
-                lane_on_failure="skip",
-            )(self._handler()),
-            "fenced": app.task(name="fenced", retry=retry)(self._handler(fenced=True)),
-        }  # fmt: skip
+        self.tasks = tasks_of_each_policy(app, retry, self._handler)
 
     def _handler(self, *, fenced: bool = False) -> Callable[..., Any]:
         async def handler(ctx: Context, call: str, runs: list[Run]) -> Any:
@@ -70,7 +55,7 @@ class Tasks:
             raise
         except BaseException as error:
             delay = getattr(error, "delay_seconds", None)
-            note("ended", job.job_id, job.token, how=_how(error), delay=delay)
+            note("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
             raise
         note("ended", job.job_id, job.token, how="returned")
         return result
@@ -98,27 +83,5 @@ class Tasks:
             async with ctx.transaction(result=result):
                 await asyncio.sleep(0)
             return None
-        _end(how)
+        end_as_planned(how, LATER_SECONDS, SNOOZE_SECONDS)
         return result
-
-
-def _end(how: str) -> None:
-    match how:
-        case "error":
-            raise Trouble("as planned")
-        case "give_up":
-            raise Hopeless("as planned")
-        case "fail":
-            raise Fail("as planned")
-        case "later":
-            raise RetryLater(0.3, reason="as planned")
-        case "snooze":
-            raise Snooze(0.5)
-
-
-def _how(error: BaseException) -> str:
-    if isinstance(error, Ending):
-        return type(error).__name__.lower()
-    if isinstance(error, OutcomeUnknown):
-        return "unknown"
-    return "hopeless" if isinstance(error, Hopeless) else "error"

@@ -150,6 +150,8 @@ def _is_explained(case: Case, run: Run | None, span: Span) -> bool:
     is_frail = run is None or run.started.info.get("fenced")
     if is_frail and case.troubles.count(span.owner, start, span.end):
         return True
+    if case.troubles.was_hit_often(span.owner, span.start, span.end):
+        return True
     return case.troubles.grave(span.owner, start, span.end)
 
 

@@ -13,20 +13,25 @@ from leasehold.store.rows import micros_of
 
 
 def one_at_a_time(case: Case) -> Iterator[Violation]:
-    """No two leases of one lane hold at once; whoever holds a lane holds it until it leaves."""
+    """No two leases of one lane hold at once; whoever holds a lane holds it until it leaves. And
+    tokens grow from one holder to the next: what a lane's jobs write to can tell who is later."""
     for target, lives in case.lanes().items():
         holds = sorted(hold for life in lives for hold in _holds(life))
-        for (_, end, first), (start, _, second) in pairwise(holds):
-            if start < end and first != second:
+        for (_, end, first, before), (start, _, second, after) in pairwise(holds):
+            if first == second:
+                continue
+            if start < end:
                 yield Violation("I3", second, f"was leased while job {first} held {target}", start)
+            elif after <= before:
+                yield Violation("S3.4", second, f"has a smaller token than job {first} before it")
 
 
-def _holds(life: Life) -> Iterator[tuple[int, int, int]]:
-    """From its first lease in the lane to its leaving."""
+def _holds(life: Life) -> Iterator[tuple[int, int, int, int]]:
+    """From its first lease in the lane to its leaving; its id, and that lease's token."""
     for enters, leaves in lane_spans(life):
         first = next((span for span in life.spans if enters <= span.start < leaves), None)
         if first is not None:
-            yield first.start, leaves, life.job.id
+            yield first.start, leaves, life.job.id, first.token
 
 
 def in_order(case: Case) -> Iterator[Violation]:
@@ -40,7 +45,7 @@ def in_order(case: Case) -> Iterator[Violation]:
             older = sorted(
                 span for other in lives if other.job.id < life.job.id for span in _stands(other)
             )
-            for start, _, job_id in _holds(life):
+            for start, _, job_id, _ in _holds(life):
                 came = next(enters for enters, leaves in lane_spans(life) if start < leaves)
                 if _cover(older, came, start):
                     yield Violation("I3", job_id, f"overtook an older one in {target}", start)
@@ -50,7 +55,7 @@ def _stands(life: Life) -> list[tuple[int, int]]:
     """When a job surely stood in its lane: one that waits for its time comes later, and only its
     claim tells that it has."""
     if life.waits:
-        return [(start, end) for start, end, _ in _holds(life)]
+        return [(start, end) for start, end, *_ in _holds(life)]
     return lane_spans(life)
 
 

@@ -16,6 +16,8 @@ _KEEPING = ("renew", "start", "requests", "succeed", "settle")
 _MANY = 2
 #: To whom a fault happens that happens to all machines.
 STORE = "store"
+#: Where only the connection is known that a fault struck, and not what it carried.
+_MANY_BLIND = 3
 
 
 class Troubles:
@@ -25,6 +27,7 @@ class Troubles:
         self._graves: dict[str, list[tuple[int, int]]] = {}
         self._any: dict[str, list[int]] = {}
         self._keeping: dict[str, list[int]] = {}
+        self._blind: dict[str, list[int]] = {}
         self.healed_at: int | None = None
         for record in records:
             if record.what == "healed":
@@ -32,6 +35,8 @@ class Troubles:
             if record.what != "fault":
                 continue
             self._any.setdefault(record.who, []).append(record.at)
+            if "to" not in record.info:
+                self._blind.setdefault(record.who, []).append(record.at)
             if _concerns_leases(record):
                 self._keeping.setdefault(record.who, []).append(record.at)
             if record.info.get("grave"):
@@ -48,6 +53,11 @@ class Troubles:
             return True
         return sum(start <= at <= end for at in self._keeping.get(machine, ())) >= _MANY
 
+    def was_hit_often(self, who: str | None, start: int, end: int) -> bool:
+        """Connections that broke, nobody knows under what: one renewal after the other."""
+        blind = self._blind.get(_machine(who or ""), ())
+        return sum(start <= at <= end for at in blind) >= _MANY_BLIND
+
     def count(self, who: str | None, start: int, end: int) -> int:
         return sum(start <= at <= end for at in self._any.get(_machine(who or ""), ()))
 
@@ -60,5 +70,5 @@ def _machine(who: str) -> str:
 def _concerns_leases(record: Record) -> bool:
     """A lease is counted from when its claim was sent: one that was slow has used some of it up."""
     to = record.info.get("to", "")
-    is_slow_claim = to == "claim" and record.info["kind"] == "slow"
+    is_slow_claim = "claim" in to.split("+") and record.info["kind"] == "slow"
     return is_slow_claim or any(name in to for name in _KEEPING)

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from leasehold.app import Leasehold
+from leasehold.client import JobHandle
 from leasehold.errors import OutcomeUnknown
 from leasehold.model.ending import Cancel, Ending, Fail, Pause, RetryLater, Snooze
 from leasehold.model.retry import Retry
+from leasehold.tasks import Task
 from leasehold.worker.context import Context
 
 STEP_SECONDS = 0.3
@@ -26,6 +28,22 @@ class Trouble(Exception):
 
 class Hopeless(Exception):
     """An error that no retry will cure."""
+
+
+def tasks_of_each_policy(
+    app: Leasehold, retry: Retry, handler: Callable[..., Callable[..., Any]]
+) -> dict[str, Task[..., Any, JobHandle]]:
+    """``handler(fenced=)`` makes what they run."""
+    return {
+        "plain": app.task(name="plain", retry=retry)(handler()),
+        "strict": app.task(name="strict", retry=retry, on_lease_expired="fail")(handler()),
+        "kept": app.task(name="kept", retry=retry, on_cancel="pause", on_drain="pause")(handler()),
+        "skipping": app.task(
+            name="skipping", retry=retry, on_cancel="cancel", on_drain="requeue",
+            lane_on_failure="skip",
+        )(handler()),
+        "fenced": app.task(name="fenced", retry=retry)(handler(fenced=True)),
+    }  # fmt: skip
 
 
 #: what, job, token, attempt, info
@@ -45,21 +63,8 @@ class Handlers:
         #: After healing every run succeeds.
         self.is_healed = False
         retry = Retry(base_seconds=0.4, cap_seconds=3.0, give_up_on=(Hopeless,))
-        self.tasks = {
-            "plain": app.task(name="plain", retry=retry)(self._handler()),
-            "newer": app.task(name="newer", retry=retry)(self._handler()),
-            "strict": app.task(name="strict", retry=retry, on_lease_expired="fail")(
-                self._handler()
-            ),
-            "kept": app.task(name="kept", retry=retry, on_cancel="pause", on_drain="pause")(
-                self._handler()
-            ),
-            "skipping": app.task(
-                name="skipping", retry=retry, on_cancel="cancel", on_drain="requeue",
-                lane_on_failure="skip",
-            )(self._handler()),
-            "fenced": app.task(name="fenced", retry=retry)(self._handler(fenced=True)),
-        }  # fmt: skip
+        self.tasks = tasks_of_each_policy(app, retry, self._handler)
+        self.tasks["newer"] = app.task(name="newer", retry=retry)(self._handler())
 
     def _handler(self, *, fenced: bool = False) -> Callable[..., Any]:
         async def handler(ctx: Context, call: str, runs: list[tuple[float, str]]) -> Any:
@@ -84,7 +89,7 @@ class Handlers:
             raise
         except BaseException as error:
             delay = getattr(error, "delay_seconds", None)
-            self._note("ended", job.job_id, job.token, how=_how(error), delay=delay)
+            self._note("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
             raise
         self._note("ended", job.job_id, job.token, how="returned")
         return result
@@ -109,11 +114,11 @@ class Handlers:
             async with ctx.transaction(result=result):
                 await asyncio.sleep(0)
             return None
-        _end(how)
+        end_as_planned(how, LATER_SECONDS, SNOOZE_SECONDS)
         return result
 
 
-def _end(how: str) -> None:
+def end_as_planned(how: str, later_seconds: float, snooze_seconds: float) -> None:
     match how:
         case "error":
             raise Trouble("as planned")
@@ -122,16 +127,16 @@ def _end(how: str) -> None:
         case "fail":
             raise Fail("as planned")
         case "later":
-            raise RetryLater(LATER_SECONDS, reason="as planned")
+            raise RetryLater(later_seconds, reason="as planned")
         case "snooze":
-            raise Snooze(SNOOZE_SECONDS)
+            raise Snooze(snooze_seconds)
         case "pause":
             raise Pause("as planned")
         case "cancel":
             raise Cancel("as planned")
 
 
-def _how(error: BaseException) -> str:
+def how_it_ended(error: BaseException) -> str:
     if isinstance(error, Ending):
         return type(error).__name__.lower()
     if isinstance(error, OutcomeUnknown):

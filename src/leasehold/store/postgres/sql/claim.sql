@@ -94,9 +94,10 @@ winner as materialized (
     limit (select room from door)
 ),
 moment as materialized (
-    -- One instant and one token for the whole claim; an idle claim draws none.
+    -- One instant and one token for the whole claim; an idle claim draws none. Counted, so that
+    -- all have been won by then: the one before may have left its lane a moment ago.
     select {schema}.clock() as now, nextval('{schema}.lease_token') as token
-    where exists (select from winner where known)
+    where (select count(*) from winner where known) > 0
 ),
 guard as materialized (
     -- A loser may be put behind the holder only while the holder cannot leave: its deletion
