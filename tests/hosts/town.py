@@ -14,6 +14,7 @@ import msgspec
 from leasehold import Leasehold
 from leasehold.client import Client
 from leasehold.model.tenant import Tenant, TenantState
+from leasehold.store.contract import ClaimAsk, Want
 from leasehold.store.database import Database
 from leasehold.store.places import Awake
 from leasehold.tasks import Registry
@@ -122,6 +123,12 @@ class Town:
         for _ in range(count):
             task.using(**options).enqueue(*args)
         self.app.swap_client(before)
+
+    def put_aside(self, tenant: str) -> None:
+        """What is ready, as a claimer does that knows no task."""
+        wants = (Want("default", 10),)
+        ask = ClaimAsk(owner="older", lease_seconds=30.0, wants=wants, tasks=frozenset())
+        assert self._clients[tenant].store.claim(ask) == []
 
     def state(self, tenant: str) -> TenantState:
         return self.lines[tenant].state

@@ -8,8 +8,10 @@ from typing import Any
 
 from leasehold.model.tenant import TenantState
 from leasehold.tenancy.tenancy import Tenancy
+from leasehold.worker import upkeep
 from leasehold.worker.host import Host
 from leasehold.worker.roster import Roster
+from leasehold.worker.sweeper import RETENTION_SECONDS
 from leasehold.worker.worker import Worker
 from tests.simulation.bugs import Bug, Plant, code, sql, swapped
 
@@ -68,6 +70,9 @@ _BUGS: dict[str, tuple[Plant, tuple[int, ...]]] = {
     "a broken tenant ends its host": (code(Host, "_trouble", _end), (11,)),
     "a broken tenant is never looked at again": (
         code(Roster, "to_look_at", _only_the_well), (11,),
+    ),
+    "jobs put aside are looked for when a host starts, and then after an hour": (
+        code(upkeep, "_ROUND_SECONDS", RETENTION_SECONDS), (833,),
     ),
 }  # fmt: skip
 TENANT_BUGS = {name: Bug(name, plant, seeds) for name, (plant, seeds) in _BUGS.items()}

@@ -71,14 +71,6 @@ class Houses(Machines):
         self._degraded = degraded
         self._hosts: dict[str, Host] = {}
 
-    def start(
-        self, plan: WorkerPlan, seat: tuple[Path, int] | None = None,
-        on_gone: Callable[[int], None] = lambda _code: None,
-    ) -> None:  # fmt: skip
-        """After the faults nobody is replaced any more: see `town`."""
-        if not (self._is_healed and plan.replaces):
-            super().start(plan, seat, on_gone)
-
     def _build(
         self, plan: WorkerPlan, host: Computer, _seat: tuple[Path, int] | None
     ) -> tuple[Line, Worker]:

@@ -41,7 +41,6 @@ from leasehold.worker.context import Context
 _MICROS = 1_000_000
 #: Longer than everything else takes.
 _STAYS_AWAY_SECONDS = 600.0
-_RETIRE_SECONDS = 3 * LEASE_SECONDS
 _ROUNDS = 3
 _SOON_SECONDS = 1.0
 
@@ -190,7 +189,7 @@ class Town:
         for number, mishap in enumerate(self._program.mishaps):
             loop.call_later(mishap.at, self._befall, mishap, number)
         await asyncio.sleep(HORIZON_SECONDS)
-        await self._heal()
+        self._heal()
         wards = list(self._wards.values())
         await self._all_end([ward for ward in wards if not ward.stays_away])
         self._bring_back()
@@ -221,11 +220,9 @@ class Town:
         if self._tenancy.resume(ward.name):
             ward.paused("resume_queue", call)
 
-    async def _heal(self) -> None:
-        """No fault from here on, but for a store that stays away. One machine that can do
-        everything comes in the place of all others, as a deployment ends. They go first: a job
-        that one of them puts aside, because it does not know its task, while the tenant sleeps
-        everywhere else, is not seen before the next upkeep, which is up to an hour away."""
+    def _heal(self) -> None:
+        """No fault from here on, but for a store that stays away; and somebody is there who can
+        do everything."""
         self._control.noise = SILENCE
         for ward in self._wards.values():
             ward.calm()
@@ -233,7 +230,6 @@ class Town:
             if not ward.stays_away:
                 ward.network.come_back()
         self.houses.heal()
-        await self.houses.drain_all(_RETIRE_SECONDS)
         self.houses.start(HEALING)
         self.note("world", "healed")
 
