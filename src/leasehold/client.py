@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from leasehold.clock import monotonic
+from leasehold.crier import Crier, news_of
 from leasehold.errors import JobNotFound, StoreError
 from leasehold.model.job import Enqueued, Job, NewJob
 from leasehold.model.operation import Answer, Verb
@@ -18,8 +19,6 @@ from leasehold.store.faces import AwaitedStore, BlockingStore
 from leasehold.store.steps import arun, run
 
 CLIENT = "client"
-#: A worker that was woken looks again within this time: no need to wake it twice.
-HINT_SECONDS = 0.004
 
 
 class Client:
@@ -27,46 +26,33 @@ class Client:
 
     def __init__(self, database: Database, now: Callable[[], float] = monotonic) -> None:
         self.database = database
-        self._now = now
         self.store = BlockingStore(database.session())
         self.awaited = AwaitedStore(database.async_session())
-        self._said: dict[str, float] = {}
+        self._crier = Crier(now)
 
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        if connection is not None:
+        if connection is not None:  # heard when the caller commits
             session = self.database.caller_session(connection)
-            answers = run(enqueue(jobs), session)
-            run(hints.tell(self._news(jobs)), session)  # heard when the caller commits
-            return answers
-        answers = self.store.enqueue(jobs)
-        if news := self._unsaid(jobs):
+            return run(enqueue(jobs, news_of(jobs)), session)
+        news = news_of(jobs)
+        told = self._crier.before(news)
+        answers = self.store.enqueue(jobs, told)
+        if late := self._crier.after(news, told):
             with contextlib.suppress(StoreError):  # a hint only: the jobs are safe
-                self.store.run(hints.tell(news))
+                self.store.run(hints.tell(late))
         return answers
 
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
         if connection is not None:
             session = self.database.async_caller_session(connection)
-            answers = await arun(enqueue(jobs), session)
-            await arun(hints.tell(self._news(jobs)), session)
-            return answers
-        answers = await self.awaited.enqueue(jobs)
-        if news := self._unsaid(jobs):
+            return await arun(enqueue(jobs, news_of(jobs)), session)
+        news = news_of(jobs)
+        told = self._crier.before(news)
+        answers = await self.awaited.enqueue(jobs, told)
+        if late := self._crier.after(news, told):
             with contextlib.suppress(StoreError):
-                await self.awaited.run(hints.tell(news))
+                await self.awaited.run(hints.tell(late))
         return answers
-
-    def _news(self, jobs: Sequence[NewJob]) -> set[str]:
-        """What workers may want to hear about these jobs."""
-        ways = {(job.queue, job.run_at or job.delay_seconds) for job in jobs if not job.pending}
-        return {hints.SCHEDULED if later else hints.ready(queue) for queue, later in ways}
-
-    def _unsaid(self, jobs: Sequence[NewJob]) -> set[str]:
-        """News that were not told a moment ago: who has just heard them still looks around."""
-        now = self._now()
-        news = {hint for hint in self._news(jobs) if now >= self._said.get(hint, 0.0)}
-        self._said.update((hint, now + HINT_SECONDS) for hint in news)
-        return news
 
 
 class JobHandle:

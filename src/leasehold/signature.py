@@ -35,9 +35,10 @@ class Signature:
         self._signature = full.replace(parameters=parameters)
         self._parameters = parameters
         self._what = f"the call of task {task}"
-        # Where all of them may stand in their places, a full call needs no further reading.
+        # Where all of them may stand in their places, most calls need no further reading.
         plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
         self._names = tuple(p.name for p in parameters) if plain else None
+        self._needed = sum(p.default is inspect.Parameter.empty for p in parameters)
         # With *args, what comes before it must be given by place.
         self._has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         self._check_context(full.parameters.get(CONTEXT_PARAMETER))
@@ -74,8 +75,8 @@ class Signature:
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         if self._names is not None:
-            if not kwargs and len(args) == len(self._names):
-                return dict(zip(self._names, args, strict=True))
+            if not kwargs and self._needed <= len(args) <= len(self._names):
+                return dict(zip(self._names, args, strict=False))
             if not args and tuple(kwargs) == self._names:
                 return kwargs
         try:

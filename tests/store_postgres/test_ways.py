@@ -12,10 +12,11 @@ from leasehold.store.postgres.connections import Connections
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.postgres.pool import Way
 from leasehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
+from leasehold.store.postgres.wire import Line
 
 _MODE = "show plan_cache_mode"
-#: psycopg prepares what it has sent five times.
-_ENOUGH = 6
+#: What comes again is prepared.
+_ENOUGH = 2
 _PREPARED = "select count(*) from pg_prepared_statements where statement !~ 'pg_prepared'"
 
 
@@ -56,7 +57,7 @@ def test_a_pooler_that_takes_no_options_is_met_without(database: PostgresDatabas
     assert "plan_cache_mode" not in way.info
     assert way.is_refused(info, refusal)  # somebody who had begun at the same time
     assert not way.is_refused(way.info, refusal)
-    with psycopg.connect(way.info) as connection:
+    with Line.connect(way.info) as connection:
         way.arrange(connection)
         assert connection.prepare_threshold is None
 
@@ -87,7 +88,9 @@ def test_the_same_for_asyncio(database: PostgresDatabase) -> None:
     async def scene() -> list[Any]:
         connections = Connections(database.url)
         pool = connections.pool_of_loop()
-        store = AwaitedStore(AsyncPostgresSession(pool, Statements("leasehold", "1")))
+        store = AwaitedStore(
+            AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
+        )
         found = []
         for _ in range(2):
             for _ in range(_ENOUGH):

@@ -51,7 +51,7 @@ def test_no_statement_names_a_schema_but_its_own() -> None:
 
 
 #: What a tenant asks of its control schema: whether all tenants share a limit, and its part of it.
-SHARED = {"claim", "grant_leases", "shared_leases"}
+SHARED = {"claim", "claim_plain", "grant_leases", "shared_leases"}
 
 
 @pytest.mark.requirement("S4.2", "P8")

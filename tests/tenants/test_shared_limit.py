@@ -177,13 +177,13 @@ def test_without_it_a_claim_is_one_statement_and_with_it_one_round_trip(house: R
     wants = ClaimAsk(owner="w", lease_seconds=30.0, wants=(Want("default", 1),), memory=memory)
     acme.claim(wants)
     acme.claim(wants)
-    assert session.batches == [["claim"]] * 2
+    assert session.batches == [["claim_plain"]] * 2
     control(house).set_queue_limit(ALL_QUEUES, Limit(5))
     session.batches.clear()
     acme.claim(wants)  # learns of it
     acme.claim(wants)
     limited = ["grant_leases", "claim"]
-    assert session.batches == [["claim"], limited, limited]
+    assert session.batches == [["claim_plain"], ["claim"], limited, limited]
     control(house).set_queue_limit(ALL_QUEUES, NO_LIMIT)
     session.batches.clear()
     acme.claim(wants)

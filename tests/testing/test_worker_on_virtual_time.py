@@ -180,7 +180,7 @@ def test_a_worker_until_idle_does_not_take_a_failing_store_for_an_empty_one(rig:
     async def work() -> None: ...
 
     async def scenario() -> None:
-        rig.database.refused |= {"claim"}
+        rig.database.refused |= {"claim_plain"}
         running = asyncio.create_task(rig.worker(until_idle=True).run())
         job = await work.aenqueue()
         await asyncio.sleep(60)

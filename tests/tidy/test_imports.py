@@ -31,7 +31,8 @@ MAY_SEE: dict[str, set[str]] = {
     "store.postgres": {"errors", "model", "telemetry", "store"},
     "store.sqlite": {"clock", "errors", "model", "store"},
     # Those who use a store, whichever it is.
-    "client": {"clock", "errors", "model", "operate", "store"},
+    "client": {"clock", "crier", "errors", "model", "operate", "store"},
+    "crier": {"model", "store"},
     "operate": {"errors", "model", "store"},
     "documents": {"model", "operate"},
     "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",

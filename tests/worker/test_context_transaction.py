@@ -47,8 +47,9 @@ def test_what_it_is_given_is_the_drivers_own_connection(workshop: Workshop) -> N
     workshop.add(coroutine)
     workshop.add(function)
     workshop.run()
-    postgres = [psycopg.AsyncConnection, psycopg.Connection]
-    assert seen == (postgres if workshop.is_postgres else [sqlite3.Connection] * 2)
+    postgres = (psycopg.AsyncConnection, psycopg.Connection)
+    drivers = postgres if workshop.is_postgres else (sqlite3.Connection, sqlite3.Connection)
+    assert [issubclass(*each) for each in zip(seen, drivers, strict=True)] == [True, True]
 
 
 @kinds

@@ -70,5 +70,6 @@ def _machine(who: str) -> str:
 def _concerns_leases(record: Record) -> bool:
     """A lease is counted from when its claim was sent: one that was slow has used some of it up."""
     to = record.info.get("to", "")
-    is_slow_claim = "claim" in to.split("+") and record.info["kind"] == "slow"
+    claims = any(name.startswith("claim") for name in to.split("+"))
+    is_slow_claim = claims and record.info["kind"] == "slow"
     return is_slow_claim or any(name in to for name in _KEEPING)

@@ -30,7 +30,7 @@ _MICROS = 1_000_000
 ENDINGS = frozenset({"succeed", "settle"})
 SUCCESSES = frozenset({"succeed"})
 RENEWALS = frozenset({"renew"})
-CLAIMS = frozenset({"claim"})
+CLAIMS = frozenset({"claim", "claim_plain"})
 #: What was given up arrives about this much later.
 LATE_SECONDS = 3.0
 #: Some wait until their job is claimed again, if that happens within this time, and arrive while

@@ -18,7 +18,7 @@ class Reclaims:
         if not self._waiting:
             return
         for statement, rows in zip(batch.statements, answers, strict=True):
-            if statement.name == "claim":
+            if statement.name.startswith("claim"):
                 claimed = {row[0] for row in rows}
                 for ids, happened in self._waiting:
                     if ids & claimed:

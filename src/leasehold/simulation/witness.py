@@ -71,7 +71,7 @@ class Witness:
             self._judge(who, job_id, _seen(job), touched[job_id])
             claimed = max(claimed, self.jobs[job_id].token)
         self._last_token = claimed
-        if self._room and any(statement.name == "claim" for statement in batch.statements):
+        if self._room and any(statement.name.startswith("claim") for statement in batch.statements):
             self._check_room(sorted(found))
 
     def _judge(
@@ -92,7 +92,7 @@ class Witness:
                 self._check_fence(who, job_id, before, statement, row)
             else:
                 self._check_time(job_id, before, statement)
-        elif statement.name == "claim":
+        elif statement.name.startswith("claim"):
             self._check_claim(who, job_id, before, after)
         elif before.state in FINAL and not _is_operators(statement, row):
             self._violate("I2", job_id, f"{who} changed a finished job by {statement.name}")
@@ -108,7 +108,7 @@ class Witness:
         self, who: str, job_id: int, before: Seen, statement: Statement, row: dict[str, Any]
     ) -> None:
         now = self._clock.micros
-        if statement.name == "claim":
+        if statement.name.startswith("claim"):
             self._violate("S0.2", job_id, f"{who} claimed it while {before.owner} had leased it")
         elif statement.name == "settle" and row["expired"]:
             if now < before.expires:
@@ -157,7 +157,7 @@ class Witness:
 
 
 def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
-    if statement.name == "claim":
+    if statement.name.startswith("claim"):
         yield from ((row[0], {}) for row in rows if row[0] is not None)
     elif statement.name.startswith("enqueue"):
         yield from ((row[-1], {}) for row in rows)

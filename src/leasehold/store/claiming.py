@@ -15,7 +15,7 @@ from leasehold.store.contract import ClaimAsk, LeaseKey, Renewed, Want
 from leasehold.store.place import Place, no_memory
 from leasehold.store.registering import beat_statement
 from leasehold.store.rows import attempt_of
-from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
+from leasehold.store.steps import Conflict, Rows, Statement, Steps, read, together, write
 
 #: Rounds of one claim: each demotes lane jobs that met a held lane, or meets another claimer.
 _ROUNDS = 50
@@ -44,7 +44,7 @@ def _claim_queue(ask: ClaimAsk, want: Want, place: Place) -> Steps[list[Attempt]
         if wanted <= 0 or window.idle >= _IDLE_ROUNDS:
             break
         try:
-            won, seen = yield from _claim_once(ask, want, wanted, wanted + window.past, place)
+            won, seen = yield from _claim_once(ask, want, wanted, window.past, place)
         except Conflict:
             continue  # another claimer won the same lane: now its holder can be seen
         except StoreError:
@@ -53,18 +53,24 @@ def _claim_queue(ask: ClaimAsk, want: Want, place: Place) -> Steps[list[Attempt]
                 break
             raise
         attempts += won
-        if not _goes_on(place, won, seen):
+        if _goes_on(place, won, seen):
+            window.move(wanted, len(won), seen)
+        # What was won waits for no other look from the start: the next claim begins there.
+        elif seen.held_back or not place.back_to_start() or attempts:
             break
-        window.move(wanted, len(won), seen.unsettled)
     attempts.sort(key=lambda attempt: (-attempt.priority, attempt.job_id))
     return attempts
 
 
 def _goes_on(place: Place, won: list[Attempt], seen: _Seen) -> bool:
-    """Remember what was seen. Whether another round could find more."""
+    """Remember what was seen. Whether another round could find more beyond."""
     place.held_back = seen.held_back
+    if seen.odd:
+        place.meet_odd()
+    if seen.left_out:
+        return True  # with all that is to be considered
     if (seen.limited, seen.shared) != (place.limited, place.shared) or seen.keys:
-        place.limited, place.shared, place.keys = seen.limited, seen.shared, seen.keys
+        place.limited, place.shared, place.keys = seen.limited, seen.shared, list(seen.keys)
         return True  # with its locks
     place.keys = sorted({attempt.limit_key or "" for attempt in won} & set(place.keys))
     if seen.held_back:
@@ -73,7 +79,7 @@ def _goes_on(place: Place, won: list[Attempt], seen: _Seen) -> bool:
         return True
     for attempt in won:
         place.advance(-attempt.priority, attempt.job_id)
-    return seen.more or place.back_to_start()
+    return seen.more
 
 
 class _Window:
@@ -88,10 +94,12 @@ class _Window:
         self.past = 0
         self.idle = 0
 
-    def move(self, wanted: int, won: int, unsettled: int) -> None:
-        self.idle = 0 if won or unsettled < wanted + self.past else self.idle + 1
+    def move(self, wanted: int, won: int, seen: _Seen) -> None:
+        if seen.left_out:
+            return
+        self.idle = 0 if won or seen.unsettled < wanted + self.past else self.idle + 1
         further = 0 if won else min(2 * self.past + _STRIDE, _STRIDE_LIMIT)
-        self.past = unsettled + further
+        self.past = seen.unsettled + further
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +107,41 @@ class _Seen:
     """What a claim has seen besides what it won."""
 
     more: bool
-    unsettled: int
-    keys: list[str]
-    limited: bool
-    held_back: bool
-    shared: bool
+    #: Something besides who comes first has to be considered,
+    odd: bool
+    #: and was not.
+    left_out: bool = False
+    unsettled: int = 0
+    keys: Sequence[str] = ()
+    limited: bool = False
+    held_back: bool = False
+    shared: bool = False
 
 
 def _claim_once(
-    ask: ClaimAsk, want: Want, wanted: int, looked_at: int, place: Place
+    ask: ClaimAsk, want: Want, wanted: int, past: int, place: Place
+) -> Steps[tuple[list[Attempt], _Seen]]:
+    if place.is_plain:
+        return (yield from _claim_plain(ask, want.queue, wanted, place))
+    return (yield from _claim_carefully(ask, want, wanted, past, place))
+
+
+def _claim_plain(
+    ask: ClaimAsk, queue: str, wanted: int, place: Place
+) -> Steps[tuple[list[Attempt], _Seen]]:
+    """Where nothing was odd of late."""
+    rank, after = place.begin()
+    rows = yield from write(
+        "claim_plain", queue=queue, wanted=wanted, rank=rank, after=after, owner=ask.owner,
+        lease_seconds=ask.lease_seconds, tasks=_tasks(ask),
+    )  # fmt: skip
+    place.looked()
+    *_, more, odd, place.weight = rows[-1]
+    return _won(rows, ask), _Seen(bool(more), odd=bool(odd), left_out=bool(odd))
+
+
+def _claim_carefully(
+    ask: ClaimAsk, want: Want, wanted: int, past: int, place: Place
 ) -> Steps[tuple[list[Attempt], _Seen]]:
     rank, after = place.begin()
     statement = Statement(
@@ -116,7 +150,7 @@ def _claim_once(
             "queue": want.queue,
             "wanted": wanted,
             "ahead": 0 if place.is_limited else want.ahead,
-            "looked_at": looked_at,
+            "looked_at": wanted + past,
             "rank": rank,
             "after": after,
             "locked": place.limited,
@@ -124,7 +158,7 @@ def _claim_once(
             "keys": place.keys,
             "owner": ask.owner,
             "lease_seconds": ask.lease_seconds,
-            "tasks": None if ask.tasks is None else sorted(ask.tasks),
+            "tasks": _tasks(ask),
         },
     )
     answers = yield from together(*_under_limits(want.queue, wanted, place), statement)
@@ -132,11 +166,21 @@ def _claim_once(
     rows = answers[-1]
     *_, more, unsettled, keys, limited, held_back, weight, shared = rows[-1]
     place.weight = weight
-    won = [attempt_of(row, ask.owner) for row in rows if row[0] is not None]
+    won = _won(rows, ask)
+    lanes = any(attempt.target is not None or attempt.limit_key is not None for attempt in won)
     return won, _Seen(
-        bool(more), unsettled, msgspec.json.decode(keys) if keys else [], bool(limited),
-        bool(held_back), bool(shared),
+        bool(more), odd=bool(lanes or unsettled or keys or limited or shared), unsettled=unsettled,
+        keys=msgspec.json.decode(keys) if keys else [], limited=bool(limited),
+        held_back=bool(held_back), shared=bool(shared),
     )  # fmt: skip
+
+
+def _won(rows: Rows, ask: ClaimAsk) -> list[Attempt]:
+    return [attempt_of(row, ask.owner) for row in rows if row[0] is not None]
+
+
+def _tasks(ask: ClaimAsk) -> list[str] | None:
+    return None if ask.tasks is None else sorted(ask.tasks)
 
 
 def _under_limits(queue: str, wanted: int, place: Place) -> list[Statement]:

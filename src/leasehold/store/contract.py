@@ -6,7 +6,7 @@ id, owner, token, stage and the database's clock, and says what it did not hit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -195,9 +195,10 @@ class Lane(msgspec.Struct, frozen=True):
 class Store(Protocol):
     """The verbs of a store, as the parts of a worker see them. `faces` has their blocking twin."""
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    async def enqueue(self, jobs: Sequence[NewJob], news: Collection[str] = ()) -> list[Enqueued]:
         """Store jobs, one answer each, in order. Of several live jobs with one unique key only
-        one exists; a remembered idempotency key answers with the job it made."""
+        one exists; a remembered idempotency key answers with the job it made. Those who wait are
+        told the news when the jobs are there."""
         ...
 
     async def claim(self, ask: ClaimAsk) -> list[Attempt]:

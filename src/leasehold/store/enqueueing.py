@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from leasehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from leasehold.model.job import Enqueued, NewJob
 from leasehold.model.policy import DEFAULT_POLICY, pack
+from leasehold.store import hints
 from leasehold.store.rows import json_text
 from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
 
@@ -25,15 +27,20 @@ ENQUEUE_BATCH = 1000
 _ALIKE = 20
 
 
-def enqueue(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
+def enqueue(jobs: Sequence[NewJob], news: Collection[str] = ()) -> Steps[list[Enqueued]]:
+    """``news``: hints for those who may be waiting for these jobs."""
     answers: dict[int, Enqueued] = {}
     if any(_has_key(job) for job in jobs):
         # One key sends all of them the longer way: they keep their order.
         for part in _parts(list(enumerate(jobs))):
             yield from _enqueue_keyed(list(part), answers)
+        if news:
+            with contextlib.suppress(StoreError):  # a hint only: the jobs are safe
+                yield from hints.tell(news)
     elif jobs:
         # All or none: whoever is told that it failed may call again.
-        drawn = yield from together(*_statements(jobs))
+        then = hints.telling(news) if news else None
+        drawn = yield from together(*_statements(jobs), then=then)
         # Ids are drawn in the order of the jobs, whichever way they go.
         return [Enqueued(id_, True) for id_ in sorted(id_ for rows in drawn for (id_,) in rows)]
     return [answers[place] for place in range(len(jobs))]

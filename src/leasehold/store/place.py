@@ -19,6 +19,8 @@ _SHARE = 1 / 20
 _SOONEST, _LATEST = 0.01, 1.0
 #: A look that takes less than this is cheap enough to be repeated at once.
 _CHEAP_SECONDS = 0.005
+#: Where there was a lane, a limit or a pause, there will be others.
+_ODD_SECONDS = 1.0
 
 
 class Place:
@@ -40,11 +42,20 @@ class Place:
         #: The last claim was refused something by a limit: room may come back without a word.
         self.held_back = False
         self.weight = 1.0
+        self._plain_from = 0.0
 
     @property
     def is_limited(self) -> bool:
         """What is limited is never claimed ahead: it would keep others from what they may have."""
         return self.limited or self.shared
+
+    @property
+    def is_plain(self) -> bool:
+        """Of late nothing was to be considered but who comes first."""
+        return self._now() >= self._plain_from
+
+    def meet_odd(self) -> None:
+        self._plain_from = self._now() + _ODD_SECONDS
 
     @property
     def is_start(self) -> bool:

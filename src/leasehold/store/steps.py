@@ -42,10 +42,15 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Statements of one transaction."""
+    """Statements of one transaction.
+
+    ``then``: a hint that is sent when they are written, and not before. Nobody waits to know
+    whether it was.
+    """
 
     statements: tuple[Statement, ...]
     writes: bool
+    then: Statement | None = None
 
 
 Steps: TypeAlias = Generator[Batch, list[Rows], T]
@@ -83,9 +88,9 @@ def write(name: str, rows: Sequence[Mapping[str, Any]] | None = None, **params: 
     return answers[0]
 
 
-def together(*statements: Statement) -> Steps[list[Rows]]:
+def together(*statements: Statement, then: Statement | None = None) -> Steps[list[Rows]]:
     """Several statements that write, as one transaction."""
-    answers = yield Batch(statements, writes=True)
+    answers = yield Batch(statements, writes=True, then=then)
     return answers
 
 

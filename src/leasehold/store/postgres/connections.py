@@ -39,10 +39,11 @@ class Connections:
 
     def _pool_of_loop(self, pools: _LoopPools, *, ours: bool) -> AsyncPool:
         loop = asyncio.get_running_loop()
-        if loop not in pools:
+        pool = pools.get(loop)
+        if pool is None:
             _forget_ended_loops(pools)
-            pools[loop] = AsyncPool(self.url, self._size, ours=ours)
-        return pools[loop]
+            pool = pools[loop] = AsyncPool(self.url, self._size, ours=ours)
+        return pool
 
     def close(self) -> None:
         self.pool.close()

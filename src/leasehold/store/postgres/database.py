@@ -26,7 +26,7 @@ from leasehold.store.postgres.session import (
 from leasehold.store.postgres.transaction import AsyncPostgresTransaction, PostgresTransaction
 from leasehold.store.postgres.wake import listen
 from leasehold.store.sqlfiles import load_migrations
-from leasehold.store.steps import AsyncSession, Batch, Rows, Session
+from leasehold.store.steps import AsyncSession, Session
 
 _PACKAGE = "leasehold.store.postgres"
 
@@ -65,7 +65,7 @@ class PostgresDatabase:
         return PostgresSession(self._pool, self._statements)
 
     def async_session(self) -> AsyncSession:
-        return _LoopSession(self._connections, self._statements)
+        return AsyncPostgresSession(self._connections.pool_of_loop, self._statements)
 
     def caller_session(self, connection: Any) -> Session:
         if isinstance(connection, Connection):
@@ -162,18 +162,6 @@ class PostgresDatabase:
     async def aclose(self) -> None:
         if self._owns_connections:
             await self._connections.aclose()
-
-
-class _LoopSession:
-    """A session of whichever loop executes it."""
-
-    def __init__(self, connections: Connections, statements: Statements) -> None:
-        self._connections = connections
-        self._statements = statements
-
-    async def execute(self, batch: Batch) -> list[Rows]:
-        pool = self._connections.pool_of_loop()
-        return await AsyncPostgresSession(pool, self._statements).execute(batch)
 
 
 def _not_a_connection(connection: object, wanted: str, other: str) -> BadInput:

@@ -44,18 +44,23 @@ def translated(*, writes: bool, pooled: bool = True) -> Iterator[None]:
     """``pooled``: the connection is ours, so that a broken one is our business to explain."""
     try:
         yield
-    except pg.UniqueViolation as error:
-        raise Conflict(error.diag.constraint_name or "") from error
-    except _FORGOTTEN as error:
-        raise Forgotten(f"prepared statements get lost on the way: {_first_line(error)}") from error
-    except (*_NO_SCHEMA, *_TRY_AGAIN, *_EXPLAINED) as error:
-        raise _explained(error) from error
-    except psycopg.OperationalError as error:
-        if not pooled:
-            raise
-        raise _broken(error, writes) from error
     except psycopg.Error as error:
-        raise StoreError(f"the database refused: {_first_line(error)}") from error
+        ours = translation(error, writes=writes, pooled=pooled)
+        if ours is error:
+            raise
+        raise ours from error
+
+
+def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> Exception:
+    if isinstance(error, pg.UniqueViolation):
+        return Conflict(error.diag.constraint_name or "")
+    if isinstance(error, _FORGOTTEN):
+        return Forgotten(f"prepared statements get lost on the way: {_first_line(error)}")
+    if isinstance(error, (*_NO_SCHEMA, *_TRY_AGAIN, *_EXPLAINED)):
+        return _explained(error)
+    if isinstance(error, psycopg.OperationalError):
+        return _broken(error, writes) if pooled else error
+    return StoreError(f"the database refused: {_first_line(error)}")
 
 
 def _explained(error: psycopg.Error) -> StoreError:

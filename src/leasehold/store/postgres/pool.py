@@ -15,15 +15,14 @@ import select
 import threading
 import weakref
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from leasehold.errors import BadSettings, StoreReadOnly, StoreUnavailable
 from leasehold.store.address import redacted
-from leasehold.store.postgres.errors import Forgotten, translated
+from leasehold.store.postgres.errors import Forgotten, translation
+from leasehold.store.postgres.wire import AsyncLine, Line, Wire
 
 #: Found by timeouts, not by waiting for ever: half-open connections.
 _DEFAULTS = {
@@ -34,10 +33,6 @@ _DEFAULTS = {
     "tcp_user_timeout": "30000",
     "application_name": "leasehold",
 }
-
-#: Statements that a connection keeps prepared. One schema has fewer; with hundreds of schemas on
-#: one connection those in use stay, and the others are not worth the server's memory.
-_PREPARED_LIMIT = 400
 
 
 def conninfo(url: str) -> str:
@@ -85,17 +80,23 @@ class Way:
         self._prepares = False
         return True
 
-    def arrange(self, connection: Connection[Any] | AsyncConnection[Any]) -> None:
+    def arrange(self, connection: Line | AsyncLine) -> None:
         """As every new connection is to be."""
-        connection.prepared_max = _PREPARED_LIMIT
         if not self._prepares:
             connection.prepare_threshold = None
+        connection.wire = Wire(connection)
+        connection.looker = select.poll()  # unlike select(), for any number of open files
+        connection.looker.register(connection.fileno(), select.POLLIN)
 
-    def is_outdated(self, connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+    def is_outdated(self, connection: Line | AsyncLine) -> bool:
         return not self._prepares and connection.prepare_threshold is not None
 
-    def prepare_no_more(self) -> None:
-        self._prepares = False
+    def is_left_by(self, error: Exception) -> bool:
+        """Whether the connection that met this error is no use any more."""
+        if isinstance(error, Forgotten):
+            self._prepares = False
+        # After a fail-over the next one may reach the new primary.
+        return isinstance(error, Forgotten | StoreReadOnly)
 
 
 def _unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
@@ -103,13 +104,11 @@ def _unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
     return StoreUnavailable(f"cannot connect to {redacted(url)}: {text}; is the server running?")
 
 
-def _usable(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+def _usable(connection: Line | AsyncLine) -> bool:
     """An idle connection that has something to read was closed by the server."""
     if connection.closed:
         return False
-    looker = select.poll()  # unlike select(), for any number of open files
-    looker.register(connection.fileno(), select.POLLIN)
-    return not looker.poll(0)
+    return not connection.looker.poll(0)
 
 
 def _stop_behind(error: BaseException) -> asyncio.CancelledError | None:
@@ -137,28 +136,28 @@ class Pool:
     def begin_anew(self) -> None:
         """Also in a forked child: the parent's connections are the parent's, and so are the
         places and locks that its threads hold."""
-        self._idle: list[Connection[Any]] = []
+        self._idle: list[Line] = []
         self._lock = threading.Lock()
         self._room = threading.BoundedSemaphore(self._size)
 
     @contextlib.contextmanager
-    def connection(self, *, writes: bool) -> Iterator[Connection[Any]]:
+    def connection(self, *, writes: bool) -> Iterator[Line]:
         with self._room:
             connection = self._take()
             try:
-                with translated(writes=writes):
-                    yield connection
-            except StoreReadOnly:
-                connection.close()  # after a fail-over the next one may reach the new primary
-                raise
-            except BaseException as error:
-                if isinstance(error, Forgotten):
-                    self._way.prepare_no_more()
+                yield connection
+            except psycopg.Error as error:
+                ours = translation(error, writes=writes)
+                if self._way.is_left_by(ours):
+                    connection.close()
+                self._give_back(connection)
+                raise ours from error
+            except BaseException:
                 self._give_back(connection)
                 raise
             self._give_back(connection)
 
-    def _take(self) -> Connection[Any]:
+    def _take(self) -> Line:
         with self._lock:
             while self._idle:
                 connection = self._idle.pop()
@@ -167,7 +166,7 @@ class Pool:
                 connection.close()
         info = self._way.info
         try:
-            connection = Connection.connect(info, autocommit=True)
+            connection = Line.connect(info, autocommit=True)
         except psycopg.Error as error:
             if self._way.is_refused(info, error):
                 return self._take()
@@ -175,10 +174,10 @@ class Pool:
         self._way.arrange(connection)
         return connection
 
-    def _give_back(self, connection: Connection[Any]) -> None:
+    def _give_back(self, connection: Line) -> None:
         if connection.closed:
             return
-        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        if not connection.wire.is_quiet:
             connection.close()
             return
         with self._lock:
@@ -206,29 +205,29 @@ class AsyncPool:
     def __init__(self, url: str, size: int, *, ours: bool = True) -> None:
         self._url = url
         self._way = Way(url, ours=ours)
-        self._idle: list[AsyncConnection[Any]] = []
+        self._idle: list[AsyncLine] = []
         self._room = asyncio.Semaphore(size)
 
     @contextlib.asynccontextmanager
-    async def connection(self, *, writes: bool) -> AsyncIterator[AsyncConnection[Any]]:
+    async def connection(self, *, writes: bool) -> AsyncIterator[AsyncLine]:
         async with self._room:
             connection = await self._take()
             try:
-                with translated(writes=writes):
-                    yield connection
-            except StoreReadOnly:
-                await connection.close()
-                raise
+                yield connection
+            except psycopg.Error as error:
+                ours = translation(error, writes=writes)
+                if self._way.is_left_by(ours):
+                    await connection.close()
+                await self._give_back(connection)
+                raise (_stop_behind(error) or ours) from error
             except BaseException as error:
-                if isinstance(error, Forgotten):
-                    self._way.prepare_no_more()
                 await self._give_back(connection)
                 if (stop := _stop_behind(error)) is not None:
                     raise stop from error
                 raise
             await self._give_back(connection)
 
-    async def _take(self) -> AsyncConnection[Any]:
+    async def _take(self) -> AsyncLine:
         while self._idle:
             connection = self._idle.pop()
             if _usable(connection) and not self._way.is_outdated(connection):
@@ -236,7 +235,7 @@ class AsyncPool:
             await connection.close()
         info = self._way.info
         try:
-            connection = await AsyncConnection.connect(info, autocommit=True)
+            connection = await AsyncLine.connect(info, autocommit=True)
         except psycopg.Error as error:
             if self._way.is_refused(info, error):
                 return await self._take()
@@ -244,10 +243,10 @@ class AsyncPool:
         self._way.arrange(connection)
         return connection
 
-    async def _give_back(self, connection: AsyncConnection[Any]) -> None:
+    async def _give_back(self, connection: AsyncLine) -> None:
         if connection.closed:
             return
-        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        if not connection.wire.is_quiet:
             await connection.close()
             return
         self._idle.append(connection)

@@ -6,7 +6,8 @@ session: no settings, no advisory locks that outlive a transaction, no search pa
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -17,8 +18,8 @@ from psycopg.rows import tuple_row
 
 from leasehold.store.letters import LETTERS
 from leasehold.store.postgres.errors import Forgotten, translated
-from leasehold.store.postgres.pipelining import aat_once, at_once
 from leasehold.store.postgres.pool import AsyncPool, Pool
+from leasehold.store.postgres.wire import Said, Talk, Wire
 from leasehold.store.sqlfiles import load_statements, numbered
 from leasehold.store.steps import Batch, Rows, Statement
 
@@ -46,13 +47,11 @@ class Statements:
     def prepare(self, statement: Statement) -> tuple[bytes, list[Any]]:
         """SQL with numbered parameters, and their values; a set travels as one JSON text."""
         text, names = self._text(statement.name)
-        values = [
-            msgspec.json.encode(statement.rows).decode()
-            if name == "rows"
-            else statement.params[name]
-            for name in names
-        ]
-        return text, values
+        return text, _values(statement, names)
+
+    def said(self, statement: Statement) -> Said:
+        text, names = self._text(statement.name)
+        return Said(text, partial(_values, statement, names))
 
     def _text(self, name: str) -> tuple[bytes, tuple[str, ...]]:
         if name not in self._texts:
@@ -61,6 +60,13 @@ class Statements:
                 text = text.replace(mark, filled)
             self._texts[name] = text.encode(), names
         return self._texts[name]
+
+
+def _values(statement: Statement, names: tuple[str, ...]) -> list[Any]:
+    return [
+        msgspec.json.encode(statement.rows).decode() if name == "rows" else statement.params[name]
+        for name in names
+    ]
 
 
 @cache
@@ -85,20 +91,15 @@ class PostgresSession:
             return self._execute(batch)
 
     def _execute(self, batch: Batch) -> list[Rows]:
-        prepare = self._statements.prepare
         with self._pool.connection(writes=batch.writes) as connection:
-            if len(batch.statements) == 1:
-                return [_rows(connection, *prepare(batch.statements[0]))]
-            with connection.pipeline() if _only_adds(batch) else at_once(connection):
-                cursors = [_send(connection, *prepare(each)) for each in batch.statements]
-            return [_fetched(cursor) for cursor in cursors]
+            return connection.wait(_talk(connection.wire, batch, self._statements))
 
 
 class AsyncPostgresSession:
-    """The same for asyncio."""
+    """The same for asyncio, on the pool of whichever loop executes it."""
 
-    def __init__(self, pool: AsyncPool, statements: Statements) -> None:
-        self._pool = pool
+    def __init__(self, pool_of_loop: Callable[[], AsyncPool], statements: Statements) -> None:
+        self._pool_of_loop = pool_of_loop
         self._statements = statements
 
     async def execute(self, batch: Batch) -> list[Rows]:
@@ -108,13 +109,16 @@ class AsyncPostgresSession:
             return await self._execute(batch)
 
     async def _execute(self, batch: Batch) -> list[Rows]:
-        prepare = self._statements.prepare
-        async with self._pool.connection(writes=batch.writes) as connection:
-            if len(batch.statements) == 1:
-                return [await _arows(connection, *prepare(batch.statements[0]))]
-            async with connection.pipeline() if _only_adds(batch) else aat_once(connection):
-                cursors = [await _asend(connection, *prepare(each)) for each in batch.statements]
-            return [await _afetched(cursor) for cursor in cursors]
+        async with self._pool_of_loop().connection(writes=batch.writes) as connection:
+            return await connection.wait(_talk(connection.wire, batch, self._statements))
+
+
+def _talk(wire: Wire, batch: Batch, statements: Statements) -> Talk:
+    return wire.talk(
+        [statements.said(each) for each in batch.statements],
+        then=None if batch.then is None else statements.said(batch.then),
+        flows=_only_adds(batch),
+    )
 
 
 def _only_adds(batch: Batch) -> bool:
@@ -130,7 +134,7 @@ class CallerSession:
 
     def execute(self, batch: Batch) -> list[Rows]:
         answers = []
-        for statement in batch.statements:
+        for statement in _all(batch):
             sql, values = self._statements.prepare(statement)
             guarded = statement.name == _CAN_CONFLICT and _in_transaction(self._connection)
             with translated(writes=batch.writes, pooled=False):
@@ -144,7 +148,7 @@ class CallerSession:
                     raise
                 if guarded:
                     self._connection.execute("release savepoint leasehold")
-        return answers
+        return answers[: len(batch.statements)]
 
 
 class AsyncCallerSession:
@@ -156,7 +160,7 @@ class AsyncCallerSession:
 
     async def execute(self, batch: Batch) -> list[Rows]:
         answers = []
-        for statement in batch.statements:
+        for statement in _all(batch):
             sql, values = self._statements.prepare(statement)
             guarded = statement.name == _CAN_CONFLICT and _in_transaction(self._connection)
             with translated(writes=batch.writes, pooled=False):
@@ -170,7 +174,7 @@ class AsyncCallerSession:
                     raise
                 if guarded:
                     await self._connection.execute("release savepoint leasehold")
-        return answers
+        return answers[: len(batch.statements)]
 
 
 class SavepointSession:
@@ -184,9 +188,10 @@ class SavepointSession:
         self._statements = statements
 
     def execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in batch.statements]
+        prepared = [self._statements.prepare(each) for each in _all(batch)]
         with translated(writes=False), self._connection.transaction():
-            return [_rows(self._connection, *each) for each in prepared]
+            answers = [_rows(self._connection, *each) for each in prepared]
+        return answers[: len(batch.statements)]
 
 
 class AsyncSavepointSession:
@@ -197,10 +202,16 @@ class AsyncSavepointSession:
         self._statements = statements
 
     async def execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in batch.statements]
+        prepared = [self._statements.prepare(each) for each in _all(batch)]
         with translated(writes=False):
             async with self._connection.transaction():
-                return [await _arows(self._connection, *each) for each in prepared]
+                answers = [await _arows(self._connection, *each) for each in prepared]
+        return answers[: len(batch.statements)]
+
+
+def _all(batch: Batch) -> tuple[Statement, ...]:
+    """Inside a larger transaction a hint is heard when that commits, so it can come at once."""
+    return batch.statements if batch.then is None else (*batch.statements, batch.then)
 
 
 def _in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> bool:

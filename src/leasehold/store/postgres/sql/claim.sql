@@ -37,8 +37,7 @@ candidate as materialized (
     select id, stage, target, limit_key, lost,
         :tasks::text[] is null or task = any (:tasks::text[]) as known
     from {schema}.job
-    where (queue, (-priority), id) > (:queue::text, :rank::integer, :after::bigint)
-      and queue <= :queue::text and {is_ready}
+    where {beyond_place}
       and (select not shut and (:locked::boolean or not limited) and room > 0 from door)
       and (select :shared::boolean or not stands from shared)
     order by queue, (-priority), id
@@ -124,10 +123,7 @@ shut_lane as materialized (
 ),
 claimed as (
     update {schema}.job j
-    set stage = 'h', attempt = attempt + 1, lease_owner = :owner::text, lease_token = token,
-        leased_at = now,
-        lease_expires_at = now + make_interval(secs => :lease_seconds::double precision),
-        reason = null
+    set {becomes_leased}
     from moment
     where j.id = any (array(select id from winner where known))
     returning j.*
@@ -175,8 +171,7 @@ parked as (
     select id, {schema}.clock(), attempt, 'parked', 'queued', :owner::text, reason
     from aside where stage = 'u'
 )
-select c.id, c.lease_token, c.task, c.queue, c.args::text, c.attempt, c.max_attempts, c.lost,
-       c.priority, c.target, c.timeout_seconds, c.policy::text, c.limit_key,
+select {attempt_columns},
        (select count(*) from candidate) >= :looked_at::integer as more,
        ((select count(*) from candidate) - (select count(*) from claimed)
            - (select count(*) from aside))::integer as unsettled,

@@ -1,0 +1,193 @@
+"""Batches on libpq itself: one piece to the server, and its answers.
+
+psycopg's cursors take longer to get ready for a statement than the server to execute it, and send
+each statement of a pipeline by itself. Here a batch is sent in one piece. Statements of a pipeline
+that are not followed by a Sync are one transaction to the server, without BEGIN and COMMIT. A
+process that was frozen between two of them would keep the locks of the first, and nobody could
+tell the server to let go of it: no timeout runs before the Sync.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Generator, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.adapt import Transformer
+from psycopg.errors import error_from_result
+from psycopg.generators import execute, fetch_many, send
+from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+from leasehold.store.steps import Rows
+
+#: Statements that a connection keeps prepared. One schema has fewer; with hundreds of schemas on
+#: one connection those in use stay, and the others are not worth the server's memory.
+_PREPARED_LIMIT = 400
+
+#: What `Connection.wait` drives, blocking or not.
+Talk: TypeAlias = Generator[Any, Any, list[Rows]]
+
+
+class Said(NamedTuple):
+    """SQL with numbered parameters, and how to come by their values."""
+
+    sql: bytes
+    values: Callable[[], list[Any]]
+
+
+class Wire:
+    """Talks over one connection, and knows what is prepared there."""
+
+    def __init__(self, connection: Connection[Any] | AsyncConnection[Any]) -> None:
+        self._pgconn: PGconn = connection.pgconn
+        self._prepares = connection.prepare_threshold is not None
+        self._reader = Transformer(connection)
+        #: Under which names; None: it came once so far.
+        self._names: dict[bytes, bytes | None] = {}
+        self._serial = 0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is under way, nor left over from something that went wrong."""
+        pgconn = self._pgconn
+        return (
+            pgconn.transaction_status == TransactionStatus.IDLE
+            and pgconn.pipeline_status == PipelineStatus.OFF
+        )
+
+    def talk(self, batch: Sequence[Said], *, then: Said | None = None, flows: bool = False) -> Talk:
+        """The rows of each statement of one transaction.
+
+        ``then``: what is said when that is over, in a transaction of its own; its answer is of no
+        interest, whatever it is. ``flows``: the server may begin before all of it is there.
+        """
+        known = self._names
+        for said in batch if then is None else (*batch, then):
+            if self._prepares and known.get(said.sql) is None:
+                yield from self._meet(said.sql)
+        if len(batch) == 1 and then is None:
+            self._send(batch[0])
+            results = yield from execute(self._pgconn)
+        else:
+            results = yield from self._pipelined(batch, then, flows)
+        _check(results)
+        return [self._rows(result) for result in results]
+
+    def _pipelined(
+        self, batch: Sequence[Said], then: Said | None, flows: bool
+    ) -> Generator[Any, Any, list[PGresult]]:
+        pgconn = self._pgconn
+        pgconn.enter_pipeline_mode()
+        for said in batch:
+            self._send(said)
+            if flows:
+                pgconn.flush()
+        pgconn.pipeline_sync()
+        if then is not None:
+            self._send(then)
+            pgconn.pipeline_sync()
+        yield from send(pgconn)
+        results = yield from self._until_sync()
+        if then is not None:
+            yield from self._until_sync()
+        pgconn.exit_pipeline_mode()
+        return results
+
+    def _until_sync(self) -> Generator[Any, Any, list[PGresult]]:
+        results: list[PGresult] = []
+        while True:
+            found: list[PGresult] = yield from fetch_many(self._pgconn)
+            if not found:
+                raise psycopg.OperationalError("the server ended the connection")
+            if found[-1].status == ExecStatus.PIPELINE_SYNC:
+                return results + found[:-1]
+            results += found
+
+    # -- statements --------------------------------------------------------------------------
+
+    def _meet(self, sql: bytes) -> Generator[Any, Any, None]:
+        """Prepare it when it comes for the second time: who needs it once need not pay twice."""
+        if sql not in self._names:
+            self._names[sql] = None
+        else:
+            self._serial += 1
+            name = b"leasehold_%d" % self._serial
+            self._pgconn.send_prepare(name, sql)
+            _check((yield from execute(self._pgconn)))
+            self._names[sql] = name
+        if len(self._names) > _PREPARED_LIMIT:
+            oldest = self._names.pop(next(iter(self._names)))
+            if oldest is not None:
+                self._pgconn.send_query_params(b"deallocate " + oldest, None)
+                _check((yield from execute(self._pgconn)))
+
+    def _send(self, said: Said) -> None:
+        values = [_text(value) for value in said.values()]
+        name = self._names.get(said.sql)
+        if name is None:
+            self._pgconn.send_query_params(said.sql, values)
+        else:
+            self._pgconn.send_query_prepared(name, values)
+
+    def _rows(self, result: PGresult) -> Rows:
+        if result.status != ExecStatus.TUPLES_OK:
+            return []
+        self._reader.set_pgresult(result)
+        return self._reader.load_rows(0, result.ntuples, tuple)
+
+
+class Line(Connection[Any]):
+    """A connection with its wire, and a look at whether the server has closed it."""
+
+    wire: Wire
+    looker: select.poll
+
+
+class AsyncLine(AsyncConnection[Any]):
+    """The same for asyncio."""
+
+    wire: Wire
+    looker: select.poll
+
+
+def _check(results: list[PGresult]) -> None:
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise error_from_result(result)
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> bytes | None:
+    """As PostgreSQL reads it; of which type it is, the statement says."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return _whole(value)
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, int | float):
+        return str(value).encode()
+    if isinstance(value, datetime):
+        return value.isoformat().encode()
+    if isinstance(value, list):
+        return _whole("{" + ",".join(_elements(value)) + "}")
+    raise TypeError(f"no value for PostgreSQL: {value!r}")
+
+
+def _whole(text: str) -> bytes:
+    """A zero would end it early."""
+    if "\0" in text:
+        raise psycopg.DataError("PostgreSQL's texts cannot contain the character \\0")
+    return text.encode()
+
+
+def _elements(texts: list[str]) -> Iterator[str]:
+    for text in texts:
+        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+        yield f'"{escaped}"'

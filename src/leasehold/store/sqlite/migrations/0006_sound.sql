@@ -1,0 +1,1 @@
+-- A statement is read once here, with its constraints: they stay as they are.
