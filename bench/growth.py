@@ -24,6 +24,7 @@ from bench.sides.leasehold import (
     LIMITED_QUEUE,
     SLOW_TASK,
     TASK,
+    LeaseholdClaimers,
     LeaseholdLimited,
     LeaseholdPostgres,
     LeaseholdTenants,
@@ -35,6 +36,8 @@ from leasehold.model.job import NewJob
 from leasehold.model.limit import Limit
 
 LIMIT = 7
+#: Slots, in so many processes.
+CLAIMERS, CLAIMER_PROCESSES = 64, 4
 
 
 @dataclass(frozen=True)
@@ -160,6 +163,12 @@ def _lanes(filled: Filled) -> Iterator[int]:
 
 
 @contextlib.contextmanager
+def _lanes_beside_a_failed_head(filled: Filled) -> Iterator[int]:
+    with _lanes(filled), _behind_a_failed_head(filled) as remain:
+        yield remain
+
+
+@contextlib.contextmanager
 def _behind_a_failed_head(filled: Filled) -> Iterator[int]:
     """One lane whose first job has failed, and blocks all others of it."""
     filled.sql(f"""
@@ -182,6 +191,18 @@ def _beside_a_limit(filled: Filled) -> Iterator[int]:
     yield 0
 
 
+@contextlib.contextmanager
+def _beside_claimers_of_a_limit(filled: Filled) -> Iterator[int]:
+    """Other processes want many more of a queue than it may run at once."""
+    with contextlib.closing(Leasehold(filled.url)) as app:
+        app.operate.set_queue_limit(LIMITED_QUEUE, Limit(max_leases=LIMIT))
+    filled.enqueue(CLAIMERS * 10, lambda _: NewJob(task=SLOW_TASK, queue=LIMITED_QUEUE))
+    filled.side = type("Beside", (LeaseholdPostgres,), {"left": LeaseholdLimited.left})
+    with filled.bench.working(LeaseholdClaimers, filled.url, CLAIMER_PROCESSES) as claimers:
+        claimers.until(lambda found: sum(each.jobs for each in found) >= LIMIT, 60.0)
+        yield 0
+
+
 def _payload(kib: int) -> Fill:
     @contextlib.contextmanager
     def fill(filled: Filled) -> Iterator[int]:
@@ -200,7 +221,9 @@ CASES: dict[str, Fill] = {
     "held snapshot": _held_snapshot,
     "lanes": _lanes,
     "behind a failed head": _behind_a_failed_head,
+    "lanes beside a failed head": _lanes_beside_a_failed_head,
     "beside a limit": _beside_a_limit,
+    "beside claimers of a limit": _beside_claimers_of_a_limit,
     "payload 1 KiB": _payload(1),
     "payload 16 KiB": _payload(16),
 }

@@ -94,16 +94,15 @@ def aims(document: Mapping[str, Any]) -> str:
 
 def growth(document: Mapping[str, Any]) -> str:
     medians = document["medians"]
-    clean = medians.get("clean", {})
     sizes = document["sizes"]
     rows = []
     for name, found in medians.items():
         if "rate" not in found:
             continue
-        rate = at(found, "rate")
-        row = [grown(name, sizes), number(rate), ratio(rate, at(clean, "rate"))]
+        rate, base = at(found, "rate"), medians.get(_BASES.get(name, "clean"), {})
+        row = [grown(name, sizes), number(rate), ratio(rate, at(base, "rate"))]
         for figure, digits in (("buffers", 1), ("wal_bytes", 0)):
-            value, of = per_job(found, figure), per_job(clean, figure)
+            value, of = per_job(found, figure), per_job(base, figure)
             row += [number(value, digits), ratio(value, of)]
         row += [number(at(found, "cpu_us")), number(at(found, "claim", "buffers")),
                 number(at(found, "claim", "ms"), 2)]  # fmt: skip
@@ -120,6 +119,10 @@ def growth(document: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+#: Compared with something else than the clean case.
+_BASES = {"lanes beside a failed head": "lanes"}
+
+
 def per_job(found: Mapping[str, Any], figure: str) -> float | None:
     """By statements where the server counts them, else by the whole database."""
     fine = at(found, "statements", figure)
@@ -133,7 +136,10 @@ def grown(name: str, sizes: Mapping[str, Any]) -> str:
         "held snapshot": "a snapshot held open",
         "lanes": f"{sizes['lanes']:,} lanes",
         "behind a failed head": f"{sizes['behind']:,} jobs behind a failed one",
-        "beside a limit": "a queue with a limit of 7 beside",
+        "lanes beside a failed head": f"the same lanes, beside {sizes['behind']:,} such jobs "
+        "(of the lanes)",
+        "beside a limit": "a queue with a limit of 7, served by the same worker",
+        "beside claimers of a limit": "64 slots of 4 other processes want jobs under a limit of 7",
     }
     return many.get(name, name)
 

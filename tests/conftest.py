@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from leasehold.devpostgres import DevPostgres, DevPostgresError
+from tests.lending import Lending
 from tests.requirements_table import requirements_of
 from tests.stores import PostgresUnderTest, SqliteUnderTest, StoreUnderTest, fresh_database
 
@@ -81,6 +82,20 @@ def pytest_pycollect_makeitem() -> Generator[None, object, object]:
 def postgres_url() -> Iterator[str]:
     """A fresh, empty database."""
     with fresh_database(os.environ[POSTGRES_VARIABLE]) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def lending() -> Iterator[Lending]:
+    lending = Lending(os.environ[POSTGRES_VARIABLE])
+    yield lending
+    lending.close()
+
+
+@pytest.fixture
+def postgres_store_url(lending: Lending) -> Iterator[str]:
+    """A database with an empty store in it."""
+    with lending.lent() as url:
         yield url
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.sides.graphile import Graphile, GraphileTuned
 from bench.sides.leasehold import (
+    LeaseholdClaimers,
     LeaseholdLimited,
     LeaseholdPostgres,
     LeaseholdSqlite,
@@ -21,4 +22,6 @@ SIDES: dict[str, type[Side]] = {
     )
 }  # fmt: skip
 #: Those that are measured against Leasehold itself, for growth.
-OURS: dict[str, type[Side]] = {side.name: side for side in (LeaseholdLimited, LeaseholdTenants)}
+OURS: dict[str, type[Side]] = {
+    side.name: side for side in (LeaseholdLimited, LeaseholdClaimers, LeaseholdTenants)
+}

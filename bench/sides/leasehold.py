@@ -14,6 +14,7 @@ TASK = "bench.job"
 SLOW_TASK = "bench.slow"
 LIMITED_QUEUE = "limited"
 SLOW_SECONDS = 0.02
+LONG_SECONDS = 0.1
 
 
 class LeaseholdPostgres(Side):
@@ -71,6 +72,23 @@ class LeaseholdLimited(LeaseholdPostgres):
 
     async def work(self) -> None:
         await self.app.arun_worker(queues=("default", LIMITED_QUEUE))
+
+
+class LeaseholdClaimers(LeaseholdPostgres):
+    """Many slots for the limited queue alone, whose jobs take a while."""
+
+    name = "leasehold-claimers"
+
+    async def open(self) -> None:
+        await super().open()
+
+        @self.app.task(name=SLOW_TASK, queue=LIMITED_QUEUE)
+        async def slow() -> None:
+            tick(0.0)
+            await asyncio.sleep(LONG_SECONDS)
+
+    async def work(self) -> None:
+        await self.app.arun_worker(queues=(LIMITED_QUEUE,), concurrency=16)
 
 
 class LeaseholdTenants(LeaseholdPostgres):

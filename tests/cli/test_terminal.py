@@ -51,6 +51,14 @@ def test_help_tells_the_exit_codes() -> None:
         assert word in out
 
 
+def test_a_worker_reads_only_what_a_worker_needs(tmp_path: Path) -> None:
+    """It is started often; the tools that draw, the demo and the simulation take their time."""
+    said = spawn("worker", "--help", cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    read = {line.rpartition("|")[2].strip() for line in said.err.splitlines()}
+    assert {"leasehold.cli.logs", "leasehold.worker.worker"} <= read
+    assert not read & {"rich", "leasehold.demo", "leasehold.manager", "leasehold.simulation"}
+
+
 @pytest.mark.parametrize("path", LEAVES)
 def test_every_command_has_help_a_store_and_json(path: tuple[str, ...]) -> None:
     said = run(*path, "--help")

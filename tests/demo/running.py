@@ -15,6 +15,7 @@ from leasehold.cli.demo import SCHEMA
 from leasehold.model.job import Job
 from leasehold.store.contract import Filter
 from tests.cli.shell import environment
+from tests.processes import pids_with
 
 #: It promises to end within a minute.
 MINUTE = 60.0
@@ -52,13 +53,7 @@ class Run:
 
     def worker_pids(self) -> list[int]:
         """From the machine itself."""
-        mark = f"--managed-in\0{self.folder}/".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if entry.name.isdigit() and mark in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-        return found
+        return pids_with(f"--managed-in\0{self.folder}/".encode())
 
     def leaves_nothing(self) -> bool:
         return not self.worker_pids() and not list(self.folder.glob("leasehold-demo-*"))

@@ -19,8 +19,8 @@ def sqlite_crew(tmp_path: Path) -> Iterator[Crew]:
 
 
 @pytest.fixture
-def postgres_crew(postgres_url: str, tmp_path: Path) -> Iterator[Crew]:
-    crew = Crew(crew_app.app, postgres_url, tmp_path)
+def postgres_crew(postgres_store_url: str, tmp_path: Path) -> Iterator[Crew]:
+    crew = Crew(crew_app.app, postgres_store_url, tmp_path)
     yield crew
     crew.close()
 

@@ -16,8 +16,8 @@ def sqlite_desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def postgres_desk(postgres_url: str, tmp_path: Path) -> Iterator[Desk]:
-    yield from _desk(postgres_url, tmp_path)
+def postgres_desk(postgres_store_url: str, tmp_path: Path) -> Iterator[Desk]:
+    yield from _desk(postgres_store_url, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

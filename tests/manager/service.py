@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,6 +19,7 @@ from leasehold.app import Leasehold
 from leasehold.model.registry import LiveWorker
 from leasehold.model.state import State
 from leasehold.store.contract import Filter
+from tests.processes import pids_with
 from tests.worker.fleet import PATIENCE_SECONDS, eventually
 from tests.worker.record import RECORD_VARIABLE, Record
 
@@ -101,9 +102,8 @@ class Service:
     # -- asking ------------------------------------------------------------------------------
 
     def worker_pids(self) -> list[int]:
-        """From the machine itself: all that live, also those that have not said a word."""
-        mark = f"--managed-in\0{self.folder}/".encode()
-        return [pid for pid, command in _commands() if mark in command]
+        """From the machine itself: all that live."""
+        return pids_with(f"--managed-in\0{self.folder}/".encode())
 
     def until_workers(self, count: int, seconds: float = PATIENCE_SECONDS) -> list[int]:
         eventually(lambda: len(self.worker_pids()) == count, seconds)
@@ -179,11 +179,3 @@ class Counting:
             self.most = max(self.most, count)
             if not self.course or self.course[-1][1] != count:
                 self.course.append((time.monotonic(), count))
-
-
-def _commands() -> Iterator[tuple[int, bytes]]:
-    """Every process and its arguments; a dead one that nobody has buried has none."""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                yield int(entry.name), (entry / "cmdline").read_bytes()

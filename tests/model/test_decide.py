@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -53,6 +54,12 @@ class Case(NamedTuple):
         return self.attempt.number >= self.attempt.max_attempts
 
 
+@functools.cache
+def cases() -> list[Case]:
+    """Made when a test asks: whoever only collects the tests need not wait for them."""
+    return [*_cases()]
+
+
 def _cases() -> Iterator[Case]:
     outcomes = [
         Outcome(kind=kind, error=ERROR, reason="why", delay_seconds=delay, retryable=retryable)
@@ -66,16 +73,13 @@ def _cases() -> Iterator[Case]:
         yield Case(attempt, outcome, request, policy, decide(attempt, outcome, request, CHANCE))
 
 
-CASES = [*_cases()]
-
-
 def where(
     *kinds: OutcomeKind, request: Request | bool | None = False, lane: bool | None = None
 ) -> list[Case]:
     """Cases of these kinds; ``request=False``: whatever was asked."""
     found = [
         case
-        for case in CASES
+        for case in cases()
         if case.kind in kinds and request in (False, case.request) and lane in (None, case.in_lane)
     ]
     assert found
@@ -84,13 +88,13 @@ def where(
 
 @pytest.mark.requirement("S0.1", "P3")
 def test_every_decision_is_an_arrow_of_the_state_machine() -> None:
-    for case in CASES:
+    for case in cases():
         assert case.decision.state in TRANSITIONS[State.RUNNING] & TRANSITIONS[State.ASSIGNED]
 
 
 @pytest.mark.requirement("S2.5")
 def test_every_decision_keeps_why() -> None:
-    for case in CASES:
+    for case in cases():
         assert case.decision.error == ERROR
         assert case.decision.reason
 
@@ -114,7 +118,7 @@ def test_after_the_last_attempt_nothing_charged_returns_to_the_queue() -> None:
 
 @pytest.mark.requirement("P7")
 def test_only_a_lost_lease_counts_as_lost() -> None:
-    assert all(case.decision.lost is (case.kind is K.LOST_LEASE) for case in CASES)
+    assert all(case.decision.lost is (case.kind is K.LOST_LEASE) for case in cases())
 
 
 @pytest.mark.requirement("P2")
@@ -219,7 +223,7 @@ def test_what_is_given_back_is_ready_at_once() -> None:
 
 @pytest.mark.requirement("S4.3", "S4.7")
 def test_a_lane_is_held_until_its_job_leaves() -> None:
-    for case in CASES:
+    for case in cases():
         stages = stage_after(case.decision, case.attempt)
         blocks = case.in_lane and case.policy.lane_on_failure == "block"
         leaves = case.decision.state in FINAL and not (

@@ -84,8 +84,10 @@ def cases(found: Found) -> dict[str, Case]:
 def _claims() -> Iterator[Case]:
     for count in (1, 10, BATCH):
         yield Case(f"claim {count}", _claim(count), count)
+        yield Case(f"claim_plain {count}", _claim_plain(count), count)
     known = [f"t{i}" for i in range(50)]
     yield Case("claim of known tasks", _claim(10, queue="q5", tasks=known), 10)
+    yield Case("claim_plain of known tasks", _claim_plain(10, queue="q5", tasks=known), 10)
     yield Case("claim in an empty queue", _claim(10, queue="nothing here"))
     yield Case(
         "claim beyond the last", _claim(10, rank=-2, after=FINISHED + SCHEDULED + 50_000), 10
@@ -114,6 +116,11 @@ def _claim(count: int, queue: str = "default", **more: Any) -> Statement:
         {"queue": queue, "wanted": count, "looked_at": count, "owner": OWNER,
          "lease_seconds": 30.0, **usual, **more},
     )  # fmt: skip
+
+
+def _claim_plain(count: int, queue: str = "default", **more: Any) -> Statement:
+    usual = {"rank": -32768, "after": 0, "tasks": None, "owner": OWNER, "lease_seconds": 30.0}
+    return Statement("claim_plain", {"queue": queue, "wanted": count, **usual, **more})
 
 
 def _owner(found: Found) -> Iterator[Case]:

@@ -18,6 +18,9 @@ _LOCKED = (
 _COUNT = "@schema@.count_leased(name, max_leases)"
 _GIVEN = "target from json_to_recordset(:rows::json) as g(target text)"
 _GONE = "select id from held"
+_TOKEN = "nextval('@schema@.lease_token') as token"
+_BUSY_SECONDS = 0.005
+_ALL_WON = "where (select count(*) from winner where known) > 0"
 
 
 def counted_before_the_lock(texts: dict[str, str]) -> None:
@@ -52,6 +55,15 @@ def promoted_with_the_ending(texts: dict[str, str]) -> None:
     texts["promote"] = (
         "select target from json_to_recordset(:rows::json) as g(target text) where false"
     )
+
+
+def drawn_with_the_first_winner(texts: dict[str, str]) -> None:
+    """A claim's token and time are drawn when one job is won and others are not locked yet: until
+    then such a job can be put behind a holder, who ends, and promotes it. That takes two other
+    transactions in between: on a machine that is busy; here the claim waits for them."""
+    first = "where exists (select from winner where known)"
+    drawn = _replaced(texts["claim"], _ALL_WON, first)
+    texts["claim"] = _replaced(drawn, _TOKEN, f"{_TOKEN}, pg_sleep({_BUSY_SECONDS})")
 
 
 def _replaced(text: str, old: str, new: str) -> str:

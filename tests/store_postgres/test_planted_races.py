@@ -26,7 +26,12 @@ from leasehold.store.faces import BlockingStore
 from leasehold.store.operating import operate
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.steps import run
-from tests.store_postgres.races import counted_before_the_lock, planted, promoted_with_the_ending
+from tests.store_postgres.races import (
+    counted_before_the_lock,
+    drawn_with_the_first_winner,
+    planted,
+    promoted_with_the_ending,
+)
 
 #: A planted bug is found long before; without one, so long nothing is.
 MOST_SECONDS = 60.0
@@ -140,6 +145,26 @@ class Laned(Stress):
         return None
 
 
+class Passed(Stress):
+    """Claimers of several lanes at a time, who pass them on to each other."""
+
+    def run(self, seconds: float) -> str | None:
+        return self.burn([self.feed, *[self.work] * self.workers], self._back_in_time, seconds)
+
+    def _back_in_time(self) -> str | None:
+        """Whoever held a lane later has the larger token, and was leased after the end before."""
+        rows = self.looker.execute(
+            "select target, token, former, leased_at, freed_at from ("
+            "select target, token, leased_at, lag(token) over lane as former, "
+            "lag(finished_at) over lane as freed_at from leasehold.history "
+            "window lane as (partition by target order by finished_at)) held "
+            "where token <= former or leased_at < freed_at limit 1"
+        )
+        for target, token, former, leased_at, freed_at in rows:
+            return f"{target}: {token} after {former}, leased {leased_at}, free {freed_at}"
+        return None
+
+
 class Followed(Stress):
     """Somebody follows the events of transactions that take their time to commit."""
 
@@ -176,6 +201,10 @@ def _watermark_forgets() -> Iterator[None]:
 BUGS: dict[str, tuple[type[Any], Callable[[], contextlib.AbstractContextManager[None]]]] = {
     "a limit is counted before the lock": (Limited, lambda: planted(counted_before_the_lock)),
     "the next is promoted with the ending": (Laned, lambda: planted(promoted_with_the_ending)),
+    "a token is drawn before all is won": (
+        Passed,
+        lambda: planted(drawn_with_the_first_winner),
+    ),
     "late commits are forgotten": (Followed, _watermark_forgets),
 }
 
@@ -209,7 +238,7 @@ def test_with_one_worker_nobody_would_notice(database: PostgresDatabase, name: s
 
 
 @pytest.mark.requirement("S0.10", "S2.5", "S4.3")
-@pytest.mark.parametrize("kind", [Limited, Laned, Followed])
+@pytest.mark.parametrize("kind", [Limited, Laned, Passed, Followed])
 def test_without_the_bug_the_same_stress_finds_nothing(
     database: PostgresDatabase, kind: type[Any]
 ) -> None:

@@ -19,7 +19,7 @@ from tests.tenants.rooms import EAST
 from tests.worker.fleet import ROOT
 
 #: From before the mover has begun to after it has ended.
-KILLED_AFTER_SECONDS = (0.5, 0.7, 0.9, 1.1, 1.4)
+KILLED_AFTER_SECONDS = (0.2, 0.35, 0.5, 0.7, 1.0)
 
 
 def move(to: str, environment: dict[str, str], kill_after_seconds: float | None) -> bool:

@@ -11,20 +11,20 @@ from leasehold import Leasehold
 from leasehold.worker import keeper
 from tests.worker.fleet import Fleet
 from tests.worker.fleet_app import app
-from tests.worker.record import RECORD_VARIABLE
+from tests.worker.lodging import lodged
 from tests.worker.workshop import Workshop
 
 
 @pytest.fixture
 def sqlite_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    yield from fleet_on(str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
+    yield from lodged(Fleet, app, str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def postgres_fleet(
-    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Fleet]:
-    yield from fleet_on(postgres_url, tmp_path, monkeypatch)
+    yield from lodged(Fleet, app, postgres_store_url, tmp_path, monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -33,26 +33,13 @@ def fleet(request: pytest.FixtureRequest) -> Fleet:
     return found
 
 
-def fleet_on(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    """The record's place is in the environment, for workers inside this process too."""
-    app.url = url
-    app.migrate()
-    fleet = Fleet(app, url, folder)
-    monkeypatch.setenv(RECORD_VARIABLE, str(fleet.record.path))
-    try:
-        yield fleet
-    finally:
-        fleet.close()
-        app.close()
-
-
 @pytest.fixture(params=["sqlite", "postgres"])
 def workshop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workshop]:
     """A worker inside this process, on each store."""
     if request.param == "sqlite":
         yield from _workshop(str(tmp_path / "jobs.db"))
     else:
-        yield from _workshop(request.getfixturevalue("postgres_url"))
+        yield from _workshop(request.getfixturevalue("postgres_store_url"))
 
 
 @pytest.fixture
@@ -62,8 +49,8 @@ def unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def postgres_workshop(postgres_url: str) -> Iterator[Workshop]:
-    yield from _workshop(postgres_url)
+def postgres_workshop(postgres_store_url: str) -> Iterator[Workshop]:
+    yield from _workshop(postgres_store_url)
 
 
 @pytest.fixture

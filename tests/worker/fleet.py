@@ -27,6 +27,9 @@ ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
 #: Wide, because two cores run many processes; nothing here is meant to take as long.
 PATIENCE_SECONDS = 30.0
+#: Asked often at first, then less so: on two cores, whoever asks takes time from those that work.
+_FIRST_PAUSE_SECONDS = 0.005
+_LONGEST_PAUSE_SECONDS = 0.05
 #: Events after which a job may start once more.
 _CAUSES = frozenset(
     {
@@ -44,9 +47,11 @@ _CAUSES = frozenset(
 def eventually(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
     """Asks until the answer is true, and gives it back."""
     deadline = time.monotonic() + seconds
+    pause = _FIRST_PAUSE_SECONDS
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"not true within {seconds:g} s"
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
     return answer
 
 
@@ -100,6 +105,10 @@ class WorkerProcess:
 
     def group(self) -> list[str]:
         """The processes of its group that live, itself included."""
+        try:
+            os.killpg(self.pid, 0)
+        except ProcessLookupError:
+            return []
         listing = subprocess.run(
             ["ps", "-A", "-o", "pgid=,stat=,pid=,args="], capture_output=True, text=True, check=True
         ).stdout

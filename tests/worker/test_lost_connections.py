@@ -14,8 +14,8 @@ from leasehold import OutcomeUnknown, StoreUnavailable
 from leasehold.devpostgres import DevPostgres
 from leasehold.model.state import State
 from tests.worker import fleet_app
-from tests.worker.conftest import fleet_on
 from tests.worker.fleet import Fleet, WorkerProcess, eventually
+from tests.worker.lodging import lodged
 
 _NAME = "workers-of-this-test"
 _THEIRS = f"from pg_stat_activity where application_name = '{_NAME}'"
@@ -76,7 +76,7 @@ def own_server(
 ) -> Iterator[tuple[Fleet, DevPostgres]]:
     """A server that may be stopped: nobody else uses it."""
     with DevPostgres(settings={"fsync": "off"}) as server:
-        for fleet in fleet_on(server.url, tmp_path, monkeypatch):
+        for fleet in lodged(Fleet, fleet_app.app, server.url, tmp_path, monkeypatch):
             yield fleet, server
 
 

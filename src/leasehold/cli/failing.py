@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from leasehold.cli.render import one_line
+from leasehold.cli.plain import one_line
 from leasehold.errors import BadInput, LeaseholdError, StoreError
 
 REFUSED = 1

@@ -11,8 +11,8 @@ from rich.console import ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from leasehold.cli.plain import clean
 from leasehold.cli.render import (
-    clean,
     counts_sentence,
     queue_table,
     simple_table,

@@ -12,6 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from leasehold.cli.plain import clean
 from leasehold.model.explain import Cause, Use
 from leasehold.model.job import Job
 from leasehold.model.limit import ALL_QUEUES
@@ -68,15 +69,6 @@ def show(what: RenderableType) -> None:
 
 
 # -- words -----------------------------------------------------------------------------------
-
-
-def clean(text: str) -> str:
-    """Stored text must not drive the terminal: control characters other than newlines go."""
-    return "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
-def one_line(text: str) -> str:
-    return clean(" ".join(text.split()))
 
 
 def span(seconds: float) -> str:

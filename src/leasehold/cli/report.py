@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from leasehold.cli.render import clean
+from leasehold.cli.plain import clean
 from leasehold.demo.checking import Check
 
 _SHOWN = 10

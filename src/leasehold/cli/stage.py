@@ -13,7 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from leasehold.cli.render import clean, simple_table
+from leasehold.cli.plain import clean
+from leasehold.cli.render import simple_table
 from leasehold.demo.load import QUEUES
 from leasehold.demo.scene import Missing, Scene, Tone
 from leasehold.model.registry import LiveWorker

@@ -12,7 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leasehold.cli.render import at, clean, since, span, state_text
+from leasehold.cli.plain import clean
+from leasehold.cli.render import at, since, span, state_text
 from leasehold.model.history import EventKind, Moment
 from leasehold.model.job import Error, Job, Lease
 from leasehold.model.note import Note, Progress

@@ -6,8 +6,9 @@ import click
 
 from leasehold.cli.common import StoreChoice, as_json, by_option, print_json, store_options
 from leasehold.cli.failing import REFUSED
+from leasehold.cli.plain import one_line
 from leasehold.cli.progress import progress
-from leasehold.cli.render import one_line, show, tenant_table
+from leasehold.cli.render import show, tenant_table
 from leasehold.cli.types import span
 from leasehold.model.tenant import HOME
 from leasehold.tenancy.tenancy import Migrated, Tenancy

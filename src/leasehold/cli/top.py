@@ -13,7 +13,8 @@ from rich.text import Text
 from leasehold.app import Leasehold
 from leasehold.cli.common import StoreChoice, store_options
 from leasehold.cli.picture import Frame, Pace, picture
-from leasehold.cli.render import one_line, show
+from leasehold.cli.plain import one_line
+from leasehold.cli.render import show
 from leasehold.errors import StoreUnavailable
 from leasehold.model.state import LEASED
 from leasehold.store.contract import Filter

@@ -1,0 +1,42 @@
+"""An app on a store for one test, with processes that end before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import pytest
+
+from leasehold import Leasehold
+from tests.worker.record import RECORD_VARIABLE, Record
+
+
+class Processes(Protocol):
+    """Those of a test, and what their handlers write down."""
+
+    record: Record
+
+    def close(self) -> None: ...
+
+
+P = TypeVar("P", bound=Processes)
+
+
+def lodged(
+    make: Callable[[Leasehold, str, Path], P],
+    app: Leasehold,
+    url: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[P]:
+    """The record's place is in the environment, for workers inside this process too."""
+    app.url = url
+    app.migrate()
+    processes = make(app, url, folder)
+    monkeypatch.setenv(RECORD_VARIABLE, str(processes.record.path))
+    try:
+        yield processes
+    finally:
+        processes.close()
+        app.close()
