@@ -52,19 +52,19 @@ def test_all_tenants_are_served_and_all_go_when_nothing_is_left(town: Town) -> N
 def test_idle_tenants_are_asked_nothing_and_their_place_once_in_a_while(
     town: Town, is_deaf: bool
 ) -> None:
-    town.add(*[f"t{number}" for number in range(200)])
+    town.add(*[f"t{number}" for number in range(20)])
     town.home.is_deaf = is_deaf
     job(town)
 
     async def scene() -> None:
         async with town.hosting(poll_seconds=0.25):
-            await asyncio.sleep(10.0)
+            await asyncio.sleep(700.0)
             looks, statements = town.home.looks, town.statements()
             await asyncio.sleep(60.0)
             looks = town.home.looks - looks
             assert looks <= (60 / 0.25 if is_deaf else 60) + 1
-            # The upkeep visits each of the 200 once an hour.
-            assert town.statements() - statements <= 4 * 5
+            # The upkeep visits each of the 20 within 640 s by now, and soon within an hour.
+            assert town.statements() - statements <= 3 * 3
 
     town.play(scene())
 
@@ -82,6 +82,26 @@ def test_what_was_put_aside_in_a_sleeping_tenant_comes_back_with_a_process_that_
         assert town.succeeded("a") == 0
         async with town.hosting():
             await town.until(lambda: town.succeeded("a") == 1, 10)
+
+    town.play(scene())
+
+
+@pytest.mark.requirement("S4.2")
+def test_what_an_older_process_puts_aside_beside_a_newer_one_does_not_wait_for_an_hour(
+    town: Town,
+) -> None:
+    """The newer one hears nothing, and when it looks, the job is no longer ready."""
+    town.add("a")
+    town.home.is_deaf = True
+    task = job(town)
+
+    async def scene() -> None:
+        async with town.hosting() as host:
+            await asyncio.sleep(60.0)
+            assert not host.lodgers
+            town.enqueue("a", task)
+            town.put_aside("a")
+            await town.until(lambda: town.succeeded("a") == 1, 2 * 60.0)
 
     town.play(scene())
 

@@ -14,34 +14,20 @@ import msgspec
 from leasehold import Leasehold
 from leasehold.client import Client
 from leasehold.model.tenant import Tenant, TenantState
+from leasehold.store.contract import ClaimAsk, Want
 from leasehold.store.database import Database
 from leasehold.store.places import Awake
 from leasehold.tasks import Registry
-from leasehold.testing import InlineThreads, VirtualClock, VirtualLoop
+from leasehold.testing import VirtualClock, VirtualLoop
+from leasehold.testing.host import HereKeepers, InlineLentThreads
 from leasehold.worker.config import WorkerSettings
 from leasehold.worker.host import Host
-from leasehold.worker.keepers import Keepers
-from leasehold.worker.lodger import LentThreads
 from tests.testing.rig import Watched
 
 T = TypeVar("T")
 _HAS_WORK = """select exists (select 1 from job where stage in ('r', 'R')
     or (stage in ('w', 'b') and run_at <= clock())
     or (stage = 'h' and lease_expires_at <= clock()))"""
-
-
-class HereKeepers(Keepers):
-    """On the worker's own loop: on virtual time nothing can block it."""
-
-    def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-
-    async def stop(self) -> None:
-        pass
-
-
-class InlineLentThreads(LentThreads, InlineThreads):
-    """Plain functions run at once, for all tenants."""
 
 
 class MemoryPlace:
@@ -137,6 +123,12 @@ class Town:
         for _ in range(count):
             task.using(**options).enqueue(*args)
         self.app.swap_client(before)
+
+    def put_aside(self, tenant: str) -> None:
+        """What is ready, as a claimer does that knows no task."""
+        wants = (Want("default", 10),)
+        ask = ClaimAsk(owner="older", lease_seconds=30.0, wants=wants, tasks=frozenset())
+        assert self._clients[tenant].store.claim(ask) == []
 
     def state(self, tenant: str) -> TenantState:
         return self.lines[tenant].state

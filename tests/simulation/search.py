@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+from leasehold.simulation.playing import play
 from leasehold.simulation.program import random_program
-from leasehold.simulation.world import play
 from tests.simulation.bugs import BUGS, Bug
+from tests.simulation.tenant_bugs import TENANT_BUGS
 
 WANTED = 1
 
@@ -33,7 +34,7 @@ def search(bug: Bug, seeds: int) -> tuple[list[int], str]:
 
 if __name__ == "__main__":
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    for name, each in BUGS.items():
+    for name, each in (BUGS | TENANT_BUGS).items():
         if wanted in name:
             seeds, text = search(each, int(sys.argv[2]) if len(sys.argv) > 2 else 100)
             print(f"    {name!r}: {tuple(seeds)},  # {text[:100]}", flush=True)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from leasehold.simulation.playing import play
 from leasehold.simulation.program import random_program
-from leasehold.simulation.world import play
 from tests.simulation.bugs import BUGS, WITNESSED, Bug
+from tests.simulation.tenant_bugs import TENANT_BUGS
 
 SEEDS = 25
+_ALL = BUGS | TENANT_BUGS
 
 
-@pytest.mark.parametrize("name", sorted(BUGS))
+@pytest.mark.parametrize("name", sorted(_ALL))
 def test_a_planted_bug_is_found(name: str) -> None:
     """By the history checker alone, as in real processes; where only whoever sees every write
     can know, by the witness."""
-    bug = BUGS[name]
+    bug = _ALL[name]
     tried = dict.fromkeys([*bug.seeds, *range(SEEDS)])  # those that found it once come first
     assert any(_finds(bug, seed) for seed in tried), f"{len(tried)} seeds did not find it"
 

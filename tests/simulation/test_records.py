@@ -11,8 +11,8 @@ from leasehold.model.limit import Limit
 from leasehold.proof.checker import check
 from leasehold.proof.evidence import Evidence
 from leasehold.proof.record import FileBook, Record, read_books
+from leasehold.simulation.playing import play
 from leasehold.simulation.program import QUEUES, Call, JobPlan, Program, WorkerPlan
-from leasehold.simulation.world import play
 from tests.simulation.bugs import BUGS
 
 

@@ -8,17 +8,19 @@ import sys
 
 import pytest
 
+from leasehold.simulation.playing import play
 from leasehold.simulation.program import random_program
-from leasehold.simulation.world import play
 
+#: A program with tenants, who live in two places.
+TENANTED = 16
 _PLAY = (
     "from leasehold.simulation.program import random_program\n"
-    "from leasehold.simulation.world import play\n"
-    "print(*(play(random_program(seed)).digest for seed in (3, 7)))\n"
+    "from leasehold.simulation.playing import play\n"
+    "print(*(play(random_program(seed)).digest for seed in (3, 7, 16)))\n"
 )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, TENANTED])
 def test_a_seed_replays_exactly(seed: int) -> None:
     """The digest covers every statement with its answer, every record, and how all ended."""
     first, second = play(random_program(seed)), play(random_program(seed))
@@ -32,7 +34,7 @@ def test_seeds_differ() -> None:
 
 def test_a_seed_replays_in_another_process() -> None:
     """Whatever the order of its sets."""
-    here = [play(random_program(seed)).digest for seed in (3, 7)]
+    here = [play(random_program(seed)).digest for seed in (3, 7, TENANTED)]
     for hash_seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         there = subprocess.run(

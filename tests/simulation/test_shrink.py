@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from leasehold.simulation.playing import play
 from leasehold.simulation.program import Program, random_program
 from leasehold.simulation.shrink import shrink
 from leasehold.simulation.story import told
-from leasehold.simulation.world import play
 from tests.simulation.bugs import BUGS
 
 _BUG = BUGS["a promotion is lost"]

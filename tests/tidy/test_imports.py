@@ -51,8 +51,8 @@ MAY_SEE: dict[str, set[str]] = {
     # The proof: what was recorded against what is stored, and fleets that record it.
     "proof": {"model", "store"},
     "simulation": {"app", "client", "clock", "errors", "exits", "manager", "model", "operate",
-                   "proof", "seats", "store", "store.opening", "tasks", "telemetry", "testing",
-                   "worker"},
+                   "proof", "seats", "store", "store.opening", "tasks", "telemetry", "tenancy",
+                   "testing", "worker"},
     # The faces.
     "demo": {"app", "kinds", "manager", "model", "settings", "store"},
     "devpostgres": {"errors"},

@@ -60,6 +60,7 @@ def _story(seed: int, *, quiet: bool) -> list[str]:
 def _document(swept: Swept, story: list[str]) -> dict[str, object]:
     return {
         "seeds": swept.seeds,
+        "tenants": swept.tenants,
         "jobs": swept.jobs,
         "attempts": swept.attempts,
         "statements": swept.statements,
@@ -82,8 +83,9 @@ def _print(console: Console, swept: Swept, story: list[str]) -> None:
     ):
         console.print(_table(name, counter))
     console.print(
-        f"{swept.seeds:,} seeds, {swept.jobs:,} jobs, {swept.attempts:,} attempts, "
-        f"{swept.statements:,} statements, violations in {len(swept.failed):,} seeds"
+        f"{swept.seeds:,} seeds, {swept.tenants:,} tenants, {swept.jobs:,} jobs, "
+        f"{swept.attempts:,} attempts, {swept.statements:,} statements, "
+        f"violations in {len(swept.failed):,} seeds"
     )
     if swept.missed:
         console.print(f"never reached: {', '.join(swept.missed)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from leasehold.proof import attempts, budgets, delivery, ending, lanes, limits, operations
+from leasehold.proof import attempts, budgets, delivery, ending, lanes, limits, operations, tenants
 from leasehold.proof.case import Case
 from leasehold.proof.evidence import Evidence
 from leasehold.proof.violation import Violation
@@ -34,6 +34,7 @@ RULES: tuple[Callable[[Case], Iterator[Violation]], ...] = (
     ending.nobody_waits,
     ending.nobody_breaks,
     limits.limits,
+    tenants.nothing_crosses,
 )
 
 

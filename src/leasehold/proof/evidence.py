@@ -25,6 +25,8 @@ class Evidence:
     #: A store with transactions tells when something was written, not when others could see it:
     #: that may be as much later.
     commit_lag_micros: int = 0
+    #: Whose store it is, where there are several.
+    tenant: str | None = None
 
 
 def gather(
@@ -34,9 +36,10 @@ def gather(
     limits: Mapping[str, Limit],
     queue_limits: Mapping[str, Limit],
     lease_seconds: float,
+    tenant: str | None = None,
 ) -> Evidence:
     """Through the store's read verbs, as anybody would read it."""
     jobs = store.read(ids)
     events = {job_id: store.events(job_id) for job_id in sorted(jobs)}
     lease_micros = round(lease_seconds * 1_000_000)
-    return Evidence(records, jobs, events, limits, queue_limits, lease_micros)
+    return Evidence(records, jobs, events, limits, queue_limits, lease_micros, tenant=tenant)

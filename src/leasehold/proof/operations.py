@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leasehold.model.history import EventKind, timeline
+from leasehold.model.limit import ALL_QUEUES
 from leasehold.model.state import State
 from leasehold.proof.case import Case, Question
 from leasehold.proof.lives import FOREVER, Life
@@ -133,7 +134,7 @@ def paused_queues(case: Case) -> Iterator[Violation]:
             default=FOREVER,
         )  # fmt: skip
         for life in case.lives.values():
-            if life.job.queue == queue:
+            if queue in (life.job.queue, ALL_QUEUES):
                 for span in life.spans:
                     if told.at < span.start < resumed:
                         yield Violation(

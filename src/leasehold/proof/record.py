@@ -20,7 +20,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who saw what, when (microseconds since 1970).
 
     what     by        fields
-    started  handler   job token attempt; info: target queue owner limit_key
+    started  handler   job token attempt; info: target queue owner limit_key tenant made_by
     step     handler   job token, again and again while it runs
     ended    handler   job token; info: how (returned, error, snooze, stopped, …), seconds
     asked    anybody   call; info: the question (an enqueue, an operator's verb)

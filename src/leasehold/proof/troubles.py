@@ -14,6 +14,8 @@ LATE_MICROS = 4 * _MICROS
 #: again in time; more than one may not be.
 _KEEPING = ("renew", "start", "requests", "succeed", "settle")
 _MANY = 2
+#: To whom a fault happens that happens to all machines.
+STORE = "store"
 #: Where only the connection is known that a fault struck, and not what it carried.
 _MANY_BLIND = 3
 
@@ -45,17 +47,24 @@ class Troubles:
         """Whether something happened that can cost a lease."""
         if who is None:
             return False
-        graves = self._graves.get(who, ())
+        machine = _machine(who)
+        graves = (*self._graves.get(machine, ()), *self._graves.get(STORE, ()))
         if any(begin <= end and start <= until for begin, until in graves):
             return True
-        return sum(start <= at <= end for at in self._keeping.get(who, ())) >= _MANY
+        return sum(start <= at <= end for at in self._keeping.get(machine, ())) >= _MANY
 
     def was_hit_often(self, who: str | None, start: int, end: int) -> bool:
         """Connections that broke, nobody knows under what: one renewal after the other."""
-        return sum(start <= at <= end for at in self._blind.get(who or "", ())) >= _MANY_BLIND
+        blind = self._blind.get(_machine(who or ""), ())
+        return sum(start <= at <= end for at in blind) >= _MANY_BLIND
 
     def count(self, who: str | None, start: int, end: int) -> int:
-        return sum(start <= at <= end for at in self._any.get(who or "", ()))
+        return sum(start <= at <= end for at in self._any.get(_machine(who or ""), ()))
+
+
+def _machine(who: str) -> str:
+    """Where one process serves tenants, its workers are called by its name and their own."""
+    return who.partition("/")[0]
 
 
 def _concerns_leases(record: Record) -> bool:

@@ -26,9 +26,12 @@ class Clients:
     """Two of them, each on a machine of its own."""
 
     def __init__(
-        self, scribe: Scribe, network: Network, app: Leasehold, handlers: Handlers
-    ) -> None:
+        self, scribe: Scribe, network: Network, app: Leasehold, handlers: Handlers,
+        prefix: str = "",
+    ) -> None:  # fmt: skip
+        """``prefix``: what the names of their calls begin with."""
         self._scribe = scribe
+        self._prefix = prefix
         self._handlers = handlers
         self._hosts = [Host(f"client{number + 1}") for number in range(_COUNT)]
         self._clients = [
@@ -56,7 +59,7 @@ class Clients:
     async def _try(self, who: str, client: Client, call: Call, jobs: list[NewJob]) -> bool:
         """Answers whether there is nothing left to do: a plain call is made once more only where
         nothing can have been written."""
-        name = f"c{call.number}"
+        name = f"{self._prefix}c{call.number}"
         asked = [
             {
                 "unique": job.unique_key,
@@ -84,7 +87,7 @@ class Clients:
             timeout=plan.timeout,
             idempotency_key=f"k{call.number}.{place}" if call.idempotent else None,
         )  # fmt: skip
-        arguments = {"call": f"c{call.number}.{place}", "runs": list(plan.runs)}
+        arguments = {"call": f"{self._prefix}c{call.number}.{place}", "runs": list(plan.runs)}
         return task.prepare_json(msgspec.json.encode(arguments), pending=plan.pending)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import heapq
+import itertools
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from leasehold.testing.loop import VirtualLoop
 
 Ts = TypeVarTuple("Ts")
 
+_MICROS = 1_000_000
 #: Whose callback is running; None: the world's own.
 HOST: ContextVar[Host | None] = ContextVar("host", default=None)
 
@@ -31,7 +34,8 @@ class Ambush:
     executed."""
 
     statements: frozenset[str]
-    spring: Callable[[Batch], None]
+    #: Told what was sent, and over which network.
+    spring: Callable[[Batch, Any], None]
 
 
 class Host:
@@ -51,56 +55,47 @@ class Host:
         self.put_aside: list[asyncio.Handle] = []
 
 
-class _HostHandle(asyncio.Handle):
-    __slots__ = ()
-
-    def _run(self) -> None:
-        if not _is_put_aside(self):
-            super()._run()
-
-
-class _HostTimer(asyncio.TimerHandle):
-    __slots__ = ()
-
-    def _run(self) -> None:
-        if not _is_put_aside(self):
-            super()._run()
-
-
-def _is_put_aside(handle: Any) -> bool:
-    host = handle._context.get(HOST)
-    if host is None or not (host.is_frozen or host.is_dead):
-        return False
-    host.put_aside.append(handle)
-    return True
-
-
 class HostLoop(VirtualLoop):
     """A virtual loop that knows whose callbacks it runs."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)
-        self._queue: Any = self._ready  # type: ignore[attr-defined]
-        self._start = clock.micros
-        # Nothing here has a thread or a socket: there is nothing to look for.
-        self._files.select = self._jump  # type: ignore[method-assign]
+        self._queue: deque[Any] = self._ready  # type: ignore[attr-defined]
+        #: By time, then in the order in which they were set.
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._numbers = itertools.count()
 
     def time(self) -> float:
         host = HOST.get()
-        now = (self.clock.micros - self._start) / 1_000_000
+        now = (self.clock.micros - self._origin) / _MICROS
         return now if host is None else now * host.rate
 
-    def _jump(self, timeout: float | None = None) -> list[Any]:
-        if timeout is None:
-            raise self.nothing_left()
-        if timeout > 0:
-            self.let_pass(timeout)
-        return []
+    def _run_once(self) -> None:
+        """As asyncio's own; but nothing here has a thread or a socket to look for, and what
+        belongs to a machine that stands still is put aside."""
+        timers, queue = self._timers, self._queue
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
+        if not queue and not self._stopping:  # type: ignore[attr-defined]
+            self._jump()
+        end = (self.clock.micros - self._origin + 1) / _MICROS
+        while timers and timers[0][0] < end:
+            queue.append(heapq.heappop(timers)[2])
+        for _ in range(len(queue)):
+            handle = queue.popleft()
+            host = handle._context.get(HOST)
+            if host is not None and (host.is_frozen or host.is_dead):
+                host.put_aside.append(handle)
+            elif not handle._cancelled:
+                handle._run()
 
-    def _call_soon(self, callback: Any, args: Any, context: Any) -> asyncio.Handle:
-        handle = _HostHandle(callback, args, self, context)
-        self._queue.append(handle)
-        return handle
+    def _jump(self) -> None:
+        """To the next timer."""
+        if not self._timers:
+            raise self.nothing_left()
+        wait = self._timers[0][0] - (self.clock.micros - self._origin) / _MICROS
+        if wait > 0:
+            self.let_pass(wait)
 
     def call_soon_threadsafe(
         self,
@@ -109,7 +104,7 @@ class HostLoop(VirtualLoop):
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         """There are no other threads: nobody has to be woken."""
-        return self._call_soon(callback, args, context)
+        return self.call_soon(callback, *args, context=context)
 
     def call_at(
         self,
@@ -120,10 +115,9 @@ class HostLoop(VirtualLoop):
     ) -> asyncio.TimerHandle:
         host = HOST.get()
         real = when if host is None else when / host.rate
-        timer: Any = _HostTimer(real, callback, args, self, context)
-        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
-        timer._scheduled = True
-        return timer  # type: ignore[no-any-return]
+        timer = asyncio.TimerHandle(real, callback, args, self, context)
+        heapq.heappush(self._timers, (real, next(self._numbers), timer))
+        return timer
 
     def spawn(self, host: Host, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Work of a machine, and all that comes of it."""

@@ -84,18 +84,27 @@ class Machines:
                 loop.call_later(_AGAIN_SECONDS, self.start, plan)
             return
         host = Host(plan.name, plan.rate)
-        line = self._network.line(host, is_deaf=plan.is_deaf)
-        worker = virtual_worker(
-            cast(Database, line),
-            self._tasks if plan.knows_newer else self._older,
-            _settings(plan, seat),
-            chance=random.Random(f"chance/{plan.name}").random,
-            owner=plan.name,
-        )
+        line, worker = self._build(plan, host, seat)
         self._scribe.note(plan.name, "begun", info={"concurrency": plan.concurrency})
         running = loop.spawn(host, worker.run(), plan.name)
         self._machines[plan.name] = Machine(host, line, worker, running, plan.concurrency, on_gone)
         running.add_done_callback(lambda task: self._exited(plan.name, task))
+
+    def _build(
+        self, plan: WorkerPlan, host: Host, seat: tuple[Path, int] | None
+    ) -> tuple[Line, Worker]:
+        line = self._network.line(host, is_deaf=plan.is_deaf)
+        worker = virtual_worker(
+            cast(Database, line),
+            self._known_to(plan),
+            settings_of(plan, seat),
+            chance=chance_of(plan),
+            owner=plan.name,
+        )
+        return line, worker
+
+    def _known_to(self, plan: WorkerPlan) -> Registry:
+        return self._tasks if plan.knows_newer else self._older
 
     def _exited(self, name: str, task: asyncio.Task[int]) -> None:
         if not task.cancelled():
@@ -123,38 +132,38 @@ class Machines:
         machine.on_gone(-signal.SIGKILL)
 
     def _crash_at_end(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(ENDINGS, lambda _: self._crash(machine, seconds))
+        machine.host.ambush = Ambush(ENDINGS, lambda *_: self._crash(machine, seconds))
 
     def _crash_at_success(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(SUCCESSES, lambda _: self._crash(machine, seconds))
+        machine.host.ambush = Ambush(SUCCESSES, lambda *_: self._crash(machine, seconds))
 
     def _crash_at_renewal(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(RENEWALS, lambda _: self._crash(machine, seconds))
+        machine.host.ambush = Ambush(RENEWALS, lambda *_: self._crash(machine, seconds))
 
     def _crash_at_claim(self, machine: Machine, seconds: float) -> None:
-        machine.host.ambush = Ambush(CLAIMS, lambda _: self._crash(machine, seconds))
+        machine.host.ambush = Ambush(CLAIMS, lambda *_: self._crash(machine, seconds))
 
     def _freeze_at_end(self, machine: Machine, seconds: float) -> None:
-        def freeze(batch: Batch) -> None:
+        def freeze(batch: Batch, network: Network) -> None:
             if seconds < LONG_SECONDS:
                 self._freeze(machine, seconds)
             else:
                 self._freeze(machine, _LONGEST_SECONDS)
-                self._outside(self._thaw_when_reclaimed(machine, batch))
+                self._outside(self._thaw_when_reclaimed(machine, batch, network))
 
         machine.host.ambush = Ambush(ENDINGS, freeze)
 
-    async def _thaw_when_reclaimed(self, machine: Machine, batch: Batch) -> None:
+    async def _thaw_when_reclaimed(self, machine: Machine, batch: Batch, network: Network) -> None:
         """With its late word on its lips."""
-        await self._network.reclaims.of(batch, _LONGEST_SECONDS)
+        await network.reclaims.of(batch, _LONGEST_SECONDS)
         await asyncio.sleep(_JUST_AFTER_SECONDS)
         self._thaw(machine)
 
     def _refuse_at_end(self, machine: Machine, _seconds: float) -> None:
         """Once: whoever tries again is heard."""
 
-        def refuse(batch: Batch) -> None:
-            self._network.told(machine.host, "fail_before", names(batch))
+        def refuse(batch: Batch, network: Network) -> None:
+            network.told(machine.host, "fail_before", names(batch))
             raise StoreUnavailable("simulated: the connection was refused")
 
         machine.host.ambush = Ambush(ENDINGS, refuse)
@@ -261,7 +270,11 @@ class Machines:
                 task.cancel()
 
 
-def _settings(plan: WorkerPlan, seat: tuple[Path, int] | None) -> WorkerSettings:
+def chance_of(plan: WorkerPlan) -> Callable[[], float]:
+    return random.Random(f"chance/{plan.name}").random
+
+
+def settings_of(plan: WorkerPlan, seat: tuple[Path, int] | None = None) -> WorkerSettings:
     folder, file = seat or (None, None)
     return WorkerSettings(
         queues=plan.queues,

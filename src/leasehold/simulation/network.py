@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import contextvars
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,8 @@ _WHEN_EXPIRED = 0.25
 _EXPIRED_SECONDS = (1.5, 2.6)
 #: The share of what is sent into a cut line and arrives when it is mended.
 _STUCK = 0.3
+#: What was sent to a store that was away arrives so soon when it is back.
+_BACK_SECONDS = 0.4
 #: An operator who was told nothing asks again; that its first word comes after its second would
 #: only say that the last word counts.
 _IN_TIME = frozenset({"pause_queue", "resume_queue"})
@@ -83,6 +85,11 @@ class Network:
         self.interrupt: Callable[[int], None] | None = None
         #: Hears of every fault that really happened: whose, which, and to what.
         self.told = told
+        #: Until when nobody can reach the store, by the world's clock; and how that shows.
+        self.away_until = 0
+        self.hangs_while_away = False
+        self.back = asyncio.Event()
+        self._lines: list[Line] = []
 
     def seen(self, host: Host, batch: Batch, answers: list[Rows]) -> None:
         """A batch was executed; and by whom it was sent."""
@@ -90,7 +97,29 @@ class Network:
         self.reclaims.seen(batch, answers)
 
     def line(self, host: Host, *, is_deaf: bool = False) -> Line:
-        return Line(self, host, random.Random(f"{self._seed}/{host.name}"), is_deaf)
+        line = Line(self, host, random.Random(f"{self._seed}/{host.name}"), is_deaf)
+        self._lines.append(line)
+        return line
+
+    # -- the store itself --------------------------------------------------------------------
+
+    @property
+    def is_away(self) -> bool:
+        return self.clock.micros < self.away_until
+
+    def go_away(self, until: int, *, hangs: bool) -> None:
+        self.away_until, self.hangs_while_away = until, hangs
+        self.back.clear()
+        for line in self._lines:
+            line.tell_listener(None)
+
+    def come_back(self) -> None:
+        if not self.away_until:
+            return
+        self.away_until = 0
+        self.back.set()
+        for line in self._lines:
+            line.tell_listener("")
 
 
 class Line:
@@ -144,7 +173,7 @@ class Line:
             return
         if any(statement.name in ambush.statements for statement in batch.statements):
             self._host.ambush = None
-            ambush.spring(batch)
+            ambush.spring(batch, self._network)
             await asyncio.sleep(0)  # from here on it is dead or frozen
 
     def _fault(self, batch: Batch) -> str:
@@ -197,16 +226,33 @@ class Line:
 
     @property
     def _is_cut_off(self) -> bool:
-        return self._network.clock.micros < self._host.cut_off_until
+        return self._network.clock.micros < self._cut_off_until
+
+    @property
+    def is_store_away(self) -> bool:
+        return self._network.is_away
+
+    @property
+    def _cut_off_until(self) -> int:
+        return max(self._host.cut_off_until, self._network.away_until)
+
+    @property
+    def _hangs(self) -> bool:
+        if self._network.clock.micros < self._host.cut_off_until:
+            return self._host.hangs_while_cut_off
+        return self._network.hangs_while_away
 
     async def _refuse_if_cut_off(self, batch: Batch, *, sent: bool) -> None:
         if not self._is_cut_off:
             return
-        left = (self._host.cut_off_until - self._network.clock.micros) / _MICROS
+        left = (self._cut_off_until - self._network.clock.micros) / _MICROS
         if not sent and batch.writes and self._chance.random() < _STUCK:
-            self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5), least=left)
+            if self._network.is_away:
+                self._arrives_when_back(batch)
+            else:
+                self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5), least=left)
             sent = True
-        await asyncio.sleep(min(left, GIVE_UP_SECONDS) if self._host.hangs_while_cut_off else 0.02)
+        await asyncio.sleep(min(left, GIVE_UP_SECONDS) if self._hangs else 0.02)
         self._network.told(self._host, "cut_off", names(batch))
         raise _broken(batch) if sent else StoreUnavailable("simulated: no way to the store")
 
@@ -219,10 +265,25 @@ class Line:
         elif draw < _WHEN_RECLAIMED + _WHEN_EXPIRED:
             seconds = max(least, self._chance.uniform(*_EXPIRED_SECONDS))
 
-        async def arrive() -> None:
+        async def until_then() -> None:
             if is_awaited:
                 await self._network.reclaims.of(batch, _RECLAIM_SECONDS)
             await asyncio.sleep(seconds)
+
+        self._arrives_after(until_then(), batch)
+
+    def _arrives_when_back(self, batch: Batch) -> None:
+        seconds = self._chance.uniform(0.0, _BACK_SECONDS)
+
+        async def until_then() -> None:
+            await self._network.back.wait()
+            await asyncio.sleep(seconds)
+
+        self._arrives_after(until_then(), batch)
+
+    def _arrives_after(self, until_then: Coroutine[Any, Any, None], batch: Batch) -> None:
+        async def arrive() -> None:
+            await until_then
             self._network.told(self._host, "arrived_late", names(batch))
             await self._again(batch, self._inner.async_session())
 

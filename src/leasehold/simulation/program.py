@@ -30,6 +30,10 @@ KINDS = (
 #: Whom a fault befalls where nobody knows the names beforehand.
 OLDEST = "oldest"
 BY_AGE = (OLDEST, "newest")
+TENANTS = ("acme", "beta", "core")
+PLACES = ("home", "east")
+#: Every fifth program has tenants; of every twenty seeds these.
+_TENANTED = (6, 11, 13, 16)
 #: Faults happen within this time; afterwards everything is healed.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
@@ -113,6 +117,26 @@ class ManagerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class TenantPlan:
+    """One of those whom all workers serve. Calls and operations go round by their numbers."""
+
+    name: str
+    place: str
+    weight: float
+    max_slots: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mishap:
+    """Something that happens to a tenant: it is paused, or nobody reaches its store."""
+
+    at: float
+    kind: str
+    tenant: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     seed: int
     workers: tuple[WorkerPlan, ...]
@@ -124,6 +148,8 @@ class Program:
     limits: tuple[tuple[str, Limit], ...] = ()
     queue_limits: tuple[tuple[str, Limit], ...] = ()
     manager: ManagerPlan | None = None
+    tenants: tuple[TenantPlan, ...] = ()
+    mishaps: tuple[Mishap, ...] = ()
 
 
 def random_program(seed: int) -> Program:
@@ -143,6 +169,8 @@ def random_program(seed: int) -> Program:
     if noise == SILENCE:
         faults += tuple(_refusal(chance, workers) for _ in range(4))
     program = Program(seed, workers, calls, operations, faults, noise)
+    if seed % 20 in _TENANTED:
+        return _tenanted(program)
     if seed % 6 == 2:
         return _managed(program)
     return _limited(program) if seed % 3 == 1 else program
@@ -160,6 +188,33 @@ def _managed(program: Program) -> Program:
     )
     faults = tuple(replace(fault, worker=chance.choice(BY_AGE)) for fault in program.faults)
     return replace(program, workers=(), faults=faults, manager=plan)
+
+
+def _tenanted(program: Program) -> Program:
+    """The same work, shared out among tenants, and limits for each of them."""
+    chance = random.Random(f"tenants/{program.seed}")
+    tenants = tuple(
+        TenantPlan(
+            name,
+            place=chance.choice(PLACES),
+            weight=chance.choice((1.0, 1.0, 3.0)),
+            max_slots=chance.choice((None, None, 1, 2)),
+        )
+        for name in TENANTS[: chance.choice((2, 2, 3))]
+    )
+    mishaps = [_mishap(chance, tenants, kind) for kind in ("tenant_paused", "store_away")]
+    if chance.random() < 0.5:
+        mishaps.append(_mishap(chance, tenants, "store_stays_away"))
+    program = _limited(program) if program.seed % 3 == 1 else program
+    return replace(program, tenants=tenants, mishaps=tuple(mishaps))
+
+
+def _mishap(chance: random.Random, tenants: tuple[TenantPlan, ...], kind: str) -> Mishap:
+    whose = chance.choice(tenants)
+    is_alone = all(each is whose or each.place != whose.place for each in tenants)
+    if kind == "store_away" and is_alone:  # a server that hangs does so for all who live there
+        kind = chance.choice(("store_away", "store_hangs"))
+    return Mishap(_moment(chance), kind, whose.name, chance.choice((0.8, 3.0, 6.0)))
 
 
 def _limited(program: Program) -> Program:

@@ -9,7 +9,7 @@ from typing import Any
 from leasehold.simulation.network import SILENCE
 from leasehold.simulation.program import Program
 
-_PARTS = ("faults", "operations", "calls", "workers", "limits", "queue_limits")
+_PARTS = ("faults", "operations", "calls", "workers", "limits", "queue_limits", "mishaps")
 #: Each try is a whole run.
 TRIES = 300
 

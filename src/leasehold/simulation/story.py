@@ -41,6 +41,8 @@ def _plan(program: Program) -> Iterator[str]:
         yield f"         key {name}: {limit}"
     for name, limit in program.queue_limits:
         yield f"         queue {name}: {limit}"
+    for tenant in program.tenants:
+        yield f"         {tenant}"
     if program.manager is not None:
         yield f"         {program.manager}"
     yield from (_call(call) for call in program.calls)
@@ -48,6 +50,8 @@ def _plan(program: Program) -> Iterator[str]:
         yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {_of(operation)}"
     for fault in program.faults:
         yield f"{fault.at:7.3f}  {fault.kind} of {fault.worker} for {fault.seconds:g} s"
+    for mishap in program.mishaps:
+        yield f"{mishap.at:7.3f}  {mishap.kind} of {mishap.tenant} for {mishap.seconds:g} s"
 
 
 def _of(operation: Operation) -> str:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from leasehold.model.history import EventKind
 from leasehold.model.state import TRANSITIONS, State
+from leasehold.simulation.playing import play
 from leasehold.simulation.program import Program, random_program
 from leasehold.simulation.shrink import shrink
-from leasehold.simulation.world import Played, play
+from leasehold.simulation.world import Played
 
 #: In the table of states, but no statement writes it: a claim writes assigned, and running
 #: follows when it is seen.
@@ -22,7 +23,7 @@ _NO_EVENTS = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED})
 FAULTS = (
     "fail_before", "unknown_before", "fail_after", "doubled", "slow", "late", "arrived_late",
     "sent_before_death", "cut_off", "crash", "freeze", "cut", "hang", "drain",
-    "manager_crash",
+    "manager_crash", "tenant_paused", "store_away", "store_hangs", "store_stays_away",
 )  # fmt: skip
 #: Fewer are not worth other processes.
 _FEW = 60
@@ -34,6 +35,7 @@ class Swept:
     """The sum of many runs."""
 
     seeds: int = 0
+    tenants: int = 0
     jobs: int = 0
     attempts: int = 0
     statements: int = 0
@@ -48,6 +50,7 @@ class Swept:
 
     def merge(self, other: Swept) -> None:
         self.seeds += other.seeds
+        self.tenants += other.tenants
         self.jobs += other.jobs
         self.attempts += other.attempts
         self.statements += other.statements
@@ -59,6 +62,7 @@ class Swept:
 
     def add(self, played: Played) -> None:
         self.seeds += 1
+        self.tenants += played.tenants
         self.jobs += played.jobs
         self.attempts += played.attempts
         self.statements += played.statements

@@ -53,8 +53,12 @@ Note = Callable[..., None]
 class Handlers:
     """Registers the tasks and runs them."""
 
-    def __init__(self, app: Leasehold, note: Note) -> None:
+    def __init__(
+        self, app: Leasehold, note: Note, whose: Callable[[Context], Handlers] | None = None
+    ) -> None:
+        """``whose``: where processes serve tenants, who runs an attempt in the name of which."""
         self._note = note
+        self._whose = whose or (lambda _ctx: self)
         self._runs: Counter[int] = Counter()
         #: After healing every run succeeds.
         self.is_healed = False
@@ -64,16 +68,19 @@ class Handlers:
 
     def _handler(self, *, fenced: bool = False) -> Callable[..., Any]:
         async def handler(ctx: Context, call: str, runs: list[tuple[float, str]]) -> Any:
-            return await self._attempt(ctx, runs, fenced)
+            return await self._whose(ctx)._attempt(ctx, call, runs, fenced)
 
         return handler
 
-    async def _attempt(self, ctx: Context, runs: list[tuple[float, str]], fenced: bool) -> Any:
+    async def _attempt(
+        self, ctx: Context, call: str, runs: list[tuple[float, str]], fenced: bool
+    ) -> Any:
         job = ctx.job
         seconds, how = self._plan(job.job_id, runs)
         self._note(
             "started", job.job_id, job.token, job.number, target=job.target, queue=job.queue,
-            owner=job.owner, timeout=job.timeout_seconds, fenced=fenced,
+            owner=job.owner, timeout=job.timeout_seconds, fenced=fenced, tenant=ctx.tenant,
+            made_by=None if ctx.tenant is None else call,
         )  # fmt: skip
         try:
             result = await self._work(ctx, seconds, how, fenced)

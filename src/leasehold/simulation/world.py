@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -33,9 +32,7 @@ from leasehold.simulation.tasks import Handlers
 from leasehold.simulation.witness import Witness
 from leasehold.store.database import Database
 from leasehold.store.faces import BlockingStore
-from leasehold.store.opening import open_memory
 from leasehold.store.steps import Batch, Rows
-from leasehold.telemetry import log
 
 _MICROS = 1_000_000
 #: Everything that was enqueued has ended this long after the last fault.
@@ -43,7 +40,7 @@ END_SECONDS = 60.0
 #: No job that can be claimed waits longer while a slot is free: a sweep, a hint, a claim.
 WAIT_SECONDS = LEASE_SECONDS + 2.0
 #: A worker that can do everything, for the time after the faults.
-HEALER = "healer"
+HEALING = WorkerPlan(0.0, "healer", QUEUES, 4, 1.0, knows_newer=True, grace_seconds=5.0)
 _LOOK_SECONDS = 0.5
 
 
@@ -60,6 +57,7 @@ class Played:
     states: Counter[State] = field(default_factory=Counter)
     transitions: Counter[tuple[State | None, State]] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
+    tenants: int = 0
     jobs: int = 0
     attempts: int = 0
     statements: int = 0
@@ -70,33 +68,15 @@ class Played:
         return self.at_once + self.afterwards
 
 
-def play(program: Program, open_store: Callable[[VirtualClock], Database] = open_memory) -> Played:
-    """The same program gives the same answer, to the microsecond."""
-    clock = VirtualClock()
-    database = open_store(clock)
-    world = World(program, clock, database)
-    try:
-        with _quiet(), asyncio.Runner(loop_factory=lambda: HostLoop(clock)) as runner:
-            runner.run(world.run())
-        return world.judged()
-    finally:
-        database.close()
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Workers in trouble say so; here trouble is the point."""
-    was, log.disabled = log.disabled, True
-    try:
-        yield
-    finally:
-        log.disabled = was
-
-
 class World:
     """The machines, the network and the store of one program."""
 
-    def __init__(self, program: Program, clock: VirtualClock, database: Database) -> None:
+    def __init__(
+        self, program: Program, clock: VirtualClock, database: Database, tenant: str | None = None
+    ) -> None:
+        """``tenant``: whose world it is, where there are several: see `town`."""
+        self._tenant = tenant
+        whose = f"/{tenant}" if tenant else ""
         self._program = program
         self._clock = clock
         self._began = clock.micros
@@ -111,7 +91,9 @@ class World:
         room = Room(dict(program.limits), dict(program.queue_limits))
         self._folder = contextlib.ExitStack()
         self._witness = Witness(self._store, clock, self.tell, room)
-        self._network = Network(database, clock, f"network/{program.seed}", self._seen, self.fault)
+        self._network = Network(
+            database, clock, f"network/{program.seed}{whose}", self._seen, self.fault
+        )
         self._app = Leasehold("sqlite://:memory:", schema="leasehold")
         self._app.swap_client(Client(database, self._seconds))
         self._handlers = Handlers(self._app, self._handler_note)
@@ -137,7 +119,7 @@ class World:
         record = Record(self._clock.micros, who, what, **fields)
         self._records.append(record)
         if what != "step":
-            self.tell(who, _line(record))
+            self.tell(who, line_of(record))
 
     def fault(self, host: Host, kind: str, to: str) -> None:
         """Something that really went wrong on the way of a batch."""
@@ -176,13 +158,7 @@ class World:
     async def _run(self) -> None:
         loop = cast(HostLoop, asyncio.get_running_loop())
         loop.set_exception_handler(self._uncaught)
-        self._set_limits()
-        self._network.noise = self._program.noise
-        clients = Clients(self, self._network, self._app, self._handlers)
-        operators = Operators(self, self._network, self._witness, loop)
-        calling = clients.start(loop, self._program.calls)
-        for operation in self._program.operations:
-            loop.call_later(operation.at, operators.begin, operation)
+        self._begin(loop)
         for plan in self._program.workers:
             loop.call_later(plan.at, self._machines.start, plan)
         for fault in self._program.faults:
@@ -190,7 +166,7 @@ class World:
         managers = self._manage(loop)
         await asyncio.sleep(HORIZON_SECONDS)
         self._heal()
-        await self._until_all_has_ended(calling, operators)
+        await self._until_all_has_ended()
         if managers is not None:
             await managers.stop()
         await self._machines.drain_all(2 * LEASE_SECONDS)
@@ -198,6 +174,17 @@ class World:
         await self._machines.clear_away()
         if managers is not None:
             managers.clear_away()
+
+    def _begin(self, loop: HostLoop) -> None:
+        """Those who use the store, and nobody else does."""
+        self._set_limits()
+        self._network.noise = self._program.noise
+        prefix = f"{self._tenant}:" if self._tenant else ""
+        clients = Clients(self, self._network, self._app, self._handlers, prefix)
+        self._operators = Operators(self, self._network, self._witness, loop)
+        self._calling = clients.start(loop, self._program.calls)
+        for operation in self._program.operations:
+            loop.call_later(operation.at, self._operators.begin, operation)
 
     def _set_limits(self) -> None:
         for key, limit in self._program.limits:
@@ -222,31 +209,31 @@ class World:
 
     def _heal(self) -> None:
         """No fault from here on; and somebody is there who can do everything."""
+        self._calm()
+        self._machines.heal()
+        self._machines.start(HEALING)
+        self.note("world", "healed")
+
+    def _calm(self) -> None:
         self._network.noise = SILENCE
         self._network.interrupt = None
         self._handlers.is_healed = True
-        self._machines.heal()
-        self._machines.start(
-            WorkerPlan(0.0, HEALER, QUEUES, 4, 1.0, knows_newer=True, grace_seconds=5.0)
-        )
-        self.note("world", "healed")
 
-    async def _until_all_has_ended(
-        self, calling: list[asyncio.Task[Any]], operators: Operators
-    ) -> None:
+    async def _until_all_has_ended(self) -> None:
         deadline = self._clock.micros + END_SECONDS * _MICROS
         while self._clock.micros < deadline:
             await asyncio.sleep(_LOOK_SECONDS)
-            jobs = await operators.tidy_up()
+            jobs = await self._operators.tidy_up()
             self._note_waiting(jobs)
             is_over = all(job.state in FINAL and job.stage is None for job in jobs)
-            if is_over and operators.are_done and all(task.done() for task in calling):
+            is_quiet = self._operators.are_done and all(task.done() for task in self._calling)
+            if is_over and is_quiet:
                 return
 
     def _note_waiting(self, jobs: list[Job]) -> None:
         """Who can be claimed while a slot is free, and since when: for the rule of liveness."""
         ready = [job.id for job in jobs if job.stage in (Stage.READY, Stage.HEAD)]
-        if not self._machines.has_room(HEALER):
+        if not self._has_room():
             ready = []
         since = {job_id: self._ready_since.get(job_id, self._clock.micros) for job_id in ready}
         self._ready_since = since
@@ -255,10 +242,13 @@ class World:
             if seconds > WAIT_SECONDS:
                 self.note("world", "waits", job=job_id, info={"seconds": seconds})
 
+    def _has_room(self) -> bool:
+        return self._machines.has_room(HEALING.name)
+
     def _gather(self) -> None:
         self._evidence = gather(
             self._store, sorted(self._witness.jobs), self._records, dict(self._program.limits),
-            dict(self._program.queue_limits), LEASE_SECONDS,
+            dict(self._program.queue_limits), LEASE_SECONDS, self._tenant,
         )  # fmt: skip
         self._is_over = True
 
@@ -289,7 +279,7 @@ def _final(evidence: Evidence) -> str:
     return "\n".join(f"{job_id} {job}" for job_id, job in sorted(evidence.jobs.items()))
 
 
-def _line(record: Record) -> str:
+def line_of(record: Record) -> str:
     parts = [record.what]
     if record.call:
         parts.append(record.call)

@@ -39,7 +39,7 @@ from leasehold.worker.roster import Roster
 from leasehold.worker.signals import stop_signals
 from leasehold.worker.upkeep import Upkeep
 from leasehold.worker.watch import LoopWatch
-from leasehold.worker.worker import Worker
+from leasehold.worker.worker import Worker, new_owner
 
 #: How often the directory is read.
 DIRECTORY_SECONDS = 5.0
@@ -63,6 +63,7 @@ class Host:
         self, directory: Directory, tasks: Registry, settings: WorkerSettings, *,
         telemetry: Telemetry | None = None, chance: Callable[[], float] = random.random,
         threads: LentThreads | None = None, keepers: Keepers | None = None,
+        name_worker: Callable[[], str] = new_owner,
     ) -> None:  # fmt: skip
         self._directory = directory
         self._tasks = tasks
@@ -71,6 +72,7 @@ class Host:
         self.telemetry = telemetry or Telemetry()
         self._threads = threads or LentThreads()
         self._keepers = keepers or Keepers()
+        self._name_worker = name_worker
         self._ours = {hints.ready(queue) for queue in settings.queues}
         self.lodgers: dict[str, Lodger] = {}
         self._lives: set[asyncio.Task[None]] = set()
@@ -110,7 +112,8 @@ class Host:
         watch = LoopWatch(self._attempts, self.telemetry, self._loop.time)
         self._begin("directory", self._follow_directory())
         self._begin("order", self._keep_order())
-        self._begin("upkeep", self._upkeep().run())
+        self._upkeep = self._new_upkeep()
+        self._begin("upkeep", self._upkeep.run())
         self._begin("watch", watch.beat())
         self._begin("look", self._keepers.run(watch.look()))
         self._open_places()
@@ -191,7 +194,7 @@ class Host:
             self._change.set()
 
     def _open_places(self) -> None:
-        for name in {line.tenant.place for line in self.roster.lines} - self._places.keys():
+        for name in sorted({line.tenant.place for line in self.roster.lines} - self._places.keys()):
             try:
                 self._places[name] = place = self._directory.place(name)
             except BadSettings as error:  # said once: it will not change while this process runs
@@ -251,6 +254,9 @@ class Host:
         elif self.roster.looked(seen):
             log.info("tenant %s works again", seen.tenant, extra=fields(tenant=seen.tenant))
             self._tell(seen.tenant, self._directory.heal(seen.tenant))
+            if place := self._places.get(self.roster[seen.tenant].tenant.place):
+                visit = self._upkeep.visit(partial(place.open, seen.tenant))
+                self._begin("upkeep of one", visit)
         lodger = self.lodgers.get(seen.tenant)
         if lodger is not None and seen.has_work and lodger.doing.is_idle:
             lodger.sweep()  # something became due, or was lost
@@ -274,7 +280,7 @@ class Host:
 
         self._begin("telling", tell())
 
-    def _upkeep(self) -> Upkeep:
+    def _new_upkeep(self) -> Upkeep:
         def databases() -> list[Callable[[], Database]]:
             return [
                 partial(place.open, line.tenant.name)
@@ -320,8 +326,8 @@ class Host:
         )
         worker = Worker(
             database, self._tasks, settings, telemetry=Tributary(self.telemetry),
-            chance=self._chance, threads=self._threads, slots=share, is_hosted=True,
-            tenant=tenant.name,
+            owner=self._name_worker(), chance=self._chance, threads=self._threads, slots=share,
+            is_hosted=True, tenant=tenant.name,
             keep=self._keepers.keep(tenant.place, tenant.name),
         )  # fmt: skip
         lodger = self.lodgers[tenant.name] = Lodger(tenant, worker, share)

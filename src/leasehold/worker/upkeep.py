@@ -1,8 +1,10 @@
 """What every tenant needs once in a while, also one that sleeps: see `sweeper`, last steps.
 
 A process that starts may know tasks that nobody knew: jobs that were put aside for it come back
-in the first round, which does not dawdle. From then on a round takes as long as the time between
-two retentions.
+in the first round, which does not dawdle. While a deployment goes on, older processes may still put
+some aside, in tenants that sleep here: so each round takes twice as long as the one before, and in
+the end as long as the time between two retentions. Nothing waits much longer than this process
+has been there.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from leasehold.store.faces import AwaitedStore
 from leasehold.telemetry import Telemetry, log
 from leasehold.worker.sweeper import BATCH, RETENTION_SECONDS, SILENT_SECONDS
 
-#: Between two tenants of the first round.
+#: Between two tenants, at least.
 _APART_SECONDS = 0.02
-_EMPTY_SECONDS = 5.0
+#: The second round; and how long a host without tenants waits for the first of them.
+_ROUND_SECONDS = 5.0
 
 
 class Upkeep:
@@ -34,18 +37,19 @@ class Upkeep:
         self._telemetry = telemetry
 
     async def run(self) -> None:
-        apart = _APART_SECONDS
+        round_seconds = 0.0
         while True:
             databases = self._databases()
             for database in databases:
-                await self._visit(database)
-                await asyncio.sleep(apart)
+                await self.visit(database)
+                await asyncio.sleep(max(_APART_SECONDS, round_seconds / len(databases)))
             if not databases:
-                await asyncio.sleep(_EMPTY_SECONDS)
+                await asyncio.sleep(_ROUND_SECONDS)
                 continue
-            apart = RETENTION_SECONDS / len(databases)
+            round_seconds = min(max(_ROUND_SECONDS, 2 * round_seconds), RETENTION_SECONDS)
 
-    async def _visit(self, database: Callable[[], Database]) -> None:
+    async def visit(self, database: Callable[[], Database]) -> None:
+        """Also when one works again: the next round may be an hour away."""
         try:
             store = AwaitedStore(database().async_session())
             await store.unpark(self._tasks, BATCH)

@@ -45,6 +45,11 @@ _LOOKED_AT = """create temp table looked (
     id integer primary key, priority integer, limit_key text, goes integer, stopped integer,
     key_room integer, careful integer, known integer, won integer default 0)"""
 
+#: What most values are, and is bound as it is.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+#: Where this finds nothing, most of the time, the claim has nothing to do but to say so.
+_LOOKS = "insert into looked"
+
 #: Connections of a parent that was writing when we were forked: never used, never closed.
 _of_parents: list[sqlite3.Connection] = []
 
@@ -126,6 +131,8 @@ class Engine:
 
     def write(self, batches: Sequence[Batch]) -> list[list[Rows] | Exception]:
         """Several batches in one durable transaction, each succeeding or failing alone."""
+        if len(batches) == 1:
+            return [self._write_alone(batches[0])]
         with self.transaction() as connection:
             before = connection.total_changes
             answers = [self._in_savepoint(connection, batch) for batch in batches]
@@ -134,9 +141,22 @@ class Engine:
             self._changed()
         return answers
 
+    def _write_alone(self, batch: Batch) -> list[Rows] | Exception:
+        """Nobody to be kept apart from: the transaction itself is its savepoint."""
+        try:
+            with self.transaction() as connection:
+                before = connection.total_changes
+                answers = [self._execute(connection, each) for each in batch.statements]
+                changed = connection.total_changes != before
+        except Exception as error:
+            return error
+        if changed and _concerns_others(batch):
+            self._changed()
+        return answers
+
     def read(self, batch: Batch) -> list[Rows]:
         """Reads see the last commit, and wait for no writer."""
-        with self._reader.lock, translated_for(self.path):
+        with self._reader.lock, Translating(self.path):
             connection = self._reader.connection()
             self._reader.now = self._clock()
             return [self._execute(connection, each) for each in batch.statements]
@@ -145,7 +165,7 @@ class Engine:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """The right to write, from BEGIN to COMMIT."""
         turns = self._turns or contextlib.nullcontext()
-        with self._writer.lock, translated_for(self.path):
+        with self._writer.lock, Translating(self.path):
             connection = self._writer.connection()
             with turns:
                 connection.execute("begin immediate")
@@ -172,7 +192,7 @@ class Engine:
     def _in_savepoint(self, connection: sqlite3.Connection, batch: Batch) -> list[Rows] | Exception:
         connection.execute("savepoint batch")
         try:
-            with translated_for(self.path):
+            with Translating(self.path):
                 answers = [self._execute(connection, each) for each in batch.statements]
         except Exception as error:  # of this batch: the others of the group go on
             if not connection.in_transaction:  # SQLite itself gave the transaction up
@@ -191,15 +211,19 @@ class Engine:
         for row in statement.rows if statement.rows is not None else ({},):
             values = params | {name: _bound(value) for name, value in row.items()}
             for sql in parts:
-                found += connection.execute(sql, values).fetchall()
+                cursor = connection.execute(sql, values)
+                found += cursor.fetchall()
+                if cursor.rowcount == 0 and sql.startswith(_LOOKS):
+                    found += connection.execute(parts[-1], values).fetchall()
+                    break
         return found
 
     def user_version(self) -> int:
-        with self._reader.lock, translated_for(self.path):
+        with self._reader.lock, Translating(self.path):
             return int(self._reader.connection().execute("pragma user_version").fetchone()[0])
 
     def integrity(self) -> tuple[bool, str]:
-        with self._reader.lock, translated_for(self.path):
+        with self._reader.lock, Translating(self.path):
             word = str(self._reader.connection().execute("pragma quick_check(1)").fetchone()[0])
         return word == "ok", word
 
@@ -259,6 +283,8 @@ def _use_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
 
 def _bound(value: Any) -> Any:
     """A value as SQLite takes it."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, datetime):
         return micros_of(value)
     if isinstance(value, list | tuple):
@@ -266,20 +292,25 @@ def _bound(value: Any) -> Any:
     return value
 
 
-@contextlib.contextmanager
-def translated_for(path: Path | None) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.IntegrityError as error:
-        text = str(error)
-        if "UNIQUE constraint failed" in text:
-            index = "job_unique" if "unique_key" in text else "job_holder"
-            raise Conflict(index) from None
-        raise StoreError(f"SQLite refused a row: {text}") from error
-    except sqlite3.Error as error:
-        raise _error_of(str(error), path) from error
-    except OSError as error:
-        raise _os_error_of(error, path) from error
+class Translating:
+    """Around whatever SQLite does: its errors become the store's own."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        if isinstance(error, sqlite3.IntegrityError):
+            text = str(error)
+            if "UNIQUE constraint failed" in text:
+                index = "job_unique" if "unique_key" in text else "job_holder"
+                raise Conflict(index) from None
+            raise StoreError(f"SQLite refused a row: {text}") from error
+        if isinstance(error, sqlite3.Error):
+            raise _error_of(str(error), self._path) from error
+        if isinstance(error, OSError):
+            raise _os_error_of(error, self._path) from error
 
 
 def _os_error_of(error: OSError, path: Path | None) -> StoreError:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from leasehold.errors import StoreError
 from leasehold.store.relocating import MOVER
-from leasehold.store.sqlite.engine import create_private, existing, translated_for
+from leasehold.store.sqlite.engine import Translating, create_private, existing
 from leasehold.store.sqlite.turns import FileTurns
 
 #: In front of the names of tables: whoever has the file open finds none of them any more.
@@ -110,7 +110,7 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    with translated_for(path):
+    with Translating(path):
         connection = sqlite3.connect(
             existing(path), uri=True, timeout=_BUSY_SECONDS, isolation_level=None
         )

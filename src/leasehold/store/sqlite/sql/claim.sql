@@ -2,7 +2,8 @@
 delete from looked;
 
 -- Born ready, a lane job learns here how its lane stands, and one with a key of its limit.
--- `looked` is a temporary table of the connection, see `engine`.
+-- `looked` is a temporary table of the connection, see `engine`: where it stays empty, only the
+-- last statement follows.
 insert into looked (id, priority, limit_key, goes, stopped, key_room, careful, known)
 select k.id, k.priority, k.limit_key,
     k.target is null or k.stage = 'R' or (not {lane_held} and k.id = {next_in_lane}),
