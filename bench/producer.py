@@ -11,7 +11,7 @@ import time
 
 from bench.sides.leasehold import TASK
 from leasehold import Leasehold
-from leasehold.crier import Crier
+from leasehold.store.crier import Crier
 
 
 def main() -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from leasehold.clock import monotonic
-from leasehold.crier import Crier, news_of
-from leasehold.errors import JobNotFound, StoreError
+from leasehold.errors import JobNotFound
 from leasehold.model.job import Enqueued, Job, NewJob
 from leasehold.model.operation import Answer, Verb
 from leasehold.operate import act
-from leasehold.store import hints
+from leasehold.store.crier import Crier
 from leasehold.store.database import Database
 from leasehold.store.enqueueing import enqueue
 from leasehold.store.faces import AwaitedStore, BlockingStore
@@ -31,28 +29,14 @@ class Client:
         self._crier = Crier(now)
 
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        if connection is not None:  # heard when the caller commits
-            session = self.database.caller_session(connection)
-            return run(enqueue(jobs, news_of(jobs)), session)
-        news = news_of(jobs)
-        told = self._crier.before(news)
-        answers = self.store.enqueue(jobs, told)
-        if late := self._crier.after(news, told):
-            with contextlib.suppress(StoreError):  # a hint only: the jobs are safe
-                self.store.run(hints.tell(late))
-        return answers
+        if connection is None:
+            return self.store.enqueue(jobs, self._crier)
+        return run(enqueue(jobs), self.database.caller_session(connection))
 
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        if connection is not None:
-            session = self.database.async_caller_session(connection)
-            return await arun(enqueue(jobs, news_of(jobs)), session)
-        news = news_of(jobs)
-        told = self._crier.before(news)
-        answers = await self.awaited.enqueue(jobs, told)
-        if late := self._crier.after(news, told):
-            with contextlib.suppress(StoreError):
-                await self.awaited.run(hints.tell(late))
-        return answers
+        if connection is None:
+            return await self.awaited.enqueue(jobs, self._crier)
+        return await arun(enqueue(jobs), self.database.async_caller_session(connection))
 
 
 class JobHandle:

@@ -31,8 +31,7 @@ MAY_SEE: dict[str, set[str]] = {
     "store.postgres": {"errors", "model", "telemetry", "store"},
     "store.sqlite": {"clock", "errors", "model", "store"},
     # Those who use a store, whichever it is.
-    "client": {"clock", "crier", "errors", "model", "operate", "store"},
-    "crier": {"model", "store"},
+    "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
     "documents": {"model", "operate"},
     "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",
@@ -69,7 +68,7 @@ OF_THE_STORE = {
     "cli": {"address", "contract", "database"},
     "http": {"contract"},
     "demo": {"contract"},
-    "client": {"database", "enqueueing", "faces", "hints", "steps"},
+    "client": {"crier", "database", "enqueueing", "faces", "steps"},
     "manager": {"contract"},
     "operate": {
         "contract",

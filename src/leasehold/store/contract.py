@@ -6,7 +6,7 @@ id, owner, token, stage and the database's clock, and says what it did not hit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -22,6 +22,7 @@ from leasehold.model.outcome import Decision, Outcome
 from leasehold.model.registry import Beat, LiveWorker
 from leasehold.model.state import State
 from leasehold.model.tenant import Tenant, TenantState
+from leasehold.store.crier import Crier
 from leasehold.store.place import Memory
 
 PAGE_LIMIT = 1000
@@ -195,10 +196,10 @@ class Lane(msgspec.Struct, frozen=True):
 class Store(Protocol):
     """The verbs of a store, as the parts of a worker see them. `faces` has their blocking twin."""
 
-    async def enqueue(self, jobs: Sequence[NewJob], news: Collection[str] = ()) -> list[Enqueued]:
+    async def enqueue(self, jobs: Sequence[NewJob], crier: Crier | None = None) -> list[Enqueued]:
         """Store jobs, one answer each, in order. Of several live jobs with one unique key only
         one exists; a remembered idempotency key answers with the job it made. Those who wait are
-        told the news when the jobs are there."""
+        told, by the crier if there is one."""
         ...
 
     async def claim(self, ask: ClaimAsk) -> list[Attempt]:

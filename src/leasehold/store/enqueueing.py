@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -12,8 +12,9 @@ from leasehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from leasehold.model.job import Enqueued, NewJob
 from leasehold.model.policy import DEFAULT_POLICY, pack
 from leasehold.store import hints
+from leasehold.store.crier import Crier, news_of
 from leasehold.store.rows import json_text
-from leasehold.store.steps import Conflict, Statement, Steps, read, together, write
+from leasehold.store.steps import Batch, Conflict, Statement, Steps, read, together, write
 
 T = TypeVar("T")
 
@@ -27,22 +28,42 @@ ENQUEUE_BATCH = 1000
 _ALIKE = 20
 
 
-def enqueue(jobs: Sequence[NewJob], news: Collection[str] = ()) -> Steps[list[Enqueued]]:
-    """``news``: hints for those who may be waiting for these jobs."""
-    answers: dict[int, Enqueued] = {}
+def enqueue(jobs: Sequence[NewJob], crier: Crier | None = None) -> Steps[list[Enqueued]]:
+    """Those who wait for these jobs are told when they are there: by the crier, if that is worth
+    it; without one by the same transaction, which may be a caller's."""
+    if not jobs:
+        return []
+    news, ago = news_of(jobs), None
+    say = hints.telling if crier is None else hints.crying
     if any(_has_key(job) for job in jobs):
-        # One key sends all of them the longer way: they keep their order.
-        for part in _parts(list(enumerate(jobs))):
-            yield from _enqueue_keyed(list(part), answers)
-        if news:
-            with contextlib.suppress(StoreError):  # a hint only: the jobs are safe
-                yield from hints.tell(news)
-    elif jobs:
-        # All or none: whoever is told that it failed may call again.
-        then = hints.telling(news) if news else None
-        drawn = yield from together(*_statements(jobs), then=then)
-        # Ids are drawn in the order of the jobs, whichever way they go.
-        return [Enqueued(id_, True) for id_ in sorted(id_ for rows in drawn for (id_,) in rows)]
+        answers, told = (yield from _enqueue_with_keys(jobs)), set[str]()
+    else:
+        told = news if crier is None else crier.before(news)
+        answers, ago = yield from _enqueue_plainly(jobs, say(told) if told else None)
+    late = news - told if crier is None else crier.after(news, told, ago, answers[-1].id)
+    if late:
+        with contextlib.suppress(StoreError):  # a hint only: the jobs are safe
+            yield Batch((say(late),), writes=False)
+    return answers
+
+
+def _enqueue_plainly(
+    jobs: Sequence[NewJob], then: Statement | None
+) -> Steps[tuple[list[Enqueued], float | None]]:
+    """All or none: whoever is told that it failed may call again."""
+    drawn = yield from together(*_statements(jobs), then=then)
+    if len(jobs) == 1:
+        id_, ago = drawn[0][0]
+        return [Enqueued(id_, True)], ago
+    # Ids are drawn in the order of the jobs, whichever way they go.
+    return [Enqueued(id_, True) for id_ in sorted(id_ for rows in drawn for (id_,) in rows)], None
+
+
+def _enqueue_with_keys(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
+    """One key sends all of them the longer way: they keep their order."""
+    answers: dict[int, Enqueued] = {}
+    for part in _parts(list(enumerate(jobs))):
+        yield from _enqueue_keyed(list(part), answers)
     return [answers[place] for place in range(len(jobs))]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leasehold.store.steps import Batch, Statement, Steps
+from leasehold.store.steps import Statement
 
 #: Something will be due that was not there before.
 SCHEDULED = "@"
@@ -24,11 +24,11 @@ def asked(owner: str) -> str:
 
 
 def telling(hints: Iterable[str]) -> Statement:
-    """Part of another transaction: heard when that commits. For what happens rarely."""
+    """Part of another transaction: heard when that commits. For what happens rarely, because a
+    commit that notifies makes others wait, and one that waits for the disk for long."""
     return Statement("tell", {}, [{"hint": hint} for hint in sorted(hints)])
 
 
-def tell(hints: Iterable[str]) -> Steps[None]:
-    """Send hints now, in a transaction of their own: a commit that notifies makes others wait,
-    and a commit that waits for the disk would make them wait for long."""
-    yield Batch((telling(hints),), writes=False)
+def crying(hints: Iterable[str]) -> Statement:
+    """A transaction of its own, whose traces other clients can see."""
+    return Statement("cry", {}, [{"hint": hint} for hint in sorted(hints)])

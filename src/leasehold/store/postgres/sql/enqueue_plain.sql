@@ -3,4 +3,4 @@ insert into {schema}.job (id, created_at, run_at, stage, priority, max_attempts,
 select nextval('{schema}.job_id'), now, now, 'r', :priority::smallint, :max_attempts::smallint,
        :queue::text, :task::text, :args::json
 from (select {schema}.clock() as now) t
-returning id
+returning id, {told_ago}

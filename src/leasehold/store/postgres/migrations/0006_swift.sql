@@ -44,3 +44,11 @@ alter table {schema}.job
     add constraint job_sound check ({schema}.is_sound(
         stage, target, attempt, max_attempts, lost, lease_owner, lease_token, lease_expires_at,
         leased_at, heartbeat_at, started_at, request));
+
+-- When somebody told those who listen that a queue has something for them: those who enqueue see it, and
+-- need not tell them again a moment later. Lost with a crash, which costs one hint.
+create unlogged table {schema}.told (
+    hint  text primary key,
+    at    timestamptz not null
+) with (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+        autovacuum_vacuum_cost_delay = 0, vacuum_truncate = off);

@@ -1,1 +1,0 @@
--- A statement is read once here, with its constraints: they stay as they are.

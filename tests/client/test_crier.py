@@ -1,0 +1,137 @@
+"""Workers are told of new jobs: soon, but not with every one of them."""
+
+from __future__ import annotations
+
+import psycopg
+
+from leasehold import Leasehold
+from leasehold.model.job import NewJob
+from leasehold.store.crier import HINT_SECONDS, STREAM_SECONDS, Crier, news_of
+from leasehold.store.hints import SCHEDULED, ready
+
+NEWS = {ready("default")}
+A_MOMENT = 0.0005
+
+
+class Watch:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Producer:
+    """Enqueues one job after the other, and counts what it has told."""
+
+    def __init__(self) -> None:
+        self.watch = Watch()
+        self.crier = Crier(self.watch)
+        self.id = 0
+
+    def enqueue(
+        self, takes: float = A_MOMENT, ago: float | None = None, others: int = 0
+    ) -> tuple[bool, bool]:
+        """Whether it told with the job, and whether afterwards."""
+        told = self.crier.before(NEWS)
+        self.watch.now += takes
+        self.id += 1 + others
+        return bool(told), bool(self.crier.after(NEWS, told, ago, self.id))
+
+    def rest(self, seconds: float) -> None:
+        self.watch.now += seconds
+
+
+def test_who_enqueues_now_and_then_tells_each_time_together_with_the_job() -> None:
+    producer = Producer()
+    for _ in range(5):
+        assert producer.enqueue() == (True, False)
+        producer.rest(HINT_SECONDS)
+
+
+def test_a_second_job_within_the_time_in_which_workers_look_again_is_not_told() -> None:
+    producer = Producer()
+    assert producer.enqueue() == (True, False)
+    assert producer.enqueue() == (False, False)
+
+
+def test_a_stream_is_told_once_in_a_while() -> None:
+    producer = Producer()
+    told = [producer.enqueue() for _ in range(1000)]
+    assert not any(after for _, after in told)
+    expected = 1000 * A_MOMENT / STREAM_SECONDS
+    assert expected <= sum(before for before, _ in told) <= 1.2 * expected + 1
+
+
+def test_a_job_that_took_long_to_store_is_told_afterwards() -> None:
+    """Whoever had been told before has looked in vain, and waits."""
+    producer = Producer()
+    producer.enqueue()
+    producer.rest(A_MOMENT)
+    assert producer.enqueue(takes=STREAM_SECONDS) == (False, True)
+
+
+def test_what_others_have_just_told_is_not_told_again() -> None:
+    producer = Producer()
+    assert producer.enqueue(ago=0.002) == (True, False)  # it cannot know yet
+    for _ in range(3):
+        producer.rest(1.0)
+        assert producer.enqueue(ago=0.002) == (False, False)
+    producer.rest(1.0)
+    assert producer.enqueue(ago=0.5) == (False, True)  # they do so no more
+    producer.rest(1.0)
+    assert producer.enqueue(ago=0.5) == (True, False)
+
+
+def test_its_own_hints_are_not_taken_for_those_of_others() -> None:
+    producer = Producer()
+    producer.enqueue()
+    for _ in range(5):
+        producer.rest(0.01)
+        assert producer.enqueue(ago=0.01) == (True, False)
+
+
+def test_among_many_others_it_is_told_as_rarely_as_in_a_stream() -> None:
+    producer = Producer()
+    producer.enqueue(ago=0.001)
+    for _ in range(20):
+        producer.rest(0.01)
+        assert producer.enqueue(ago=STREAM_SECONDS - 0.001, others=30) == (False, False)
+    producer.rest(0.01)
+    assert producer.enqueue(ago=STREAM_SECONDS, others=30) == (False, True)
+    producer.rest(0.01)
+    assert producer.enqueue(ago=0.01) == (True, False)  # now its own
+
+
+def test_news_name_queues_once_and_say_that_something_will_be_due() -> None:
+    jobs = [
+        NewJob(task="t"), NewJob(task="t"), NewJob(task="t", queue="mail"),
+        NewJob(task="t", queue="later", delay_seconds=5.0), NewJob(task="t", pending=True),
+    ]  # fmt: skip
+    assert news_of(jobs) == {ready("default"), ready("mail"), SCHEDULED}
+    assert news_of([NewJob(task="t", pending=True)]) == set()
+
+
+def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_url: str) -> None:
+    first, second = Leasehold(postgres_url), Leasehold(postgres_url)
+    first.migrate()
+
+    @first.task(name="work")
+    def work() -> None: ...
+
+    with psycopg.connect(postgres_url, autocommit=True) as listener:
+        listener.execute("listen leasehold_leasehold")
+        work.enqueue()
+        assert next(listener.notifies(timeout=10)).payload == ready("default")
+        # As if it were just now, whenever that is.
+        tell = "update leasehold.told set at = now() + interval '1 hour' where hint = '+default'"
+        assert listener.execute(tell).rowcount == 1
+        second.client.enqueue([NewJob(task="work")])  # tells, because it did not know
+        assert next(listener.notifies(timeout=10)).payload == ready("default")
+        assert listener.execute(tell).rowcount == 1
+        second.client.enqueue([NewJob(task="work")])
+        assert list(listener.notifies(timeout=0.2)) == []
+    first.close()
+    second.close()
