@@ -8,6 +8,7 @@ has just done so, which the store says with each job that it takes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from leasehold.model.job import NewJob
@@ -30,49 +31,71 @@ def news_of(jobs: Sequence[NewJob]) -> set[str]:
     return {hints.SCHEDULED if later else hints.ready(queue) for queue, later in ways}
 
 
+class _News:
+    """What is known of one hint."""
+
+    __slots__ = ("came", "flows", "others", "ours", "told")
+
+    def __init__(self) -> None:
+        #: When it was told, and when by us.
+        self.told = self.ours = _NEVER
+        #: When we last had something to tell, and whether that keeps coming.
+        self.came = _NEVER
+        self.flows = False
+        #: Whether others tell it often enough. If they stop doing so, it is seen afterwards.
+        self.others = False
+
+    def is_due(self, now: float) -> bool:
+        enough = STREAM_SECONDS if self.flows or self.others else HINT_SECONDS
+        return now - self.told >= enough
+
+
 class Crier:
     """Knows what was told of late, by its client and by others."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._told: dict[str, float] = {}
-        self._ours: dict[str, float] = {}
-        self._came: dict[str, float] = {}
-        #: Of which jobs keep coming.
-        self._streams: set[str] = set()
-        #: Which others tell often enough. If they stop doing so, it is seen afterwards.
-        self._others: set[str] = set()
+        self._known: defaultdict[str, _News] = defaultdict(_News)
         #: The last job of ours, and when it was stored.
         self._last = (0, _NEVER)
 
     def before(self, news: set[str]) -> set[str]:
         """What to tell together with the jobs."""
-        now = self._now()
+        now, due = self._now(), set()
         for hint in news:
-            flows = now - self._came.get(hint, _NEVER) < HINT_SECONDS
-            (self._streams.add if flows else self._streams.discard)(hint)
-            self._came[hint] = now
-        return self._due(news - self._others, now + _LEFT_SECONDS)
+            known = self._known[hint]
+            known.flows = now - known.came < HINT_SECONDS
+            known.came = now
+            if not known.others and known.is_due(now + _LEFT_SECONDS):
+                known.told = now  # from here on the others of this client count on it
+                due.add(hint)
+        return due
+
+    def wonders(self, news: set[str]) -> bool:
+        """Whether it matters what others have told: not while our own jobs keep coming."""
+        return not all(self._known[hint].flows for hint in news)
 
     def after(
         self, news: set[str], told: set[str], ago: float | None = None, job_id: int = 0
     ) -> set[str]:
         """What is still to be told when they are stored. ``ago``: how long somebody had told it
         then, where the store knows."""
-        now = self._now()
+        now, late = self._now(), set()
         crowded = self._is_crowded(job_id, now)
         for hint in news:
-            began = self._came.get(hint, now)
+            known = self._known[hint]
             if ago is None or ago >= (STREAM_SECONDS if crowded else HINT_SECONDS):
-                self._others.discard(hint)
+                known.others = False
             # Our own hints stand there too. Among many it does not matter whose they are.
-            elif crowded or began - self._ours.get(hint, _NEVER) > ago + _LEFT_SECONDS:
-                self._others.add(hint)
+            elif crowded or known.came - known.ours > ago + _LEFT_SECONDS:
+                known.others = True
                 # Unless that is long ago: who was told then looks no more.
-                self._told[hint] = max(began, self._told.get(hint, _NEVER))
-        late = self._due(news - told, now)
-        for hint in told | late:
-            self._told[hint] = self._ours[hint] = now
+                known.told = max(known.told, known.came)
+            if hint in told:
+                known.told = known.ours = now
+            elif known.is_due(now):
+                known.told = known.ours = now
+                late.add(hint)
         return late
 
     def _is_crowded(self, job_id: int, now: float) -> bool:
@@ -80,13 +103,3 @@ class Crier:
         last_id, at = self._last
         self._last = job_id, now
         return now - at < HINT_SECONDS * (job_id - last_id)
-
-    def _due(self, news: set[str], now: float) -> set[str]:
-        due = {hint for hint in news if now - self._told.get(hint, _NEVER) >= self._enough(hint)}
-        # From here on the others of this client count on it.
-        self._told.update(dict.fromkeys(due, now))
-        return due
-
-    def _enough(self, hint: str) -> float:
-        flows = hint in self._streams or hint in self._others
-        return STREAM_SECONDS if flows else HINT_SECONDS

@@ -14,7 +14,7 @@ from leasehold.model.policy import DEFAULT_POLICY, pack
 from leasehold.store import hints
 from leasehold.store.crier import Crier, news_of
 from leasehold.store.rows import json_text
-from leasehold.store.steps import Batch, Conflict, Statement, Steps, read, together, write
+from leasehold.store.steps import Batch, Conflict, Statement, Steps, read, write
 
 T = TypeVar("T")
 
@@ -35,28 +35,22 @@ def enqueue(jobs: Sequence[NewJob], crier: Crier | None = None) -> Steps[list[En
         return []
     news, ago = news_of(jobs), None
     say = hints.telling if crier is None else hints.crying
-    if any(_has_key(job) for job in jobs):
+    if any(map(_has_key, jobs)):
         answers, told = (yield from _enqueue_with_keys(jobs)), set[str]()
     else:
         told = news if crier is None else crier.before(news)
-        answers, ago = yield from _enqueue_plainly(jobs, say(told) if told else None)
+        asks = crier is not None and crier.wonders(news)
+        # All or none: whoever is told that it failed may call again.
+        drawn = yield Batch(_statements(jobs, asks), True, say(told) if told else None)
+        if len(jobs) == 1:
+            ago = drawn[0][0][1]
+        # Ids are drawn in the order of the jobs, whichever way they go.
+        answers = [Enqueued(id_, True) for id_ in sorted(row[0] for rows in drawn for row in rows)]
     late = news - told if crier is None else crier.after(news, told, ago, answers[-1].id)
     if late:
         with contextlib.suppress(StoreError):  # a hint only: the jobs are safe
             yield Batch((say(late),), writes=False)
     return answers
-
-
-def _enqueue_plainly(
-    jobs: Sequence[NewJob], then: Statement | None
-) -> Steps[tuple[list[Enqueued], float | None]]:
-    """All or none: whoever is told that it failed may call again."""
-    drawn = yield from together(*_statements(jobs), then=then)
-    if len(jobs) == 1:
-        id_, ago = drawn[0][0]
-        return [Enqueued(id_, True)], ago
-    # Ids are drawn in the order of the jobs, whichever way they go.
-    return [Enqueued(id_, True) for id_ in sorted(id_ for rows in drawn for (id_,) in rows)], None
 
 
 def _enqueue_with_keys(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
@@ -70,12 +64,28 @@ def _enqueue_with_keys(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
 _shape = attrgetter(*(name for name in NewJob.__struct_fields__ if name != "args"))
 
 
-def _statements(jobs: Sequence[NewJob]) -> Iterator[Statement]:
+def _statements(jobs: Sequence[NewJob], asks: bool) -> tuple[Statement, ...]:
+    return (_single(jobs[0], asks),) if len(jobs) == 1 else tuple(_several(jobs))
+
+
+_special = attrgetter(
+    "run_at", "delay_seconds", "target", "limit_key", "timeout_seconds", "tags", "policy", "pending"
+)
+_NOTHING_SPECIAL = _special(NewJob(task="any"))
+
+
+def _single(job: NewJob, asks: bool) -> Statement:
+    if _special(job) != _NOTHING_SPECIAL:
+        return Statement("enqueue_one", _row(job))
+    return Statement("enqueue_asking" if asks else "enqueue_plain", {
+        "task": job.task, "queue": job.queue, "priority": job.priority,
+        "max_attempts": job.max_attempts, "args": job.args.decode(),
+    })  # fmt: skip
+
+
+def _several(jobs: Sequence[NewJob]) -> Iterator[Statement]:
     """Most calls bring many jobs of one task: they share all but their arguments, which are then
     all that travels for each."""
-    if len(jobs) == 1:
-        yield _single(jobs[0])
-        return
     mixed: list[NewJob] = []
     for _, run in groupby(jobs, _shape):
         alike = list(run)
@@ -90,21 +100,6 @@ def _statements(jobs: Sequence[NewJob]) -> Iterator[Statement]:
             calls = json_text([job.args.decode() for job in part])
             yield Statement("enqueue_alike", {"calls": calls, **shared})
     yield from _mixed(mixed)
-
-
-_special = attrgetter(
-    "run_at", "delay_seconds", "target", "limit_key", "timeout_seconds", "tags", "policy", "pending"
-)
-_NOTHING_SPECIAL = _special(NewJob(task="any"))
-
-
-def _single(job: NewJob) -> Statement:
-    if _special(job) != _NOTHING_SPECIAL:
-        return Statement("enqueue_one", _row(job))
-    return Statement("enqueue_plain", {
-        "task": job.task, "queue": job.queue, "priority": job.priority,
-        "max_attempts": job.max_attempts, "args": job.args.decode(),
-    })  # fmt: skip
 
 
 def _mixed(jobs: list[NewJob]) -> Iterator[Statement]:
