@@ -52,7 +52,9 @@ begin
     grant execute on function leasehold.turn_days(double precision, integer) to leasehold_worker;
     -- Enough to store a job and to find who holds a key; no arguments, no owners, no history.
     grant insert on leasehold.job to leasehold_producer;
-    grant select (id, unique_key, stage) on leasehold.job to leasehold_producer;
+    grant select (id, created_at, unique_key, stage) on leasehold.job to leasehold_producer;
+    -- When workers were last told of something, and that they were.
+    grant select, insert, update on leasehold.told to leasehold_producer;
     grant select, insert, update, delete on leasehold.idempotency to leasehold_producer;
     grant usage on sequence leasehold.job_id to leasehold_producer;
     grant select on leasehold.migration to leasehold_producer;

@@ -131,6 +131,9 @@ def test_a_producer_enqueues_with_and_without_keys(roles: Roles) -> None:
         row = connection.execute("select id from leasehold.enqueue('sim.quick')").fetchone()
     assert row is not None
     assert len(roles.app("viewer").operate.jobs(Filter(limit=100)).jobs) == 7
+    # What it says behind its jobs nobody waits for: it must not be refused without a word.
+    told = roles.admin.execute("select hint from leasehold.told order by hint").fetchall()
+    assert told == [("+default",), ("@",)]
 
 
 def test_a_producer_reads_no_jobs_and_changes_none(roles: Roles) -> None:
