@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import psycopg
 
 from leasehold import Leasehold
+from leasehold.errors import StoreUnavailable
 from leasehold.model.job import NewJob
 from leasehold.store.crier import HINT_SECONDS, STREAM_SECONDS, Crier, news_of
-from leasehold.store.hints import SCHEDULED, ready
+from leasehold.store.enqueueing import enqueue
+from leasehold.store.hints import SCHEDULED, crying, ready
 
 NEWS = {ready("default")}
 A_MOMENT = 0.0005
@@ -105,6 +109,35 @@ def test_among_many_others_it_is_told_as_rarely_as_in_a_stream() -> None:
     assert producer.enqueue(ago=0.01) == (True, False)  # now its own
 
 
+def test_a_clock_that_was_set_back_says_nothing_about_others() -> None:
+    producer = Producer()
+    for _ in range(3):
+        assert producer.enqueue(ago=-3600.0) == (True, False)
+        producer.rest(1.0)
+
+
+def test_nobody_counts_on_a_hint_that_went_down_with_its_job() -> None:
+    crier = Crier(Watch())
+    failing, given_up, good = (enqueue([NewJob(task="t")], crier) for _ in range(3))
+    assert next(failing).then == crying(NEWS)
+    with contextlib.suppress(StoreUnavailable):
+        failing.throw(StoreUnavailable("no connection"))
+    assert next(given_up).then == crying(NEWS)
+    given_up.close()  # as when its task is cancelled
+    assert next(good).then == crying(NEWS)
+
+
+def test_what_others_tell_of_a_queue_is_no_word_of_what_will_be_due() -> None:
+    watch = Watch()
+    crier = Crier(watch)
+    for _ in range(3):
+        verb = enqueue([NewJob(task="t", delay_seconds=5.0)], crier)
+        assert next(verb).then == crying({SCHEDULED})
+        with contextlib.suppress(StopIteration):
+            verb.send([[(1, 0.001)]])
+        watch.now += 1.0
+
+
 def test_news_name_queues_once_and_say_that_something_will_be_due() -> None:
     jobs = [
         NewJob(task="t"), NewJob(task="t"), NewJob(task="t", queue="mail"),
@@ -126,7 +159,11 @@ def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_u
         work.enqueue()
         assert next(listener.notifies(timeout=10)).payload == ready("default")
         # As if it were just now, whenever that is.
-        tell = "update leasehold.told set at = now() + interval '1 hour' where hint = '+default'"
+        listener.execute(
+            "create or replace function leasehold.clock() returns timestamptz "
+            "language sql volatile as 'select timestamptz ''2030-01-01'''"
+        )
+        tell = "update leasehold.told set at = leasehold.clock() where hint = '+default'"
         assert listener.execute(tell).rowcount == 1
         second.client.enqueue([NewJob(task="work")])  # tells, because it did not know
         assert next(listener.notifies(timeout=10)).payload == ready("default")

@@ -71,6 +71,11 @@ class Crier:
                 due.add(hint)
         return due
 
+    def failed(self, told: set[str]) -> None:
+        """Nobody knows whether it was told: the next one tells it again."""
+        for hint in told:
+            self._known[hint].told = _NEVER
+
     def wonders(self, news: set[str]) -> bool:
         """Whether it matters what others have told: not while our own jobs keep coming."""
         return not all(self._known[hint].flows for hint in news)
@@ -84,7 +89,8 @@ class Crier:
         crowded = self._is_crowded(job_id, now)
         for hint in news:
             known = self._known[hint]
-            if ago is None or ago >= (STREAM_SECONDS if crowded else HINT_SECONDS):
+            # Less than nothing: the server's clock was set back, and says nothing for a while.
+            if ago is None or not 0 <= ago < (STREAM_SECONDS if crowded else HINT_SECONDS):
                 known.others = False
             # Our own hints stand there too. Among many it does not matter whose they are.
             elif crowded or known.came - known.ours > ago + _LEFT_SECONDS:

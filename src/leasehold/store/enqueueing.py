@@ -40,9 +40,15 @@ def enqueue(jobs: Sequence[NewJob], crier: Crier | None = None) -> Steps[list[En
     else:
         told = news if crier is None else crier.before(news)
         asks = crier is not None and crier.wonders(news)
-        # All or none: whoever is told that it failed may call again.
-        drawn = yield Batch(_statements(jobs, asks), True, say(told) if told else None)
-        if len(jobs) == 1:
+        try:
+            # All or none: whoever is told that it failed may call again.
+            drawn = yield Batch(_statements(jobs, asks), True, say(told) if told else None)
+        except BaseException:  # also when nobody waits for it any more
+            if crier is not None:
+                crier.failed(told)
+            raise
+        # What the store knows is when its queue was told of, not what will be due.
+        if len(jobs) == 1 and hints.SCHEDULED not in news:
             ago = drawn[0][0][1]
         # Ids are drawn in the order of the jobs, whichever way they go.
         answers = [Enqueued(id_, True) for id_ in sorted(row[0] for rows in drawn for row in rows)]
