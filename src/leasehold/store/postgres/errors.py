@@ -32,6 +32,8 @@ _TRY_AGAIN = (
     pg.QueryCanceled,
     pg.TooManyConnections,
 )
+#: Where a standby refuses to plan what names an unlogged table, before it sees that it would write.
+_UNLOGGED = "get_relation_info"
 _EXPLAINED = (pg.ReadOnlySqlTransaction, pg.DiskFull, pg.InsufficientPrivilege)
 
 
@@ -56,6 +58,8 @@ def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> E
         return Conflict(error.diag.constraint_name or "")
     if isinstance(error, _FORGOTTEN):
         return Forgotten(f"prepared statements get lost on the way: {_first_line(error)}")
+    if isinstance(error, pg.FeatureNotSupported) and error.diag.source_function == _UNLOGGED:
+        return _read_only()
     if isinstance(error, (*_NO_SCHEMA, *_TRY_AGAIN, *_EXPLAINED)):
         return _explained(error)
     if isinstance(error, psycopg.OperationalError):
@@ -71,12 +75,16 @@ def _explained(error: psycopg.Error) -> StoreError:
             "run `leasehold migrate`"
         )
     if isinstance(error, pg.ReadOnlySqlTransaction):
-        return StoreReadOnly("the database takes no writes: is it a standby?")
+        return _read_only()
     if isinstance(error, pg.DiskFull):
         return StoreFull("the database has no space left: free some")
     if isinstance(error, pg.InsufficientPrivilege):
         return StoreError(f"the database role may not do this: {line}")
     return StoreUnavailable(f"the database asks to try again: {line}")
+
+
+def _read_only() -> StoreReadOnly:
+    return StoreReadOnly("the database takes no writes: is it a standby?")
 
 
 def _broken(error: psycopg.Error, writes: bool) -> StoreError:

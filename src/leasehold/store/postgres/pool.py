@@ -66,6 +66,8 @@ class Way:
 
     def __init__(self, url: str, *, ours: bool) -> None:
         plain = conninfo(url)
+        if ours:  # the encoding in which a `Wire` writes, whatever the database's own is
+            plain = make_conninfo(plain, client_encoding="utf8")
         options = conninfo_to_dict(plain).get("options") or ""
         kept = make_conninfo(plain, options=f"{options} -c plan_cache_mode=force_generic_plan")
         self.info = kept if ours else plain

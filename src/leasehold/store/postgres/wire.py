@@ -10,6 +10,7 @@ tell the server to let go of it: no timeout runs before the Sync.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import select
 from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import datetime
@@ -53,7 +54,6 @@ class Wire:
         self._reader = Transformer(connection)
         #: Under which names; None: it came once so far.
         self._names: dict[bytes, bytes | None] = {}
-        self._serial = 0
 
     @property
     def is_quiet(self) -> bool:
@@ -98,7 +98,10 @@ class Wire:
         yield from send(pgconn)
         results = yield from self._until_sync()
         if then is not None:
-            yield from self._until_sync()
+            try:
+                yield from self._until_sync()
+            except psycopg.Error:
+                return results  # the connection broke, but what counts had been answered
         pgconn.exit_pipeline_mode()
         return results
 
@@ -119,8 +122,7 @@ class Wire:
         if sql not in self._names:
             self._names[sql] = None
         else:
-            self._serial += 1
-            name = b"leasehold_%d" % self._serial
+            name = _name(sql)
             self._pgconn.send_prepare(name, sql)
             _check((yield from execute(self._pgconn)))
             self._names[sql] = name
@@ -204,6 +206,12 @@ async def _heard(talk: Talk, socket: int) -> list[Rows]:
 def _is_ready(ready: asyncio.Future[Ready], state: Ready) -> None:
     if not ready.done():
         ready.set_result(state)
+
+
+def _name(sql: bytes) -> bytes:
+    """The same for everybody: a pooler may lead us to a connection on which somebody else has
+    prepared under this name, and it must never be another statement."""
+    return b"leasehold_" + hashlib.sha256(sql).hexdigest()[:32].encode()
 
 
 def _check(results: list[PGresult]) -> None:

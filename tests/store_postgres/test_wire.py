@@ -1,0 +1,91 @@
+"""What goes over the wire, and what is made of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from leasehold.devpostgres import DevPostgres
+from leasehold.errors import StoreReadOnly
+from leasehold.model.job import NewJob
+from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres.connections import Connections
+from leasehold.store.postgres.database import PostgresDatabase
+from leasehold.store.postgres.wire import Said
+
+ONE = Said(b"select 1", list)
+TWO = Said(b"select 2", list)
+DIES = Said(b"select pg_terminate_backend(pg_backend_pid())", list)
+
+
+@pytest.fixture
+def connections(database: PostgresDatabase) -> Iterator[Connections]:
+    connections = Connections(database.url)
+    yield connections
+    connections.close()
+
+
+def test_a_connection_that_breaks_behind_the_answer_takes_nothing_back(
+    connections: Connections,
+) -> None:
+    with connections.pool.connection(writes=True) as line:
+        assert line.wait(line.wire.talk([ONE], then=DIES)) == [[(1,)]]
+        assert line.closed
+    with connections.pool.connection(writes=True) as line:
+        assert line.wait(line.wire.talk([ONE], then=TWO)) == [[(1,)]]
+
+
+def test_a_name_stands_for_the_same_statement_on_every_connection(
+    connections: Connections,
+) -> None:
+    """Behind a pooler, somebody else may have prepared there."""
+
+    def prepared(*order: Said) -> dict[str, str]:
+        with connections.pool.connection(writes=False) as line:
+            for said in order * 2:
+                line.wait(line.wire.talk([said]))
+            rows = line.execute("select statement, name from pg_prepared_statements").fetchall()
+            line.close()
+        return dict(rows)
+
+    names = prepared(ONE, TWO)
+    assert len(set(names.values())) == len((ONE, TWO))
+    assert names == prepared(TWO, ONE)
+
+
+def test_a_database_of_another_encoding_keeps_every_letter(database: PostgresDatabase) -> None:
+    with psycopg.connect(database.url, autocommit=True) as admin:
+        admin.execute(
+            "create database in_latin encoding 'LATIN1' template template0 "
+            "lc_collate 'C' lc_ctype 'C'"
+        )
+        url = psycopg.conninfo.make_conninfo(database.url, dbname="in_latin")
+        latin = PostgresDatabase(url)
+        latin.migrate()
+        store = BlockingStore(latin.session())
+        (job,) = store.enqueue([NewJob(task="t", args='["ä"]'.encode())])
+        with psycopg.connect(url) as other:
+            row: Any = other.execute("select args::text from leasehold.job").fetchone()
+        assert row == ('["ä"]',)
+        assert store.read([job.id])[job.id].args == '["ä"]'
+        latin.close()
+        admin.execute("drop database in_latin")
+
+
+@pytest.mark.requirement("S2.11")
+def test_a_standby_is_told_as_one_and_left() -> None:
+    """It refuses what reads an unlogged table before it sees that it would write."""
+    with DevPostgres(settings={"fsync": "off"}) as server:
+        database = PostgresDatabase(server.url)
+        database.migrate()
+        server.stop("fast")
+        (server.data / "standby.signal").touch()
+        server.start()
+        store = BlockingStore(database.session())
+        for job in (NewJob(task="t"), NewJob(task="t", delay_seconds=5.0)):
+            with pytest.raises(StoreReadOnly, match="standby"):
+                store.enqueue([job])
+        database.close()
