@@ -56,6 +56,24 @@ def test_a_name_stands_for_the_same_statement_on_every_connection(
     assert names == prepared(TWO, ONE)
 
 
+def test_what_is_in_use_stays_prepared_however_much_comes_and_goes(
+    connections: Connections,
+) -> None:
+    since = "select prepare_time from pg_prepared_statements where statement = 'select 1'"
+    with connections.pool.connection(writes=False) as line:
+        for _ in range(2):
+            line.wait(line.wire.talk([ONE]))
+        before = line.execute(since).fetchall()
+        for number in range(1000):
+            other = Said(b"select %d + 3" % number, list)
+            for said in (ONE, other, other) if number % 100 == 0 else (other,):
+                line.wait(line.wire.talk([said]))
+        assert len(before) == 1
+        assert line.execute(since).fetchall() == before
+        first = "select from pg_prepared_statements where statement = 'select 0 + 3'"
+        assert line.execute(first).fetchall() == []
+
+
 def test_a_database_of_another_encoding_keeps_every_letter(database: PostgresDatabase) -> None:
     with psycopg.connect(database.url, autocommit=True) as admin:
         admin.execute(

@@ -72,8 +72,12 @@ class Wire:
         """
         known = self._names
         for said in batch if then is None else (*batch, then):
-            if self._prepares and known.get(said.sql) is None:
+            if not self._prepares:
+                break
+            if known.get(said.sql) is None:
                 yield from self._meet(said.sql)
+            elif len(known) > _PREPARED_LIMIT / 2:  # the one that was not needed for longest goes
+                known[said.sql] = known.pop(said.sql)
         if len(batch) == 1 and then is None:
             self._send(batch[0])
             results = yield from execute(self._pgconn)
