@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import UTC, datetime
 
 import psycopg
 
@@ -145,6 +146,12 @@ def test_news_name_queues_once_and_say_that_something_will_be_due() -> None:
     ]  # fmt: skip
     assert news_of(jobs) == {ready("default"), ready("mail"), SCHEDULED}
     assert news_of([NewJob(task="t", pending=True)]) == set()
+
+
+def test_a_time_that_may_have_come_already_is_told_as_both() -> None:
+    """An idle worker that heard only that something will be due would not look for it now."""
+    past = datetime(2020, 1, 1, tzinfo=UTC)
+    assert news_of([NewJob(task="t", run_at=past)]) == {ready("default"), SCHEDULED}
 
 
 def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_url: str) -> None:

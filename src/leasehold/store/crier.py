@@ -27,8 +27,14 @@ _NEVER = float("-inf")
 
 def news_of(jobs: Sequence[NewJob]) -> set[str]:
     """What workers may want to hear about these jobs."""
-    ways = {(job.queue, job.run_at or job.delay_seconds) for job in jobs if not job.pending}
-    return {hints.SCHEDULED if later else hints.ready(queue) for queue, later in ways}
+    news = set()
+    ways = {(j.queue, j.run_at is not None, bool(j.delay_seconds)) for j in jobs if not j.pending}
+    for queue, at, delayed in ways:
+        if at or delayed:
+            news.add(hints.SCHEDULED)
+        if not delayed:  # a time may have come already: only the store knows what time it is
+            news.add(hints.ready(queue))
+    return news
 
 
 class _News:
