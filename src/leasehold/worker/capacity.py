@@ -20,7 +20,8 @@ from typing import TypeAlias
 
 from leasehold.model.fairness import Fairness
 from leasehold.worker.hand import Held
-from leasehold.worker.slots import Pace, Slots
+from leasehold.worker.slots import Slots
+from leasehold.worker.turnover import Turnover
 
 #: With fewer slots than this, none is kept.
 KEEP_FROM = 4
@@ -39,7 +40,7 @@ class Capacity:
         self._now = now
         self._promised = 0
         self._suspects = 0
-        self._pace = Pace(now)
+        self._turnover = Turnover(slots, now)
         self._shares: dict[str, Share] = {}
         self._gate: dict[str, Share] = {}
         self._claims = Fairness(())
@@ -63,6 +64,7 @@ class Capacity:
         if self._shares.get(share.tenant) is share:
             del self._shares[share.tenant]
             self._gate.pop(share.tenant, None)
+            self._turnover.changes(self.running)
             self.running -= len(share.running)
             self.in_hand -= len(share.running) + len(share.waiting)
             self._promised -= share.promised
@@ -131,13 +133,22 @@ class Capacity:
         room = self._without_kept(share, self.slots + ahead - self.in_hand - self._promised)
         # Small claims cost as much as large ones: with work in hand, wait until it is worth it.
         waits = self.in_hand > self.running and not share.is_empty
-        return 0 if waits and room * 4 < self.slots + ahead else room
+        if room > 0 and not (waits and room * 4 < self.slots + ahead):
+            return room
+        return self._without_kept(share, self._unused())
+
+    def _unused(self) -> int:
+        """Slots that nobody can use of what is in hand: it waits for slots of its own tenant."""
+        unused = self.slots - self.running - self._promised
+        if unused <= 0 or any(share.is_ready for share in self._shares.values()):
+            return 0
+        return unused
 
     def _may_come_first(self, share: Share) -> bool:
         return share.is_empty and share.promised == 0 and self._ahead() > 0
 
     def _ahead(self) -> int:
-        return 0 if self._suspects else self._pace.ahead()
+        return 0 if self._suspects else self._turnover.ahead(self.running)
 
     def _call(self, besides: Share | None = None) -> None:
         """Somebody at the gate may come, if there is room."""
@@ -186,12 +197,13 @@ class Capacity:
             self._promised -= 1
 
     def started(self, share: Share) -> None:
+        self._turnover.changes(self.running)
         self.running += 1
         self._starts.served(share.tenant, 1, 1)
 
     def ended(self, held: Held) -> None:
+        self._turnover.changes(self.running, ended=1)
         self.running -= 1
-        self._pace.end()
         self._gone(held)
         self.pass_on()
 
