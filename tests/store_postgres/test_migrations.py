@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from psycopg import Connection
 
 from leasehold.errors import BadName, SchemaTooNew, StoreError
 from leasehold.model.job import NewJob
+from leasehold.store.database import Migration
 from leasehold.store.faces import BlockingStore
 from leasehold.store.postgres.database import PostgresDatabase
 from tests.crowd import at_once, wait_until
@@ -151,3 +153,32 @@ def test_two_schemas_in_one_database_know_nothing_of_each_other(
 def test_a_schema_name_outside_the_whitelist_is_refused(name: Any) -> None:
     with pytest.raises(BadName, match="is not a usable name"):
         PostgresDatabase("postgresql:///nowhere", name)
+
+
+class _Next(PostgresDatabase):
+    """Of a version with one step more."""
+
+    def migration_sql(self) -> list[Migration]:
+        known = super().migration_sql()
+        version = known[-1].version + 1
+        sql = "alter table {schema}.job add column next integer"
+        return [*known, Migration(version, "next", self._script(version, "next", sql))]
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_migration_that_waits_for_a_held_transaction_does_not_hold_up_the_fleet(
+    postgres_url: str, admin: Connection[Any]
+) -> None:
+    """Whoever came behind it would wait for it, renewals too, and leases would run out."""
+    migrated(postgres_url, "leasehold")
+    database, newer = PostgresDatabase(postgres_url), _Next(postgres_url)
+    store = BlockingStore(database.session())
+    with ThreadPoolExecutor(2) as pool, closing(database), closing(newer):
+        with psycopg.connect(postgres_url) as handler:
+            handler.execute("update leasehold.job set reason = null")
+            migration = pool.submit(newer.migrate)
+            waiting = "select pid from pg_locks where relation is not null and not granted"
+            wait_until(lambda: admin.execute(waiting).fetchone() is not None, "it waits")
+            assert pool.submit(store.enqueue, [NewJob(task="t")]).result(timeout=30)[0].created
+            assert not migration.done()
+        assert [each.name for each in migration.result(timeout=60)] == ["next"]

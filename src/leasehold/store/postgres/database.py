@@ -8,8 +8,9 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, Connection
+from psycopg.errors import LockNotAvailable
 
-from leasehold.errors import BadInput, SchemaMissing
+from leasehold.errors import BadInput, SchemaMissing, StoreUnavailable
 from leasehold.model.names import check_name, check_schema
 from leasehold.store.address import redacted
 from leasehold.store.database import Diagnosis, Migration
@@ -29,6 +30,9 @@ from leasehold.store.sqlfiles import load_migrations
 from leasehold.store.steps import AsyncSession, Session
 
 _PACKAGE = "leasehold.store.postgres"
+#: How long a migration waits for a table that is in use, and how often it tries.
+_MIGRATE_LOCK = "500ms"
+_MIGRATE_TRIES = 60
 
 
 class PostgresDatabase:
@@ -114,19 +118,35 @@ class PostgresDatabase:
     def migrate(self) -> list[Migration]:
         """One transaction a migration, one migrator at a time: a kill leaves whole steps only."""
         applied: list[Migration] = []
-        with self._pool.connection(writes=True) as connection:
-            while True:
-                with connection.transaction():
-                    # Held to the end of the transaction, and by nobody after a crash.
-                    connection.execute(
-                        "select pg_advisory_xact_lock(hashtextextended(%s, 0))",
-                        (f"leasehold migrate {self.schema}",),
-                    )
-                    pending = self._pending(connection)
-                    if not pending:
-                        return applied
-                    connection.execute(pending[0].sql.encode())
-                applied.append(pending[0])
+        while (migration := self._migrate_one()) is not None:
+            applied.append(migration)
+        return applied
+
+    def _migrate_one(self) -> Migration | None:
+        """Whoever waits for a table has everybody queue up behind, renewals too: so it never waits
+        for long, and tries again."""
+        tries = 0
+        while True:
+            try:
+                return self._try_to_migrate()
+            except StoreUnavailable as error:
+                tries += 1
+                if tries >= _MIGRATE_TRIES or not isinstance(error.__cause__, LockNotAvailable):
+                    raise
+
+    def _try_to_migrate(self) -> Migration | None:
+        with self._pool.connection(writes=True) as connection, connection.transaction():
+            # Held to the end of the transaction, and by nobody after a crash.
+            connection.execute(
+                "select pg_advisory_xact_lock(hashtextextended(%s, 0))",
+                (f"leasehold migrate {self.schema}",),
+            )
+            connection.execute(f"set local lock_timeout = '{_MIGRATE_LOCK}'".encode())
+            pending = self._pending(connection)
+            if not pending:
+                return None
+            connection.execute(pending[0].sql.encode())
+            return pending[0]
 
     def _pending(self, connection: Connection[Any]) -> list[Migration]:
         known = self.migration_sql()
