@@ -44,8 +44,8 @@ class Statement:
 class Batch:
     """Statements of one transaction.
 
-    ``then``: a hint that is sent when they are written, and not before. Nobody waits to know
-    whether it was.
+    ``then``: a hint that is sent when they are written, and not before. Whether it was is of no
+    interest to anybody.
     """
 
     statements: tuple[Statement, ...]
