@@ -160,7 +160,9 @@ def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, 
     if statement.name.startswith("claim"):
         yield from ((row[0], {}) for row in rows if row[0] is not None)
     elif statement.name.startswith("enqueue"):
-        yield from ((row[-1], {}) for row in rows)
+        # Of a keyed one the place comes first, of a single one what else is known comes last.
+        at = int(statement.name == "enqueue_keyed")
+        yield from ((row[at], {}) for row in rows)
     elif "id" in statement.params:
         yield statement.params["id"], dict(statement.params)
     else:
