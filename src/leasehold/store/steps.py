@@ -14,8 +14,7 @@ says what it read, and looks again if the guard did not hold.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from leasehold.errors import StoreError, StoreUnavailable
 
@@ -28,8 +27,7 @@ Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One named SQL file of the dialect, with its parameters.
 
     ``rows``, where given, is a set that the statement works on as a whole.
@@ -40,8 +38,7 @@ class Statement:
     rows: Sequence[Mapping[str, Any]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Statements of one transaction.
 
     ``then``: a hint that is sent when they are written, and not before. Whether it was is of no
