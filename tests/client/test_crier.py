@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import psycopg
 
 from leasehold import Leasehold
+from leasehold.client import Client
 from leasehold.errors import StoreUnavailable
 from leasehold.model.job import NewJob
 from leasehold.store.crier import HINT_SECONDS, STREAM_SECONDS, Crier, news_of
@@ -155,15 +156,13 @@ def test_a_time_that_may_have_come_already_is_told_as_both() -> None:
 
 
 def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_url: str) -> None:
-    first, second = Leasehold(postgres_url), Leasehold(postgres_url)
+    first, second = Leasehold(postgres_url), PostgresDatabase(postgres_url)
     first.migrate()
-
-    @first.task(name="work")
-    def work() -> None: ...
-
+    watch = Watch()  # however long it takes
+    client = Client(second, watch)
     with psycopg.connect(postgres_url, autocommit=True) as listener:
         listener.execute("listen leasehold_leasehold")
-        work.enqueue()
+        first.client.enqueue([NewJob(task="work")])
         assert next(listener.notifies(timeout=10)).payload == ready("default")
         # As if it were just now, whenever that is.
         listener.execute(
@@ -172,10 +171,11 @@ def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_u
         )
         tell = "update leasehold.told set at = leasehold.clock() where hint = '+default'"
         assert listener.execute(tell).rowcount == 1
-        second.client.enqueue([NewJob(task="work")])  # tells, because it did not know
+        client.enqueue([NewJob(task="work")])  # tells, because it did not know
         assert next(listener.notifies(timeout=10)).payload == ready("default")
         assert listener.execute(tell).rowcount == 1
-        second.client.enqueue([NewJob(task="work")])
+        watch.now += 1.0
+        client.enqueue([NewJob(task="work")])
         assert list(listener.notifies(timeout=0.2)) == []
     first.close()
     second.close()

@@ -227,7 +227,8 @@ class World:
             self._note_waiting(jobs)
             is_over = all(job.state in FINAL and job.stage is None for job in jobs)
             is_quiet = self._operators.are_done and all(task.done() for task in self._calling)
-            if is_over and is_quiet:
+            # What arrives when all have gone is done by nobody.
+            if is_over and is_quiet and not self._network.arriving:
                 return
 
     def _note_waiting(self, jobs: list[Job]) -> None:
