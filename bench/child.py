@@ -2,6 +2,7 @@
 
     make    the side's tables
     one     jobs one by one, each awaited, for NUMBER seconds
+    block   the same by a call that blocks
     many    NUMBER jobs by the side's bulk call
     spaced  NUMBER jobs, 20 ms apart, each with the time at which it was sent
     work    a worker, until killed, that reports to FILE
@@ -31,6 +32,8 @@ async def run(role: str, side: Side, number: float) -> dict[str, Any]:
     if role == "make":
         await side.make()
         return {}
+    if role == "block":
+        return _blocking(side, number)
     await side.open()
     if role == "work":
         await side.work()
@@ -49,6 +52,19 @@ async def _one(side: Side, seconds: float) -> dict[str, Any]:
     jobs, began = 0, time.time()
     while time.time() - began < seconds:
         await side.one(0.0)
+        jobs += 1
+    return {"jobs": jobs + WARM, "rate": jobs / (time.time() - began)}
+
+
+def _blocking(side: Side, seconds: float) -> dict[str, Any]:
+    one = side.opened()
+    if one is None:
+        return {}
+    for _ in range(WARM):
+        one(0.0)
+    jobs, began = 0, time.time()
+    while time.time() - began < seconds:
+        one(0.0)
         jobs += 1
     return {"jobs": jobs + WARM, "rate": jobs / (time.time() - began)}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.measures import Bench, drain, latency, one_by_one
+from bench.measures import Bench, blocking, drain, latency, one_by_one
 from bench.rounds import Run, interleaved
 from bench.sides import SIDES
 from bench.sides.side import Side
@@ -56,6 +56,7 @@ def measure(
 def _all(bench: Bench, side: type[Side], sizes: Sizes) -> dict[str, Any]:
     return {
         "one": one_by_one(bench, side, sizes.one_seconds),
+        "blocking": blocking(bench, side, sizes.one_seconds),
         "drain1": drain(bench, side, sizes.jobs, 1),
         "drain2": drain(bench, side, sizes.jobs, 2),
         "latency": latency(bench, side, sizes.latency_jobs),

@@ -63,6 +63,14 @@ def one_by_one(bench: Bench, side: type[Side], seconds: float) -> dict[str, Any]
     return {"rate": bench.fleet.ask(side, "one", url, seconds)["rate"]}
 
 
+def blocking(bench: Bench, side: type[Side], seconds: float) -> dict[str, Any]:
+    """The same from a caller that blocks; nothing, where there is no such call."""
+    if side.opened is Side.opened:
+        return {}
+    found = bench.fleet.ask(side, "block", bench.fresh(side), seconds)
+    return {"rate": found["rate"]}
+
+
 def drain(bench: Bench, side: type[Side], jobs: int, processes: int = 1) -> dict[str, Any]:
     """Fill it by bulk, then empty it; both are measured."""
     url = bench.fresh(side)

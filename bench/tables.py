@@ -54,13 +54,14 @@ def core(document: Mapping[str, Any]) -> str:
          number(at(found, "drain1", "rate")),
          ratio(at(found, "drain1", "rate"), at(limit, "drain1", "rate")),
          number(at(found, "drain2", "rate")), number(at(found, "one", "rate")),
+         number(at(found, "blocking", "rate")),
          number(at(found, "drain1", "bulk")), number(at(found, "latency", "p50"), 1),
          number(at(found, "latency", "p99"), 1), number(at(found, "drain1", "wal_bytes")),
          number(at(found, "drain1", "cpu_us"), 0)]
         for name, found in medians.items()
     ]  # fmt: skip
-    head = ["", "drain, 1 process", "of raw", "drain, 2", "enqueue one by one", "bulk enqueue",
-            "start p50 ms", "p99 ms", "WAL B per job", "worker CPU µs"]  # fmt: skip
+    head = ["", "drain, 1 process", "of raw", "drain, 2", "enqueue one by one", "blocking",
+            "bulk enqueue", "start p50 ms", "p99 ms", "WAL B per job", "worker CPU µs"]  # fmt: skip
     told = [f"- `{name}` {side['version']}: {side['terms']}"
             for name, side in document["sides"].items()]  # fmt: skip
     told += [f"- `{name}`: absent, {why}" for name, why in document["absent"].items()]
@@ -74,7 +75,8 @@ AIMS = (
     ("drain, 1 process, to PgQueuer", ("drain1", "rate"), ("pgqueuer",), 1.5),
     ("drain, 1 process, to Graphile Worker tuned", ("drain1", "rate"), ("graphile-tuned",), 1.0),
     ("drain, 2 processes, to Graphile Worker tuned", ("drain2", "rate"), ("graphile-tuned",), 1.3),
-    ("enqueue one by one, to the best peer", ("one", "rate"), None, 1.2),
+    ("enqueue one by one, awaited, to the best peer", ("one", "rate"), None, 1.2),
+    ("enqueue one by one, blocking, to the best peer", ("blocking", "rate"), None, 1.2),
     ("bulk enqueue, to the best peer", ("drain1", "bulk"), None, 1.5),
 )
 _NO_PEERS = ("raw-sql", OURS, f"{OURS}-sqlite")

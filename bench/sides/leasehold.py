@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from collections.abc import Callable
 
 from bench.counting import tick
 from bench.sides.side import BULK, Side
@@ -24,6 +25,9 @@ class LeaseholdPostgres(Side):
     left = "select count(*) from leasehold.job where stage <> 'w'"
 
     async def open(self) -> None:
+        self._define()
+
+    def _define(self) -> None:
         self.app = Leasehold(self.url)
 
         @self.app.task(name=TASK)
@@ -31,6 +35,14 @@ class LeaseholdPostgres(Side):
             tick(sent)
 
         self.job = job
+
+    def opened(self) -> Callable[[float], None]:
+        self._define()
+
+        def one(sent: float) -> None:
+            self.job.enqueue(sent)
+
+        return one
 
     async def make(self) -> None:
         await self.open()

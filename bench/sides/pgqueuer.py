@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bench.counting import tick
@@ -30,6 +31,18 @@ class PgQueuer(Side):
 
     async def one(self, sent: float) -> None:
         await self.queries.enqueue("job", b"%f" % sent)
+
+    def opened(self) -> Callable[[float], None]:
+        import psycopg
+        from pgqueuer.adapters.drivers.psycopg import SyncPsycopgDriver
+        from pgqueuer.adapters.persistence.queries import SyncQueries
+
+        queries = SyncQueries(SyncPsycopgDriver(psycopg.connect(self.url, autocommit=True)))
+
+        def one(sent: float) -> None:
+            queries.enqueue("job", b"%f" % sent)
+
+        return one
 
     async def many(self, count: int) -> None:
         for start in range(0, count, BULK):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg import AsyncConnection, AsyncRawCursor, RawCursor
 
 from bench.counting import tick
 from bench.sides.side import BULK, Side
@@ -58,6 +59,17 @@ class Raw(Side):
         args = json.dumps({"sent": sent})
         await self.cursor.execute(b"insert into queue (args) values ($1) returning id", [args])
         await self.cursor.fetchall()
+
+    def opened(self) -> Callable[[float], None]:
+        connection = psycopg.connect(self.url, autocommit=True, prepare_threshold=0)
+        cursor = RawCursor(connection)
+
+        def one(sent: float) -> None:
+            args = json.dumps({"sent": sent})
+            cursor.execute(b"insert into queue (args) values ($1) returning id", [args])
+            cursor.fetchall()
+
+        return one
 
     async def many(self, count: int) -> None:
         for start in range(0, count, BULK):

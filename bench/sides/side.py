@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -51,6 +52,10 @@ class Side:
     async def one(self, sent: float) -> None:
         """One job, enqueued and durable when this returns."""
         raise NotImplementedError
+
+    def opened(self) -> Callable[[float], None] | None:
+        """The same for callers that block, where it knows them: a function that enqueues one."""
+        return None
 
     async def many(self, count: int) -> None:
         """So many jobs, by its fastest documented way that answers durable."""

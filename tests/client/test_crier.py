@@ -14,6 +14,7 @@ from leasehold.model.job import NewJob
 from leasehold.store.crier import HINT_SECONDS, STREAM_SECONDS, Crier, news_of
 from leasehold.store.enqueueing import enqueue
 from leasehold.store.hints import SCHEDULED, crying, ready
+from leasehold.store.postgres.database import PostgresDatabase
 
 NEWS = {ready("default")}
 A_MOMENT = 0.0005
