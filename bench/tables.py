@@ -67,7 +67,16 @@ def core(document: Mapping[str, Any]) -> str:
     told += [f"- `{name}`: absent, {why}" for name, why in document["absent"].items()]
     told += [f"- `{each['who']}`, round {each['round'] + 1}: {each['what'].splitlines()[0]}"
              for each in document["troubles"]]  # fmt: skip
-    return "\n\n".join([setting(document), table(head, rows), aims(document), "\n".join(told)])
+    shown = table(*_without_empty(head, rows))
+    return "\n\n".join([setting(document), shown, aims(document), "\n".join(told)])
+
+
+def _without_empty(
+    head: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """A run that had no such measure needs no column for it."""
+    kept = [n for n in range(len(head)) if any(row[n] != MISSING for row in rows)]
+    return [head[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
 #: What must hold: the measure, how the peers are compared, how much is asked.
@@ -90,7 +99,8 @@ def aims(document: Mapping[str, Any]) -> str:
         peers = [at(medians[name], *path) for name in names or medians
                  if name in medians and name not in _NO_PEERS]  # fmt: skip
         best = max((value for value in peers if value is not None), default=None)
-        rows.append([what, f"{wanted:g}", ratio(at(ours, *path), best)])
+        if (reached := ratio(at(ours, *path), best)) != MISSING:
+            rows.append([what, f"{wanted:g}", reached])
     return table(["aim", "at least", "reached"], rows)
 
 
