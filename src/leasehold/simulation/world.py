@@ -223,12 +223,13 @@ class World:
         deadline = self._clock.micros + END_SECONDS * _MICROS
         while self._clock.micros < deadline:
             await asyncio.sleep(_LOOK_SECONDS)
+            # What arrives when all have gone is done by nobody.
+            is_more_to_come = bool(self._network.enqueueing)
             jobs = await self._operators.tidy_up()
             self._note_waiting(jobs)
             is_over = all(job.state in FINAL and job.stage is None for job in jobs)
             is_quiet = self._operators.are_done and all(task.done() for task in self._calling)
-            # What arrives when all have gone is done by nobody.
-            if is_over and is_quiet and not self._network.arriving:
+            if is_over and is_quiet and not is_more_to_come:
                 return
 
     def _note_waiting(self, jobs: list[Job]) -> None:
