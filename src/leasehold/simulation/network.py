@@ -90,8 +90,8 @@ class Network:
         self.hangs_while_away = False
         self.back = asyncio.Event()
         self._lines: list[Line] = []
-        #: Jobs that were given up by their sender, and are still on their way.
-        self.enqueueing: set[asyncio.Task[None]] = set()
+        #: What was given up by its sender, and is still on its way.
+        self.arriving: set[asyncio.Task[None]] = set()
 
     def seen(self, host: Host, batch: Batch, answers: list[Rows]) -> None:
         """A batch was executed; and by whom it was sent."""
@@ -134,7 +134,6 @@ class Line:
         self._inner = network.database
         self._open: list[_LineTransaction] = []
         self._under_way: dict[int, Batch] = {}
-        self._arriving: set[asyncio.Task[None]] = set()
         self._sent = 0
         #: Notifications never arrive, as behind some connection poolers: it has to poll.
         self._is_deaf = is_deaf
@@ -290,12 +289,9 @@ class Line:
             await self._again(batch, self._inner.async_session())
 
         loop = asyncio.get_running_loop()
-        task = loop.create_task(arrive(), context=contextvars.Context())
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
-        if any(statement.name.startswith("enqueue") for statement in batch.statements):
-            self._network.enqueueing.add(task)
-            task.add_done_callback(self._network.enqueueing.discard)
+        task = loop.create_task(arrive(), name=names(batch), context=contextvars.Context())
+        self._network.arriving.add(task)
+        task.add_done_callback(self._network.arriving.discard)
 
     async def _again(self, batch: Batch, session: AsyncSession) -> None:
         with contextlib.suppress(Conflict, StoreError):

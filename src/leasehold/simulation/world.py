@@ -224,7 +224,7 @@ class World:
         while self._clock.micros < deadline:
             await asyncio.sleep(_LOOK_SECONDS)
             # What arrives when all have gone is done by nobody.
-            is_more_to_come = bool(self._network.enqueueing)
+            is_more_to_come = any("enqueue" in t.get_name() for t in self._network.arriving)
             jobs = await self._operators.tidy_up()
             self._note_waiting(jobs)
             is_over = all(job.state in FINAL and job.stage is None for job in jobs)
