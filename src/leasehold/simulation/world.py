@@ -241,8 +241,13 @@ class World:
         self._ready_since = since
         for job_id, began in since.items():
             seconds = (self._clock.micros - began) / _MICROS
-            if seconds > WAIT_SECONDS:
+            if seconds > WAIT_SECONDS + len(jobs) * self._seconds_a_start():
                 self.note("world", "waits", job=job_id, info={"seconds": seconds})
+
+    def _seconds_a_start(self) -> float:
+        """A queue that may start so many in a while makes all others wait, free slots or not."""
+        rates = [limit.rate for _, limit in self._program.queue_limits if limit.rate is not None]
+        return max((rate.seconds / rate.starts for rate in rates), default=0.0)
 
     def _has_room(self) -> bool:
         return self._machines.has_room(HEALING.name)
