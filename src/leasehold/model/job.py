@@ -47,6 +47,10 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy = DEFAULT_POLICY
     pending: bool = False
 
+    @property
+    def is_due_at_once(self) -> bool:
+        return self.run_at is None and not self.delay_seconds and not self.pending
+
 
 class Enqueued(msgspec.Struct, frozen=True):
     """The answer to a NewJob: its id, or the id of the job that was there before."""

@@ -14,8 +14,9 @@ from typing import Any, Protocol, cast
 from leasehold.clock import VirtualClock
 from leasehold.errors import StoreUnavailable
 from leasehold.simulation.hosts import HOST, Ambush, Host, HostLoop
-from leasehold.simulation.network import CLAIMS, ENDINGS, RENEWALS, SUCCESSES, Line, Network, names
+from leasehold.simulation.network import ENDINGS, RENEWALS, SUCCESSES, Line, Network, names
 from leasehold.simulation.program import BY_AGE, LEASE_SECONDS, OLDEST, Fault, WorkerPlan
+from leasehold.simulation.reclaims import CLAIMS
 from leasehold.store.database import Database
 from leasehold.store.steps import Batch
 from leasehold.tasks import Registry

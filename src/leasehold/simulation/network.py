@@ -21,7 +21,7 @@ from typing import Any
 from leasehold.clock import VirtualClock
 from leasehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from leasehold.simulation.hosts import Host
-from leasehold.simulation.reclaims import Reclaims
+from leasehold.simulation.reclaims import CLAIMS, Reclaims
 from leasehold.store.database import AsyncTransaction, Database
 from leasehold.store.steps import AsyncSession, Batch, Conflict, Rows, Statement
 
@@ -30,7 +30,6 @@ _MICROS = 1_000_000
 ENDINGS = frozenset({"succeed", "settle"})
 SUCCESSES = frozenset({"succeed"})
 RENEWALS = frozenset({"renew"})
-CLAIMS = frozenset({"claim", "claim_plain"})
 #: What was given up arrives about this much later.
 LATE_SECONDS = 3.0
 #: Some wait until their job is claimed again, if that happens within this time, and arrive while

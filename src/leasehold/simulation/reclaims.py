@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 from leasehold.store.steps import Batch, Rows
 
+#: The statements that claim.
+CLAIMS = frozenset({"claim", "claim_plain"})
+
 
 class Reclaims:
     """Knows of every claim, and wakes who waits for one."""
@@ -18,7 +21,7 @@ class Reclaims:
         if not self._waiting:
             return
         for statement, rows in zip(batch.statements, answers, strict=True):
-            if statement.name.startswith("claim"):
+            if statement.name in CLAIMS:
                 claimed = {row[0] for row in rows}
                 for ids, happened in self._waiting:
                     if ids & claimed:

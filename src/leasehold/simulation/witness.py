@@ -15,6 +15,7 @@ from leasehold.clock import VirtualClock
 from leasehold.model.job import Job
 from leasehold.model.state import FINAL, LEASED, TRANSITIONS, State
 from leasehold.proof.violation import Violation
+from leasehold.simulation.reclaims import CLAIMS
 from leasehold.simulation.room import Live, Room
 from leasehold.store.faces import BlockingStore
 from leasehold.store.rows import micros_of
@@ -71,7 +72,7 @@ class Witness:
             self._judge(who, job_id, _seen(job), touched[job_id])
             claimed = max(claimed, self.jobs[job_id].token)
         self._last_token = claimed
-        if self._room and any(statement.name.startswith("claim") for statement in batch.statements):
+        if self._room and any(statement.name in CLAIMS for statement in batch.statements):
             self._check_room(sorted(found))
 
     def _judge(
@@ -92,7 +93,7 @@ class Witness:
                 self._check_fence(who, job_id, before, statement, row)
             else:
                 self._check_time(job_id, before, statement)
-        elif statement.name.startswith("claim"):
+        elif statement.name in CLAIMS:
             self._check_claim(who, job_id, before, after)
         elif before.state in FINAL and not _is_operators(statement, row):
             self._violate("I2", job_id, f"{who} changed a finished job by {statement.name}")
@@ -108,7 +109,7 @@ class Witness:
         self, who: str, job_id: int, before: Seen, statement: Statement, row: dict[str, Any]
     ) -> None:
         now = self._clock.micros
-        if statement.name.startswith("claim"):
+        if statement.name in CLAIMS:
             self._violate("S0.2", job_id, f"{who} claimed it while {before.owner} had leased it")
         elif statement.name == "settle" and row["expired"]:
             if now < before.expires:
@@ -157,7 +158,7 @@ class Witness:
 
 
 def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
-    if statement.name.startswith("claim"):
+    if statement.name in CLAIMS:
         yield from ((row[0], {}) for row in rows if row[0] is not None)
     elif statement.name.startswith("enqueue"):
         # Of a keyed one the place comes first, of a single one what else is known comes last.

@@ -27,7 +27,7 @@ _NEVER = float("-inf")
 
 def news_of(jobs: Sequence[NewJob]) -> set[str]:
     """What workers may want to hear about these jobs."""
-    if len(jobs) == 1 and _is_due_at_once(jobs[0]):
+    if len(jobs) == 1 and jobs[0].is_due_at_once:
         return {hints.ready(jobs[0].queue)}
     news = set()
     ways = {(j.queue, j.run_at is not None, bool(j.delay_seconds)) for j in jobs if not j.pending}
@@ -37,10 +37,6 @@ def news_of(jobs: Sequence[NewJob]) -> set[str]:
         if not delayed:  # a time may have come already: only the store knows what time it is
             news.add(hints.ready(queue))
     return news
-
-
-def _is_due_at_once(job: NewJob) -> bool:
-    return job.run_at is None and not job.delay_seconds and not job.pending
 
 
 class _News:

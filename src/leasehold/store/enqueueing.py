@@ -126,15 +126,11 @@ def _rows(jobs: Sequence[NewJob]) -> list[dict[str, Any]]:
     entered: set[str] = set()
     rows = []
     for job in jobs:
-        enters = job.target is not None and _is_due_at_once(job)
+        enters = job.target is not None and job.is_due_at_once
         rows.append({**_row(job), "follows": enters and job.target in entered})
         if enters and job.target is not None:
             entered.add(job.target)
     return rows
-
-
-def _is_due_at_once(job: NewJob) -> bool:
-    return not job.pending and job.run_at is None and not job.delay_seconds
 
 
 def _row(job: NewJob) -> dict[str, Any]:

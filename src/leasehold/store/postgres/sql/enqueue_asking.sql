@@ -1,5 +1,2 @@
--- The same, and when those who wait for it were last told of something.
-insert into {schema}.job (id, created_at, run_at, stage, priority, max_attempts, queue, task, args)
-values (nextval('{schema}.job_id'), {schema}.clock(), {schema}.clock(), 'r', :priority::smallint,
-        :max_attempts::smallint, :queue::text, :task::text, :args::json)
-returning id, {told_ago}
+-- And when those who wait for it were last told of something.
+{plain_job} returning id, {told_ago}

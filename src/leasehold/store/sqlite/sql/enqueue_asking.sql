@@ -1,4 +1,2 @@
--- The same: here nobody has to be told.
-insert into job (created_at, run_at, stage, priority, max_attempts, queue, task, args)
-values (clock(), clock(), 'r', :priority, :max_attempts, :queue, :task, :args)
-returning id, null
+-- Here nobody has to be told.
+{plain_job} returning id, null
