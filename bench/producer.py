@@ -18,7 +18,7 @@ def main() -> None:
     url, wakes, seconds = sys.argv[1], sys.argv[2] == "1", float(sys.argv[3])
     app = Leasehold(url)
     if not wakes:
-        Crier.before = Crier.after = lambda *_: set()  # type: ignore[method-assign, assignment]
+        Crier.before = Crier.after = lambda *_: False  # type: ignore[method-assign, assignment]
 
     @app.task(name=TASK)
     def job(sent: float) -> None: ...

@@ -211,6 +211,8 @@ class Leasehold:
 
     @property
     def client(self) -> Client:
+        if (known := self._client) is not None:
+            return known
         with self._lock:
             if self._client is None:
                 self._client = Client(open_database(self.url, self.schema))
@@ -294,6 +296,8 @@ class _OfTenant(Leasehold):
 
     @property
     def client(self) -> Client:
+        if (known := self._client) is not None:
+            return known
         with self._lock:
             if self._client is None:
                 self._client = Client(self._app.tenants.open(self._name))

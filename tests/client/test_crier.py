@@ -42,10 +42,12 @@ class Producer:
         self, takes: float = A_MOMENT, ago: float | None = None, others: int = 0
     ) -> tuple[bool, bool]:
         """Whether it told with the job, and whether afterwards."""
-        told = self.crier.before(NEWS)
+        (hint,) = NEWS
+        told = self.crier.before(hint)
         self.watch.now += takes
         self.id += 1 + others
-        return bool(told), bool(self.crier.after(NEWS, told, ago, self.id))
+        crowded = self.crier.is_crowded(self.id)
+        return told, self.crier.after(hint, told, ago, crowded)
 
     def rest(self, seconds: float) -> None:
         self.watch.now += seconds

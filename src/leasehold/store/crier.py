@@ -67,53 +67,45 @@ class Crier:
         #: The last job of ours, and when it was stored.
         self._last = (0, _NEVER)
 
-    def before(self, news: set[str]) -> set[str]:
-        """What to tell together with the jobs."""
-        now, due = self._now(), set()
-        for hint in news:
-            known = self._known[hint]
-            known.flows = now - known.came < HINT_SECONDS
-            known.came = now
-            if not known.others and known.is_due(now + _LEFT_SECONDS):
-                known.told = now  # from here on the others of this client count on it
-                due.add(hint)
-        return due
+    def before(self, hint: str) -> bool:
+        """Whether to tell it together with the jobs."""
+        now, known = self._now(), self._known[hint]
+        known.flows = now - known.came < HINT_SECONDS
+        known.came = now
+        if known.others or not known.is_due(now + _LEFT_SECONDS):
+            return False
+        known.told = now  # from here on the others of this client count on it
+        return True
 
-    def failed(self, told: set[str]) -> None:
+    def failed(self, hint: str) -> None:
         """Nobody knows whether it was told: the next one tells it again."""
-        for hint in told:
-            self._known[hint].told = _NEVER
+        self._known[hint].told = _NEVER
 
-    def wonders(self, news: set[str]) -> bool:
+    def wonders(self, hint: str) -> bool:
         """Whether it matters what others have told: not while our own jobs keep coming."""
-        return not all(self._known[hint].flows for hint in news)
+        return not self._known[hint].flows
 
-    def after(
-        self, news: set[str], told: set[str], ago: float | None = None, job_id: int = 0
-    ) -> set[str]:
-        """What is still to be told when they are stored. ``ago``: how long somebody had told it
-        then, where the store knows."""
-        now, late = self._now(), set()
-        crowded = self._is_crowded(job_id, now)
-        for hint in news:
-            known = self._known[hint]
-            # Less than nothing: the server's clock was set back, and says nothing for a while.
-            if ago is None or not 0 <= ago < (STREAM_SECONDS if crowded else HINT_SECONDS):
-                known.others = False
-            # Our own hints stand there too. Among many it does not matter whose they are.
-            elif crowded or known.came - known.ours > ago + _LEFT_SECONDS:
-                known.others = True
-                # Unless that is long ago: who was told then looks no more.
-                known.told = max(known.told, known.came)
-            if hint in told:
-                known.told = known.ours = now
-            elif known.is_due(now):
-                known.told = known.ours = now
-                late.add(hint)
+    def after(self, hint: str, told: bool, ago: float | None, crowded: bool) -> bool:
+        """Whether it is still to be told when they are stored. ``ago``: how long somebody had told
+        it then, where the store knows."""
+        now, known = self._now(), self._known[hint]
+        # Less than nothing: the server's clock was set back, and says nothing for a while.
+        if ago is None or not 0 <= ago < (STREAM_SECONDS if crowded else HINT_SECONDS):
+            known.others = False
+        # Our own hints stand there too. Among many it does not matter whose they are.
+        elif crowded or known.came - known.ours > ago + _LEFT_SECONDS:
+            known.others = True
+            # Unless that is long ago: who was told then looks no more.
+            known.told = max(known.told, known.came)
+        late = not told and known.is_due(now)
+        if told or late:
+            known.told = known.ours = now
         return late
 
-    def _is_crowded(self, job_id: int, now: float) -> bool:
-        """Whether jobs keep coming from others: numbers are given in turn."""
+    def is_crowded(self, job_id: int) -> bool:
+        """Whether jobs keep coming from others, judged by our last two: numbers are given in
+        turn."""
         last_id, at = self._last
+        now = self._now()
         self._last = job_id, now
         return now - at < HINT_SECONDS * (job_id - last_id)

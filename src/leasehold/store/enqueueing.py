@@ -31,6 +31,8 @@ _ALIKE = 20
 def enqueue(jobs: Sequence[NewJob], crier: Crier | None = None) -> Steps[list[Enqueued]]:
     """Those who wait for these jobs are told when they are there: by the crier, if that is worth
     it; without one by the same transaction, which may be a caller's."""
+    if len(jobs) == 1 and crier is not None and _special(jobs[0]) == _NOTHING_SPECIAL:
+        return [(yield from _enqueue_plain(jobs[0], crier))]
     if not jobs:
         return []
     news, ago = news_of(jobs), None
@@ -38,25 +40,54 @@ def enqueue(jobs: Sequence[NewJob], crier: Crier | None = None) -> Steps[list[En
     if any(map(_has_key, jobs)):
         answers, told = (yield from _enqueue_with_keys(jobs)), set[str]()
     else:
-        told = news if crier is None else crier.before(news)
-        asks = crier is not None and crier.wonders(news)
+        told = {hint for hint in news if crier is None or crier.before(hint)}
         try:
             # All or none: whoever is told that it failed may call again.
-            drawn = yield Batch(_statements(jobs, asks), True, say(told) if told else None)
+            drawn = yield Batch(_statements(jobs), True, say(told) if told else None)
         except BaseException:  # also when nobody waits for it any more
             if crier is not None:
-                crier.failed(told)
+                for hint in told:
+                    crier.failed(hint)
             raise
-        # What the store knows is when its queue was told of, not what will be due.
+        # What the store can say is when its queue was told of, not what will be due.
         if len(jobs) == 1 and hints.SCHEDULED not in news:
             ago = drawn[0][0][1]
         # Ids are drawn in the order of the jobs, whichever way they go.
         answers = [Enqueued(id_, True) for id_ in sorted(row[0] for rows in drawn for row in rows)]
-    late = news - told if crier is None else crier.after(news, told, ago, answers[-1].id)
+    late = news - told
+    if crier is not None:
+        crowded = crier.is_crowded(answers[-1].id)
+        late = {hint for hint in news if crier.after(hint, hint in told, ago, crowded)}
     if late:
-        with contextlib.suppress(StoreError):  # a hint only: the jobs are safe
-            yield Batch((say(late),), writes=False)
+        yield from _tell(say(late))
     return answers
+
+
+def _enqueue_plain(job: NewJob, crier: Crier) -> Steps[Enqueued]:
+    """One job that is due at once and has nothing special: what most calls bring, kept short."""
+    hint = hints.ready(job.queue)
+    told = crier.before(hint)
+    name = "enqueue_asking" if crier.wonders(hint) else "enqueue_plain"
+    statement = Statement(name, {
+        "task": job.task, "queue": job.queue, "priority": job.priority,
+        "max_attempts": job.max_attempts, "args": job.args.decode(),
+    })  # fmt: skip
+    try:
+        drawn = yield Batch((statement,), True, hints.crying((hint,)) if told else None)
+    except BaseException:  # also when nobody waits for it any more
+        if told:
+            crier.failed(hint)
+        raise
+    id_, ago = drawn[0][0]
+    if crier.after(hint, told, ago, crier.is_crowded(id_)):
+        yield from _tell(hints.crying((hint,)))
+    return Enqueued(id_, True)
+
+
+def _tell(hint: Statement) -> Steps[None]:
+    """A hint only: the jobs are safe."""
+    with contextlib.suppress(StoreError):
+        yield Batch((hint,), writes=False)
 
 
 def _enqueue_with_keys(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
@@ -70,23 +101,15 @@ def _enqueue_with_keys(jobs: Sequence[NewJob]) -> Steps[list[Enqueued]]:
 _shape = attrgetter(*(name for name in NewJob.__struct_fields__ if name != "args"))
 
 
-def _statements(jobs: Sequence[NewJob], asks: bool) -> tuple[Statement, ...]:
-    return (_single(jobs[0], asks),) if len(jobs) == 1 else tuple(_several(jobs))
+def _statements(jobs: Sequence[NewJob]) -> tuple[Statement, ...]:
+    return (Statement("enqueue_one", _row(jobs[0])),) if len(jobs) == 1 else tuple(_several(jobs))
 
 
 _special = attrgetter(
-    "run_at", "delay_seconds", "target", "limit_key", "timeout_seconds", "tags", "policy", "pending"
-)
+    "run_at", "delay_seconds", "target", "limit_key", "unique_key", "idempotency_key",
+    "timeout_seconds", "tags", "policy", "pending",
+)  # fmt: skip
 _NOTHING_SPECIAL = _special(NewJob(task="any"))
-
-
-def _single(job: NewJob, asks: bool) -> Statement:
-    if _special(job) != _NOTHING_SPECIAL:
-        return Statement("enqueue_one", _row(job))
-    return Statement("enqueue_asking" if asks else "enqueue_plain", {
-        "task": job.task, "queue": job.queue, "priority": job.priority,
-        "max_attempts": job.max_attempts, "args": job.args.decode(),
-    })  # fmt: skip
 
 
 def _several(jobs: Sequence[NewJob]) -> Iterator[Statement]:

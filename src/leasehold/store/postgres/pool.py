@@ -8,13 +8,11 @@ one that the server has closed meanwhile is noticed before it is used.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
 import select
 import threading
 import weakref
-from collections.abc import Iterator
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -126,7 +124,8 @@ def _stop_behind(error: BaseException) -> asyncio.CancelledError | None:
 
 
 class Pool:
-    """For threads."""
+    """For threads. Taking a connection that is idle needs no lock: this is on every statement's
+    way, and a list gives each of its items once."""
 
     def __init__(self, url: str, size: int, *, ours: bool = True) -> None:
         self._url = url
@@ -139,57 +138,78 @@ class Pool:
         """Also in a forked child: the parent's connections are the parent's, and so are the
         places and locks that its threads hold."""
         self._idle: list[Line] = []
-        self._lock = threading.Lock()
-        self._room = threading.BoundedSemaphore(self._size)
+        #: Connections that are idle, lent, or being made; and how many wait for one of them.
+        self._open = self._waiting = 0
+        self._change = threading.Condition(threading.Lock())
 
-    @contextlib.contextmanager
-    def connection(self, *, writes: bool) -> Iterator[Line]:
-        with self._room:
-            connection = self._take()
+    def connection(self, *, writes: bool) -> Lent:
+        return Lent(self, writes)
+
+    def take(self) -> Line:
+        while True:
             try:
-                yield connection
-            except psycopg.Error as error:
-                ours = translation(error, writes=writes)
-                if self._way.is_left_by(ours):
-                    connection.close()
-                self._give_back(connection)
-                raise ours from error
-            except BaseException:
-                self._give_back(connection)
-                raise
-            self._give_back(connection)
-
-    def _take(self) -> Line:
-        with self._lock:
-            while self._idle:
                 connection = self._idle.pop()
-                if _usable(connection) and not self._way.is_outdated(connection):
-                    return connection
-                connection.close()
-        info = self._way.info
-        try:
-            connection = Line.connect(info, autocommit=True)
-        except psycopg.Error as error:
-            if self._way.is_refused(info, error):
-                return self._take()
-            raise _unreachable(self._url, error) from None
-        self._way.arrange(connection)
-        return connection
+            except IndexError:
+                if self._has_place():
+                    return self._connect()
+                continue
+            if _usable(connection) and not self._way.is_outdated(connection):
+                return connection
+            self._drop(connection)
 
-    def _give_back(self, connection: Line) -> None:
-        if connection.closed:
+    def _has_place(self) -> bool:
+        """For one more; if there is none, wait until one is idle or gone."""
+        with self._change:
+            # Counted before the last look: who gives one back looks whether somebody waits.
+            self._waiting += 1
+            try:
+                while not self._idle:
+                    if self._open < self._size:
+                        self._open += 1
+                        return True
+                    self._change.wait()
+                return False
+            finally:
+                self._waiting -= 1
+
+    def _connect(self) -> Line:
+        try:
+            while True:
+                info = self._way.info
+                try:
+                    connection = Line.connect(info, autocommit=True)
+                except psycopg.Error as error:
+                    if not self._way.is_refused(info, error):
+                        raise _unreachable(self._url, error) from None
+                else:
+                    self._way.arrange(connection)
+                    return connection
+        except BaseException:
+            self._free_place()
+            raise
+
+    def give_back(self, connection: Line, error: BaseException | None = None) -> None:
+        """``error``: what it met, in our words."""
+        if not connection.wire.is_quiet or self._way.is_left_by(error):
+            self._drop(connection)
             return
-        if not connection.wire.is_quiet:
-            connection.close()
-            return
-        with self._lock:
-            self._idle.append(connection)
+        self._idle.append(connection)
+        if self._waiting:
+            with self._change:
+                self._change.notify()
+
+    def _drop(self, connection: Line) -> None:
+        connection.close()
+        self._free_place()
+
+    def _free_place(self) -> None:
+        with self._change:
+            self._open -= 1
+            self._change.notify()
 
     def close(self) -> None:
-        with self._lock:
-            for connection in self._idle:
-                connection.close()
-            self._idle = []
+        while self._idle:
+            self._drop(self._idle.pop())
 
 
 def _begin_anew() -> None:
@@ -201,6 +221,28 @@ _every: weakref.WeakSet[Pool] = weakref.WeakSet()
 os.register_at_fork(after_in_child=_begin_anew)
 
 
+class Lent:
+    """A connection of the pool, for a while. Not a generator: this is on every statement's way."""
+
+    __slots__ = ("_connection", "_pool", "_writes")
+
+    def __init__(self, pool: Pool, writes: bool) -> None:
+        self._pool = pool
+        self._writes = writes
+
+    def __enter__(self) -> Line:
+        self._connection = self._pool.take()
+        return self._connection
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        ours = error
+        if isinstance(error, psycopg.Error):
+            ours = translation(error, writes=self._writes)
+        self._pool.give_back(self._connection, ours)
+        if ours is not None and ours is not error:
+            raise ours from error
+
+
 class AsyncPool:
     """For one event loop."""
 
@@ -210,8 +252,8 @@ class AsyncPool:
         self._idle: list[AsyncLine] = []
         self._room = asyncio.Semaphore(size)
 
-    def connection(self, *, writes: bool) -> Lent:
-        return Lent(self, writes)
+    def connection(self, *, writes: bool) -> AsyncLent:
+        return AsyncLent(self, writes)
 
     async def take(self) -> AsyncLine:
         await self._room.acquire()
@@ -220,7 +262,7 @@ class AsyncPool:
                 connection = self._idle.pop()
                 if _usable(connection) and not self._way.is_outdated(connection):
                     return connection
-                await connection.close()
+                connection.pgconn.finish()
             return await self._connect()
         except BaseException:
             self._room.release()
@@ -237,17 +279,13 @@ class AsyncPool:
         self._way.arrange(connection)
         return connection
 
-    async def give_back(self, connection: AsyncLine, error: BaseException | None = None) -> None:
+    def give_back(self, connection: AsyncLine, error: BaseException | None = None) -> None:
         """``error``: what it met, in our words."""
-        try:
-            if connection.closed:
-                return
-            if not connection.wire.is_quiet or self._way.is_left_by(error):
-                await connection.close()
-                return
+        if connection.wire.is_quiet and not self._way.is_left_by(error):
             self._idle.append(connection)
-        finally:
-            self._room.release()
+        else:
+            connection.pgconn.finish()
+        self._room.release()
 
     def abandon(self) -> None:
         """Without a loop to wait in."""
@@ -259,8 +297,8 @@ class AsyncPool:
             await self._idle.pop().close()
 
 
-class Lent:
-    """A connection of the pool, for a while. Not a generator: this is on every statement's way."""
+class AsyncLent:
+    """The same for asyncio."""
 
     __slots__ = ("_connection", "_pool", "_writes")
 
@@ -273,14 +311,13 @@ class Lent:
         return self._connection
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is None:
-            await self._pool.give_back(self._connection)
-            return
-        ours: BaseException = error
+        ours = error
         if isinstance(error, psycopg.Error):
             ours = translation(error, writes=self._writes)
-        await self._pool.give_back(self._connection, ours)
+        self._pool.give_back(self._connection, ours)
+        if error is None:
+            return
         if (stop := _stop_behind(error)) is not None:
             raise stop from error
-        if ours is not error:
+        if ours is not None and ours is not error:
             raise ours from error

@@ -1,0 +1,87 @@
+"""Connections kept for the next use: no more than their number, and none of them lost."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from leasehold.errors import StoreError, StoreUnavailable
+from leasehold.store.postgres.database import PostgresDatabase
+from leasehold.store.postgres.pool import Pool
+from leasehold.store.postgres.wire import Said
+
+WAIT_SECONDS = 60.0
+SIZE = 2
+WHO = Said(b"select pg_backend_pid()", list)
+
+
+@pytest.fixture
+def pool(database: PostgresDatabase) -> Iterator[Pool]:
+    with closing(Pool(database.url, SIZE)) as pool:
+        yield pool
+
+
+def who(pool: Pool) -> int:
+    with pool.connection(writes=False) as line:
+        ((row,),) = line.wait(line.wire.talk([WHO]))
+    return int(row[0])
+
+
+def until_somebody_waits(pool: Pool) -> None:
+    while not pool._waiting:  # whoever is counted there holds the lock until it waits
+        pass
+    with pool._change:
+        pass
+
+
+def test_the_one_that_was_used_last_is_used_next(pool: Pool) -> None:
+    assert who(pool) == who(pool)
+
+
+def test_who_finds_all_of_them_lent_gets_the_next_one_that_is_given_back(pool: Pool) -> None:
+    with ThreadPoolExecutor(1) as other, pool.connection(writes=False):
+        with pool.connection(writes=False) as second:
+            given = second.info.backend_pid
+            waiting = other.submit(who, pool)
+            until_somebody_waits(pool)
+        assert waiting.result(WAIT_SECONDS) == given
+
+
+def test_who_waits_connects_anew_when_one_of_the_others_broke(pool: Pool) -> None:
+    with ThreadPoolExecutor(1) as other, pool.connection(writes=False) as held:
+        with contextlib.suppress(StoreError), pool.connection(writes=False) as broken:
+            pids = {held.info.backend_pid, broken.info.backend_pid}
+            waiting = other.submit(who, pool)
+            until_somebody_waits(pool)
+            broken.execute("select pg_terminate_backend(pg_backend_pid())")
+        assert waiting.result(WAIT_SECONDS) not in pids
+
+
+def test_who_could_not_connect_leaves_its_place_to_others() -> None:
+    with closing(Pool("postgresql://nobody@127.0.0.1:9/none?connect_timeout=2", SIZE)) as pool:
+        for _ in range(SIZE + 1):
+            with pytest.raises(StoreUnavailable), pool.connection(writes=False):
+                pass
+
+
+def test_many_threads_never_open_more_than_its_number(database: PostgresDatabase) -> None:
+    threads, turns = 12, 40
+    begin = threading.Barrier(threads)
+    with closing(Pool(database.url, SIZE)) as pool, ThreadPoolExecutor(threads) as others:
+
+        def take_turns() -> set[int]:
+            begin.wait(WAIT_SECONDS)
+            return {who(pool) for _ in range(turns)}
+
+        seen = [others.submit(take_turns) for _ in range(threads)]
+        pids = set[int]().union(*(each.result(WAIT_SECONDS) for each in seen))
+        with psycopg.connect(database.url) as looker:
+            query = "select count(*) from pg_stat_activity where pid = any (%s)"
+            assert looker.execute(query, [list(pids)]).fetchone() == (len(pids),)
+    assert len(pids) <= SIZE
