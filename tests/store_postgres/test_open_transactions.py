@@ -149,7 +149,7 @@ async def _cancel_while_it_breaks(url: str) -> None:
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-    await pool.close()
+    pool.close()
 
 
 class _Waiting:

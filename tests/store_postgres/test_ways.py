@@ -28,7 +28,7 @@ def test_ours_keep_their_plans_and_handlers_do_not(database: PostgresDatabase) -
         for pool in (connections.pool_of_loop(), connections.handler_pool_of_loop()):
             async with pool.connection(writes=False) as connection:
                 found.append(await (await connection.execute(_MODE)).fetchone())
-        await connections.aclose()
+        connections.close_here()
         return found
 
     assert asyncio.run(modes()) == [("force_generic_plan",), ("auto",)]
@@ -98,7 +98,7 @@ def test_the_same_for_asyncio(database: PostgresDatabase) -> None:
             async with pool.connection(writes=False) as connection:
                 found.append(await (await connection.execute(_PREPARED)).fetchone())
                 await connection.execute(_FORGET)
-        await connections.aclose()
+        connections.close_here()
         return found
 
     assert asyncio.run(scene()) == [(1,), (0,)]

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from typing import TypeAlias
+from collections.abc import Callable
 
 from leasehold.store.postgres.pool import AsyncPool, Pool, conninfo
 
 POOL_SIZE = 16
-_LoopPools: TypeAlias = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool]
 
 
 class Connections:
@@ -22,43 +21,58 @@ class Connections:
     def __init__(self, url: str, pool_size: int = POOL_SIZE) -> None:
         self.url = url
         self.conninfo = conninfo(url)
-        self._size = pool_size
         self.pool = Pool(url, pool_size)
-        self._of_loops: _LoopPools = weakref.WeakKeyDictionary()
+        self._of_loops = PoolsOfLoops(url, pool_size, ours=True)
+        self.pool_of_loop = self._of_loops.here
         # Handlers hold transactions open for as long as they like. With connections of their
         # own they never keep the worker's parts, or each other's enqueues, waiting.
         self.handler_pool = Pool(url, pool_size, ours=False)
-        self._handlers_of_loops: _LoopPools = weakref.WeakKeyDictionary()
-
-    def pool_of_loop(self) -> AsyncPool:
-        """Asyncio's connections belong to the loop that made them."""
-        return self._pool_of_loop(self._of_loops, ours=True)
-
-    def handler_pool_of_loop(self) -> AsyncPool:
-        return self._pool_of_loop(self._handlers_of_loops, ours=False)
-
-    def _pool_of_loop(self, pools: _LoopPools, *, ours: bool) -> AsyncPool:
-        loop = asyncio.get_running_loop()
-        pool = pools.get(loop)
-        if pool is None:
-            _forget_ended_loops(pools)
-            pool = pools[loop] = AsyncPool(self.url, self._size, ours=ours)
-        return pool
+        self._handlers_of_loops = PoolsOfLoops(url, pool_size, ours=False)
+        self.handler_pool_of_loop = self._handlers_of_loops.here
 
     def close(self) -> None:
         self.pool.close()
         self.handler_pool.close()
-        for pools in (self._of_loops, self._handlers_of_loops):
-            _forget_ended_loops(pools)
+        self._of_loops.forget_ended()
+        self._handlers_of_loops.forget_ended()
 
-    async def aclose(self) -> None:
+    def close_here(self) -> None:
+        """Those of the running loop."""
+        self._of_loops.close_here()
+        self._handlers_of_loops.close_here()
+
+
+class PoolsOfLoops:
+    """Asyncio's connections belong to the loop that made them."""
+
+    def __init__(self, url: str, size: int, *, ours: bool) -> None:
+        self._url = url
+        self._size = size
+        self._ours = ours
+        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool]
+        self._pools = weakref.WeakKeyDictionary()
+        #: The loop that asked last, and its pool: nearly always the one that asks next.
+        self._latest: tuple[Callable[[], object], AsyncPool | None] = (lambda: None, None)
+
+    def here(self) -> AsyncPool:
         loop = asyncio.get_running_loop()
-        for pools in (self._of_loops, self._handlers_of_loops):
-            if loop in pools:
-                await pools.pop(loop).close()
+        latest, pool = self._latest
+        if pool is not None and latest() is loop:
+            return pool
+        pool = self._pools.get(loop)
+        if pool is None:
+            self.forget_ended()
+            pool = self._pools[loop] = AsyncPool(self._url, self._size, ours=self._ours)
+        self._latest = weakref.ref(loop), pool
+        return pool
 
+    def close_here(self) -> None:
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            self._latest = (lambda: None, None)
+            pool.close()
 
-def _forget_ended_loops(pools: _LoopPools) -> None:
-    """A loop that ended without aclose() left its connections open."""
-    for loop in [loop for loop in pools if loop.is_closed()]:
-        pools.pop(loop).abandon()
+    def forget_ended(self) -> None:
+        """A loop that ended without aclose() left its connections open."""
+        for loop in [loop for loop in self._pools if loop.is_closed()]:
+            self._pools.pop(loop).abandon()

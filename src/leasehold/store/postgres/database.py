@@ -181,7 +181,7 @@ class PostgresDatabase:
 
     async def aclose(self) -> None:
         if self._owns_connections:
-            await self._connections.aclose()
+            self._connections.close_here()
 
 
 def _not_a_connection(connection: object, wanted: str, other: str) -> BadInput:

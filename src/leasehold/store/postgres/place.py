@@ -176,4 +176,4 @@ class PostgresPlace:
         self._connections.close()
 
     async def aclose(self) -> None:
-        await self._connections.aclose()
+        self._connections.close_here()

@@ -262,7 +262,7 @@ class AsyncPool:
                 connection = self._idle.pop()
                 if _usable(connection) and not self._way.is_outdated(connection):
                     return connection
-                connection.pgconn.finish()
+                connection.drop()
             return await self._connect()
         except BaseException:
             self._room.release()
@@ -284,17 +284,17 @@ class AsyncPool:
         if connection.wire.is_quiet and not self._way.is_left_by(error):
             self._idle.append(connection)
         else:
-            connection.pgconn.finish()
+            connection.drop()
         self._room.release()
 
     def abandon(self) -> None:
-        """Without a loop to wait in."""
+        """When their loop is gone."""
         while self._idle:
             self._idle.pop().pgconn.finish()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         while self._idle:
-            await self._idle.pop().close()
+            self._idle.pop().drop()
 
 
 class AsyncLent:

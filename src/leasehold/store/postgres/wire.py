@@ -159,57 +159,96 @@ class Line(Connection[Any]):
 
 
 class AsyncLine(AsyncConnection[Any]):
-    """The same for asyncio."""
+    """The same for asyncio, with an ear that stays on its socket."""
 
     wire: Wire
     looker: select.poll
+    _ear: _Ear | None = None
 
     async def ask(self, talk: Talk) -> list[Rows]:
         """As `wait`, which also looks every tenth of a second whether somebody wants to interrupt:
         in a loop that is known without looking."""
+        if self._ear is None:
+            self._ear = _Ear(self.pgconn.socket, self.looker)
         try:
-            return await _heard(talk, self.pgconn.socket)
+            return await self._ear.hear(talk)
         except asyncio.CancelledError:
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
-                await self._take_back(talk)
+                await self._take_back(self._ear, talk)
             raise
 
-    async def _take_back(self, talk: Talk) -> None:
+    async def wait(self, *args: Any, **kwargs: Any) -> Any:
+        """psycopg's own way, which tells the loop anew each time."""
+        if self._ear is not None:
+            self._ear.shut()
+        return await super().wait(*args, **kwargs)
+
+    async def _take_back(self, ear: _Ear, talk: Talk) -> None:
         """The server is still at it, and its answer must not be taken for that to the next."""
         try:
             async with asyncio.timeout(_TAKE_BACK_SECONDS):
                 await self.cancel_safe(timeout=_TAKE_BACK_SECONDS)
-                await _heard(talk, self.pgconn.socket)
+                await ear.hear(talk)
         except TimeoutError:
-            self.pgconn.finish()
+            self.drop()
         except psycopg.Error:
             pass  # as expected: it was cancelled, or broke
 
+    def drop(self) -> None:
+        """Close it at once, and wait for nobody."""
+        if self._ear is not None:
+            self._ear.shut()
+        self.pgconn.finish()
 
-async def _heard(talk: Talk, socket: int) -> list[Rows]:
-    loop = asyncio.get_running_loop()
-    try:
-        wanted = next(talk)
-        while True:
-            ready = loop.create_future()
-            if wanted & Wait.R:
-                loop.add_reader(socket, _is_ready, ready, Ready.R)
-            if wanted & Wait.W:
-                loop.add_writer(socket, _is_ready, ready, Ready.W)
-            try:
-                state = await ready
-            finally:
-                loop.remove_reader(socket)
+
+class _Ear:
+    """What the loop knows of a socket. To tell it anew with each statement takes as long as all the
+    rest that asyncio does for one. Must be shut before the socket's number is somebody else's."""
+
+    def __init__(self, socket: int, looker: select.poll) -> None:
+        self._socket = socket
+        self._looker = looker
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[Ready] | None = None
+        self._is_open = False
+
+    def shut(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._loop.remove_reader(self._socket)
+
+    async def hear(self, talk: Talk) -> list[Rows]:
+        if not self._is_open:
+            self._is_open = True
+            self._loop.add_reader(self._socket, self._on_input)
+        try:
+            wanted = next(talk)
+            while True:
+                self._ready = self._loop.create_future()
                 if wanted & Wait.W:
-                    loop.remove_writer(socket)
-            wanted = talk.send(state)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+                    self._loop.add_writer(self._socket, self._on, Ready.W)
+                try:
+                    state = await self._ready
+                finally:
+                    self._ready = None
+                    if wanted & Wait.W:
+                        self._loop.remove_writer(self._socket)
+                wanted = talk.send(state)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
+    def _on_input(self) -> None:
+        # Nobody waits for it, and it was not read just now: the server has ended the connection.
+        if not self._on(Ready.R) and self._looker.poll(0):
+            self.shut()
 
-def _is_ready(ready: asyncio.Future[Ready], state: Ready) -> None:
-    if not ready.done():
-        ready.set_result(state)
+    def _on(self, state: Ready) -> bool:
+        """Whether somebody waits, and may go on."""
+        if self._ready is None:
+            return False
+        if not self._ready.done():
+            self._ready.set_result(state)
+        return True
 
 
 def _name(sql: bytes) -> bytes:
