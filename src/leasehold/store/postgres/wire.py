@@ -163,13 +163,13 @@ class AsyncLine(AsyncConnection[Any]):
 
     wire: Wire
     looker: select.poll
-    _ear: _Ear | None = None
+    _ear: Ear | None = None
 
     async def ask(self, talk: Talk) -> list[Rows]:
         """As `wait`, which also looks every tenth of a second whether somebody wants to interrupt:
         in a loop that is known without looking."""
         if self._ear is None:
-            self._ear = _Ear(self.pgconn.socket, self.looker)
+            self._ear = Ear(self.pgconn.socket, self.looker)
         try:
             return await self._ear.hear(talk)
         except asyncio.CancelledError:
@@ -183,8 +183,9 @@ class AsyncLine(AsyncConnection[Any]):
             self._ear.shut()
         return await super().wait(*args, **kwargs)
 
-    async def _take_back(self, ear: _Ear, talk: Talk) -> None:
+    async def _take_back(self, ear: Ear, talk: Talk) -> None:
         """The server is still at it, and its answer must not be taken for that to the next."""
+        ear.shut()  # it may have heard something that nobody waited for any more
         try:
             async with asyncio.timeout(_TAKE_BACK_SECONDS):
                 await self.cancel_safe(timeout=_TAKE_BACK_SECONDS)
@@ -201,7 +202,7 @@ class AsyncLine(AsyncConnection[Any]):
         self.pgconn.finish()
 
 
-class _Ear:
+class Ear:
     """What the loop knows of a socket. To tell it anew with each statement takes as long as all the
     rest that asyncio does for one. Must be shut before the socket's number is somebody else's."""
 
@@ -217,10 +218,13 @@ class _Ear:
             self._is_open = False
             self._loop.remove_reader(self._socket)
 
+    def _open(self) -> None:
+        self._is_open = True
+        self._loop.add_reader(self._socket, self._on_input)
+
     async def hear(self, talk: Talk) -> list[Rows]:
         if not self._is_open:
-            self._is_open = True
-            self._loop.add_reader(self._socket, self._on_input)
+            self._open()
         try:
             wanted = next(talk)
             while True:
@@ -234,6 +238,10 @@ class _Ear:
                     if wanted & Wait.W:
                         self._loop.remove_writer(self._socket)
                 wanted = talk.send(state)
+                # There is more to come. Where the server has ended the connection behind what was
+                # read, uvloop has told so with it, and no longer listens.
+                self.shut()
+                self._open()
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 

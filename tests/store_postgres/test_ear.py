@@ -1,0 +1,138 @@
+"""How an event loop listens on a connection's socket, on either loop that a worker may run on."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+import psycopg
+import pytest
+import uvloop
+from psycopg.generators import execute
+from psycopg.waiting import Ready, Wait
+
+from leasehold.errors import StoreUnavailable
+from leasehold.store.faces import AwaitedStore
+from leasehold.store.postgres.connections import Connections
+from leasehold.store.postgres.database import PostgresDatabase
+from leasehold.store.postgres.session import AsyncPostgresSession, Statements
+from leasehold.store.postgres.wire import Ear, Talk
+
+#: If it takes longer, nobody ever hears of it.
+WAIT_SECONDS = 60.0
+
+Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    chosen: Run = request.param
+    return chosen
+
+
+def reading(ours: socket.socket, heard: list[bytes]) -> Talk:
+    """A piece at a time, until the other side is gone."""
+    while True:
+        ready = yield Wait.R
+        assert ready is Ready.R
+        piece = ours.recv(1)
+        if not piece:
+            return [[(b"".join(heard),)]]
+        heard.append(piece)
+
+
+def test_what_was_said_before_the_end_of_a_connection_is_heard_to_its_end(run: Run) -> None:
+    """A server that is stopped hard leaves what we sent unread: that is an error on the socket, and
+    uvloop tells of it together with the first piece, and then no more."""
+    heard: list[bytes] = []
+
+    async def scene() -> None:
+        ours, theirs = socket.socketpair()
+        with ours:
+            ours.send(b"a question")
+            theirs.send(b"gone")
+            theirs.close()
+            looker = select.poll()
+            looker.register(ours, select.POLLIN)
+            ear = Ear(ours.fileno(), looker)
+            async with asyncio.timeout(WAIT_SECONDS):
+                try:
+                    await ear.hear(reading(ours, heard))
+                except ConnectionResetError:
+                    heard.append(b"!")
+            ear.shut()
+
+    run(scene())
+    assert b"".join(heard) == b"gone!"
+
+
+def test_psycopgs_own_waiting_and_ours_take_turns_on_one_connection(
+    database: PostgresDatabase, run: Run
+) -> None:
+    async def scene() -> list[Any]:
+        connections = Connections(database.url)
+        store = AwaitedStore(
+            AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
+        )
+        pids = []
+        async with asyncio.timeout(WAIT_SECONDS):
+            for _ in range(3):
+                await store.now()
+                async with connections.pool_of_loop().connection(writes=False) as line:
+                    pids.append((await (await line.execute("select 1")).fetchone(), line.closed))
+        connections.close_here()
+        return pids
+
+    assert run(scene()) == [((1,), False)] * 3
+
+
+def test_an_idle_connection_that_the_server_ends_keeps_no_loop_busy(
+    database: PostgresDatabase, run: Run
+) -> None:
+    async def scene() -> tuple[int, int]:
+        connections = Connections(database.url)
+        store = AwaitedStore(
+            AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
+        )
+        await store.now()
+        async with connections.pool_of_loop().connection(writes=False) as line:
+            first, ear = line.info.backend_pid, line._ear
+            assert ear is not None
+        with psycopg.connect(database.url, autocommit=True) as other:
+            other.execute("select pg_terminate_backend(%s, 5000)", [first])
+        async with asyncio.timeout(WAIT_SECONDS):
+            while ear._is_open:  # noqa: ASYNC110 (a turn of the loop at a time)
+                await asyncio.sleep(0)
+        await store.now()  # on another one
+        async with connections.pool_of_loop().connection(writes=False) as line:
+            second = line.info.backend_pid
+        connections.close_here()
+        return first, second
+
+    first, second = run(scene())
+    assert first != second
+
+
+def test_a_connection_that_breaks_under_a_statement_is_told_at_once(
+    database: PostgresDatabase, run: Run
+) -> None:
+    async def scene() -> None:
+        connections = Connections(database.url)
+        pool = connections.pool_of_loop()
+        try:
+            async with asyncio.timeout(WAIT_SECONDS), pool.connection(writes=False) as line:
+                await line.ask(_talking(line.pgconn))
+        finally:
+            connections.close_here()
+
+    with pytest.raises(StoreUnavailable):
+        run(scene())
+
+
+def _talking(pgconn: Any) -> Talk:
+    pgconn.send_query(b"select pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
+    (result,) = yield from execute(pgconn)
+    raise psycopg.OperationalError(result.get_error_message())
