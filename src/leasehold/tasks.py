@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -126,6 +127,11 @@ class TaskDefinition:
     signature: Signature
     policy: Policy = DEFAULT_POLICY
     isolation: str = "auto"
+    #: Asked for every job, and slow to find out.
+    is_coroutine: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_coroutine", inspect.iscoroutinefunction(self.function))
 
 
 class Task(Generic[P, R, H]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from leasehold.simulation.playing import play
 from leasehold.simulation.program import random_program
+from leasehold.simulation.town import Town
 
 #: A program with tenants, who live in two places.
 TENANTED = 16
@@ -42,3 +44,11 @@ def test_a_seed_replays_in_another_process() -> None:
             check=True,
         )  # fmt: skip
         assert there.stdout.split() == here
+
+
+def test_a_fleet_that_was_played_leaves_nothing_behind() -> None:
+    """Thousands are played in one process. A cache of handlers once kept all of them."""
+    play(random_program(1))
+    play(random_program(TENANTED))
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, Town)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -69,7 +68,7 @@ class Attempts:
             definition = task.definition
             signature = copy.copy(definition.signature)
             signature.wants_context = True
-            wrap = _awaited if inspect.iscoroutinefunction(definition.function) else _called
+            wrap = _awaited if definition.is_coroutine else _called
             function = wrap(self, definition.function, definition.signature.wants_context)
             definition = replace(
                 definition, function=function, signature=signature, isolation="auto"

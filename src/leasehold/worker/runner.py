@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -80,7 +79,7 @@ class Runner:
         function = definition.function
         if definition.isolation == "process":
             return await self._children.run(definition, held) or _Stopped()
-        if _is_coroutine(function):
+        if definition.is_coroutine:
             return await self._await_coroutine(held, function(*args, **kwargs))
         call = functools.partial(function, *args, **kwargs)
         return await self._await_thread(held, self._threads.run(call))
@@ -171,10 +170,6 @@ def _tell_if_unheard(held: Held, ended: Any) -> None:
         extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
         exc_info=ended if isinstance(ended, Exception) else None,
     )  # fmt: skip
-
-
-#: Asked for every job, and slow to find out.
-_is_coroutine = functools.cache(inspect.iscoroutinefunction)
 
 
 class _Stopped:
