@@ -82,16 +82,16 @@ def drain(bench: Bench, side: type[Side], jobs: int, processes: int = 1) -> dict
 
 
 def emptied(
-    bench: Bench, side: type[Side], url: str, jobs: int, processes: int = 1, remain: int = 0
+    bench: Bench, side: type[Side], url: str, jobs: int, processes: int = 1
 ) -> dict[str, Any]:
     """Until the store says that none of them is left: from the first job's start to its last
-    one's end. Starting the workers is not part of it. ``remain``: jobs that cannot run."""
+    one's end. Starting the workers is not part of it."""
     before = bench.server.counters(url) if side.on_postgres else None
     workers = bench.fleet.workers(side, url, processes)
     try:
         workers.until(lambda found: sum(each.jobs for each in found) >= jobs, DRAIN_SECONDS)
         deadline = time.monotonic() + FINISH_SECONDS
-        while (left := bench.left(side, url) - remain) > 0 and time.monotonic() < deadline:
+        while (left := bench.left(side, url)) > 0 and time.monotonic() < deadline:
             time.sleep(0.02)
         ended = time.time()
         found = workers.counts()

@@ -17,6 +17,7 @@ PAGE = DOCS / "performance.md"
 _KINDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "core": tables.core,
     "growth": tables.growth,
+    "wide": tables.growth,
     "wake": tables.wake,
 }
 #: Before the first run of a kind is committed.

@@ -88,6 +88,8 @@ AIMS = (
     ("enqueue one by one, blocking, to the best peer", ("blocking", "rate"), None, 1.2),
     ("bulk enqueue, to the best peer", ("drain1", "bulk"), None, 1.5),
 )
+#: A user takes whichever call is faster.
+_FASTER = ("enqueue one by one, the faster call of each, to the best peer", "1.2")
 _NO_PEERS = ("raw-sql", OURS, f"{OURS}-sqlite")
 
 
@@ -101,7 +103,18 @@ def aims(document: Mapping[str, Any]) -> str:
         best = max((value for value in peers if value is not None), default=None)
         if (reached := ratio(at(ours, *path), best)) != MISSING:
             rows.append([what, f"{wanted:g}", reached])
+    if (reached := _faster(medians)) != MISSING:
+        rows.append([*_FASTER, reached])
     return table(["aim", "at least", "reached"], rows)
+
+
+def _faster(medians: Mapping[str, Any]) -> str:
+    best = {
+        name: max(at(found, way, "rate") or 0.0 for way in ("one", "blocking"))
+        for name, found in medians.items()
+    }
+    peers = max((rate for name, rate in best.items() if name not in _NO_PEERS), default=None)
+    return ratio(best.get(OURS), peers)
 
 
 def growth(document: Mapping[str, Any]) -> str:
@@ -132,7 +145,10 @@ def growth(document: Mapping[str, Any]) -> str:
 
 
 #: Compared with something else than the clean case.
-_BASES = {"lanes beside a failed head": "lanes"}
+_BASES = {
+    "lanes beside a failed head": "lanes", "2 processes": "1 process",
+    "4 processes": "1 process", "8 processes": "1 process",
+}  # fmt: skip
 
 
 def per_job(found: Mapping[str, Any], figure: str) -> float | None:
