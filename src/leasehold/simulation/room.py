@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from leasehold.model.limit import ALL_QUEUES, Limit
@@ -29,21 +29,25 @@ class Room:
 
     def broken_by(self, new: Live, live: Iterable[Live]) -> Iterator[str]:
         """What there is too much of, now that there is this one too."""
-        live = list(live)
-        key = new.limit_key
+        for name, count, most in self._counted(new, list(live)):
+            if count > most:
+                yield f"{count} leases of {name} are live: {most} may be"
+
+    def is_taken_for(self, waiting: Live, live: Iterable[Live]) -> bool:
+        """Whether it has to wait until one of the others has ended."""
+        return any(count >= most for _, count, most in self._counted(waiting, list(live)))
+
+    def _counted(self, one: Live, live: list[Live]) -> Iterator[tuple[str, int, int]]:
+        """The limits that count this one: what of, how many there are, how many there may be."""
+        key = one.limit_key
         if key is not None and (limit := rule_of(self._limits, key)) is not None:
-            yield from _too_many(f"key {key}", limit, live, lambda each: each.limit_key == key)
-        for queue in (new.queue, ALL_QUEUES):
-            if queue in self._queue_limits:
-                yield from _too_many(
-                    f"queue {queue}", self._queue_limits[queue], live,
-                    lambda each, queue=queue: queue in (each.queue, ALL_QUEUES),  # type: ignore[misc]
-                )  # fmt: skip
+            yield from _count(f"key {key}", limit, [each.limit_key == key for each in live])
+        for queue in (one.queue, ALL_QUEUES):
+            if (limit := self._queue_limits.get(queue)) is not None:
+                ours = [queue in (each.queue, ALL_QUEUES) for each in live]
+                yield from _count(f"queue {queue}", limit, ours)
 
 
-def _too_many(
-    name: str, limit: Limit, live: Iterable[Live], counts: Callable[[Live], bool]
-) -> Iterator[str]:
-    count = sum(map(counts, live))
-    if limit.max_leases is not None and count > limit.max_leases:
-        yield f"{count} leases of {name} are live: {limit.max_leases} may be"
+def _count(name: str, limit: Limit, ours: list[bool]) -> Iterator[tuple[str, int, int]]:
+    if limit.max_leases is not None:
+        yield name, sum(ours), limit.max_leases

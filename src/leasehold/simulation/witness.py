@@ -140,13 +140,21 @@ class Witness:
         if after.run_at > self._clock.micros:
             self._violate("S1.1", job_id, f"{who} claimed it before it was due")
 
-    def _check_room(self, claimed: list[int]) -> None:
+    def is_held_up(self, job_id: int) -> bool:
+        """By a limit whose places are all taken just now."""
+        job = self.jobs[job_id]
+        return self._room.is_taken_for(Live(job.queue, job.limit_key), self._live())
+
+    def _live(self) -> list[Live]:
         now = self._clock.micros
-        live = [
+        return [
             Live(each.queue, each.limit_key)
             for each in self.jobs.values()
             if each.state in LEASED and each.expires > now
         ]
+
+    def _check_room(self, claimed: list[int]) -> None:
+        live = self._live()
         for job_id in claimed:
             new = self.jobs[job_id]
             if new.state in LEASED:

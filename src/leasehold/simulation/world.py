@@ -234,9 +234,10 @@ class World:
 
     def _note_waiting(self, jobs: list[Job]) -> None:
         """Who can be claimed while a slot is free, and since when: for the rule of liveness."""
-        ready = [job.id for job in jobs if job.stage in (Stage.READY, Stage.HEAD)]
-        if not self._has_room():
-            ready = []
+        ready = [
+            job.id for job in jobs
+            if job.stage in (Stage.READY, Stage.HEAD) and not self._witness.is_held_up(job.id)
+        ] if self._has_room() else []  # fmt: skip
         since = {job_id: self._ready_since.get(job_id, self._clock.micros) for job_id in ready}
         self._ready_since = since
         for job_id, began in since.items():
