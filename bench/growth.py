@@ -64,7 +64,7 @@ class Sizes:
 
 
 QUICK = Sizes(1, 600, 3000, 2000, 100, 3000, 3, 6, 2.0)
-IDLE_PROCESSES = 4
+IDLE_PROCESSES = 2
 #: For each tenant, until its first round of upkeep is over.
 SETTLE_SECONDS = 0.1
 
@@ -263,6 +263,7 @@ def _idle(bench: Bench, sizes: Sizes) -> dict[str, Any]:
         after = _transactions(bench, url)
     return {
         "workers": tenants * IDLE_PROCESSES,
+        "processes": IDLE_PROCESSES,
         "statements_per_second": (after - before) / sizes.seconds,
     }
 

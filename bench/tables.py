@@ -137,8 +137,8 @@ def growth(document: Mapping[str, Any]) -> str:
     parts = [setting(document), table(head, rows)]
     if (idle := medians.get("idle workers")) is not None:
         parts.append(
-            f"{idle['workers']:g} idle workers (4 processes, each with those of "
-            f"{idle['workers'] / 4:g} tenants): "
+            f"{idle['workers']:g} idle workers ({idle['processes']:g} processes, each with those "
+            f"of {idle['workers'] / idle['processes']:g} tenants): "
             f"{idle['statements_per_second']:.1f} transactions per second, all together."
         )
     return "\n\n".join(parts)
