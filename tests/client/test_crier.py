@@ -182,3 +182,8 @@ def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_u
         assert list(listener.notifies(timeout=0.2)) == []
     first.close()
     second.close()
+
+
+def test_a_plain_job_goes_the_short_way_in_a_callers_transaction_too() -> None:
+    batch = next(enqueue([NewJob(task="any")]))
+    assert [statement.name for statement in batch.statements] == ["enqueue_plain"]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import select
+import errno
+import gc
+import itertools
+import os
 import socket
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import psycopg
@@ -19,7 +23,7 @@ from leasehold.store.faces import AwaitedStore
 from leasehold.store.postgres.connections import Connections
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.postgres.session import AsyncPostgresSession, Statements
-from leasehold.store.postgres.wire import Ear, Talk
+from leasehold.store.postgres.wire import Ear, Said, Talk
 
 #: If it takes longer, nobody ever hears of it.
 WAIT_SECONDS = 60.0
@@ -55,15 +59,13 @@ def test_what_was_said_before_the_end_of_a_connection_is_heard_to_its_end(run: R
             ours.send(b"a question")
             theirs.send(b"gone")
             theirs.close()
-            looker = select.poll()
-            looker.register(ours, select.POLLIN)
-            ear = Ear(ours.fileno(), looker)
+            ear = Ear(ours.fileno())
             async with asyncio.timeout(WAIT_SECONDS):
                 try:
                     await ear.hear(reading(ours, heard))
                 except ConnectionResetError:
                     heard.append(b"!")
-            ear.shut()
+            ear.end()
 
     run(scene())
     assert b"".join(heard) == b"gone!"
@@ -136,3 +138,99 @@ def _talking(pgconn: Any) -> Talk:
     pgconn.send_query(b"select pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
     (result,) = yield from execute(pgconn)
     raise psycopg.OperationalError(result.get_error_message())
+
+
+async def _others_are_heard() -> None:
+    """Of the loop that runs: those who are given the numbers that were free just now."""
+    pairs = [socket.socketpair() for _ in range(8)]
+    for ours, theirs in [*pairs, *((theirs, ours) for ours, theirs in pairs)]:
+        ours.setblocking(False)
+        hearing = asyncio.ensure_future(asyncio.get_running_loop().sock_recv(ours, 1))
+        await asyncio.sleep(0)  # it listens
+        theirs.send(b"x")
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert await hearing == b"x"
+    for each in itertools.chain(*pairs):
+        each.close()
+
+
+def test_who_closes_during_a_statement_leaves_no_ear_behind(
+    database: PostgresDatabase, run: Run
+) -> None:
+    async def scene() -> None:
+        connections = Connections(database.url)
+        async with connections.pool_of_loop().connection(writes=False) as line:
+            await line.ask(line.wire.talk([Said(b"select 1", list)]))
+            connections.close_here()
+            await line.ask(line.wire.talk([Said(b"select 2", list)]))
+        assert line.closed
+        await _others_are_heard()
+
+    run(scene())
+
+
+@pytest.mark.filterwarnings("ignore:.*was deleted while still open")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_connection_that_nobody_holds_any_more_leaves_no_ear_behind(
+    database: PostgresDatabase, run: Run
+) -> None:
+    async def ask() -> None:
+        pool = Connections(database.url).pool_of_loop()
+        async with pool.connection(writes=False) as line:
+            await line.ask(line.wire.talk([Said(b"select 1", list)]))
+
+    async def scene() -> None:
+        await ask()
+        gc.collect()
+        await _others_are_heard()
+
+    run(scene())
+
+
+def test_a_socket_that_a_child_holds_too_keeps_no_loop_busy_when_it_breaks(
+    database: PostgresDatabase, run: Run
+) -> None:
+    async def scene() -> tuple[int, int]:
+        connections = Connections(database.url)
+        await asyncio.sleep(0.001)  # uvloop's own things are there only when it has waited once
+        before, held = _listened_to(), -1
+        try:
+            async with connections.pool_of_loop().connection(writes=False) as line:
+                held = os.dup(line.fileno())  # as in a forked child
+                await line.ask(_talking(line.pgconn))
+        except StoreUnavailable:
+            return before, _listened_to()
+        finally:
+            os.close(held)
+            connections.close_here()
+        raise AssertionError("it did not break")
+
+    before, after = run(scene())
+    assert after == before
+
+
+def _listened_to() -> int:
+    """How many sockets the kernel watches for the loops of this process, where Linux says so."""
+    files = Path("/proc/self/fdinfo").glob("*")
+    return sum(each.read_text().count("tfd:") for each in files if each.exists())
+
+
+def test_where_no_more_files_can_be_opened_the_store_is_away_for_a_while(
+    database: PostgresDatabase, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_more(_number: int) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def scene() -> None:
+        connections = Connections(database.url)
+        store = AwaitedStore(
+            AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "dup", no_more)
+            with pytest.raises(StoreUnavailable, match="files"):
+                await store.now()
+        await store.now()
+        connections.close_here()
+
+    run(scene())

@@ -85,3 +85,19 @@ def test_many_threads_never_open_more_than_its_number(database: PostgresDatabase
             query = "select count(*) from pg_stat_activity where pid = any (%s)"
             assert looker.execute(query, [list(pids)]).fetchone() == (len(pids),)
     assert len(pids) <= SIZE
+
+
+def test_who_is_interrupted_while_taking_one_leaves_its_place_to_others(pool: Pool) -> None:
+    for _ in range(SIZE + 1):
+        who(pool)
+        pool._idle[-1].looker = Interrupted()  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            who(pool)
+    assert pool._open == 0
+
+
+class Interrupted:
+    """Ctrl-C, just then."""
+
+    def poll(self, _timeout: int) -> None:
+        raise KeyboardInterrupt

@@ -67,11 +67,7 @@ def _enqueue_plain(job: NewJob, crier: Crier) -> Steps[Enqueued]:
     """One job that is due at once and has nothing special: what most calls bring, kept short."""
     hint = hints.ready(job.queue)
     told = crier.before(hint)
-    name = "enqueue_asking" if crier.wonders(hint) else "enqueue_plain"
-    statement = Statement(name, {
-        "task": job.task, "queue": job.queue, "priority": job.priority,
-        "max_attempts": job.max_attempts, "args": job.args.decode(),
-    })  # fmt: skip
+    statement = _plain(job, "enqueue_asking" if crier.wonders(hint) else "enqueue_plain")
     try:
         drawn = yield Batch((statement,), True, hints.crying((hint,)) if told else None)
     except BaseException:  # also when nobody waits for it any more
@@ -102,7 +98,17 @@ _shape = attrgetter(*(name for name in NewJob.__struct_fields__ if name != "args
 
 
 def _statements(jobs: Sequence[NewJob]) -> tuple[Statement, ...]:
-    return (Statement("enqueue_one", _row(jobs[0])),) if len(jobs) == 1 else tuple(_several(jobs))
+    if len(jobs) > 1:
+        return tuple(_several(jobs))
+    plain = _special(jobs[0]) == _NOTHING_SPECIAL  # in a caller's transaction
+    return (_plain(jobs[0], "enqueue_plain") if plain else Statement("enqueue_one", _row(jobs[0])),)
+
+
+def _plain(job: NewJob, name: str) -> Statement:
+    return Statement(name, {
+        "task": job.task, "queue": job.queue, "priority": job.priority,
+        "max_attempts": job.max_attempts, "args": job.args.decode(),
+    })  # fmt: skip
 
 
 _special = attrgetter(

@@ -74,5 +74,9 @@ class PoolsOfLoops:
 
     def forget_ended(self) -> None:
         """A loop that ended without aclose() left its connections open."""
-        for loop in [loop for loop in self._pools if loop.is_closed()]:
-            self._pools.pop(loop).abandon()
+        for known in self._pools.keyrefs():  # a list: loops of other threads come and go meanwhile
+            loop = known()
+            if loop is not None and loop.is_closed():
+                pool = self._pools.pop(loop, None)
+                if pool is not None:
+                    pool.close()

@@ -153,8 +153,12 @@ class Pool:
                 if self._has_place():
                     return self._connect()
                 continue
-            if _usable(connection) and not self._way.is_outdated(connection):
-                return connection
+            try:
+                if _usable(connection) and not self._way.is_outdated(connection):
+                    return connection
+            except BaseException:  # Ctrl-C: nobody will give it back
+                self._drop(connection)
+                raise
             self._drop(connection)
 
     def _has_place(self) -> bool:
@@ -199,8 +203,10 @@ class Pool:
                 self._change.notify()
 
     def _drop(self, connection: Line) -> None:
-        connection.close()
-        self._free_place()
+        try:
+            connection.close()
+        finally:
+            self._free_place()
 
     def _free_place(self) -> None:
         with self._change:
@@ -250,6 +256,7 @@ class AsyncPool:
         self._url = url
         self._way = Way(url, ours=ours)
         self._idle: list[AsyncLine] = []
+        self._is_closed = False
         self._room = asyncio.Semaphore(size)
 
     def connection(self, *, writes: bool) -> AsyncLent:
@@ -281,18 +288,15 @@ class AsyncPool:
 
     def give_back(self, connection: AsyncLine, error: BaseException | None = None) -> None:
         """``error``: what it met, in our words."""
-        if connection.wire.is_quiet and not self._way.is_left_by(error):
+        if connection.wire.is_quiet and not self._way.is_left_by(error) and not self._is_closed:
             self._idle.append(connection)
         else:
             connection.drop()
         self._room.release()
 
-    def abandon(self) -> None:
-        """When their loop is gone."""
-        while self._idle:
-            self._idle.pop().pgconn.finish()
-
     def close(self) -> None:
+        """Also when their loop is gone. What is lent is closed when it comes back."""
+        self._is_closed = True
         while self._idle:
             self._idle.pop().drop()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import select
 from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import datetime
@@ -25,6 +26,7 @@ from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
+from leasehold.errors import StoreUnavailable
 from leasehold.store.steps import Rows
 
 #: Statements that a connection keeps prepared. One schema has fewer; with hundreds of schemas on
@@ -169,7 +171,7 @@ class AsyncLine(AsyncConnection[Any]):
         """As `wait`, which also looks every tenth of a second whether somebody wants to interrupt:
         in a loop that is known without looking."""
         if self._ear is None:
-            self._ear = Ear(self.pgconn.socket, self.looker)
+            self._ear = Ear(self.pgconn.socket)
         try:
             return await self._ear.hear(talk)
         except asyncio.CancelledError:
@@ -198,20 +200,43 @@ class AsyncLine(AsyncConnection[Any]):
     def drop(self) -> None:
         """Close it at once, and wait for nobody."""
         if self._ear is not None:
-            self._ear.shut()
+            self._ear.end()
         self.pgconn.finish()
 
 
 class Ear:
     """What the loop knows of a socket. To tell it anew with each statement takes as long as all the
-    rest that asyncio does for one. Must be shut before the socket's number is somebody else's."""
+    rest that asyncio does for one.
 
-    def __init__(self, socket: int, looker: select.poll) -> None:
-        self._socket = socket
-        self._looker = looker
+    It holds the socket by a number of its own. libpq closes its number when it finds that the
+    server is gone, or when nobody holds the connection any more. A loop that still listened there
+    would never hear whoever is given that number next; or, where a forked child holds the socket
+    too, would hear of its end for ever, and could no longer be told not to listen.
+    """
+
+    _is_open = False
+    #: As long as it has no number of its own.
+    _has_ended = True
+
+    def __init__(self, socket: int) -> None:
+        try:
+            self._socket = os.dup(socket)
+        except OSError as error:  # before anything was sent
+            raise StoreUnavailable(f"no more files can be opened ({error})") from error
+        self._has_ended = False
+        self._looker = select.poll()
+        self._looker.register(self._socket, select.POLLIN)
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Ready] | None = None
-        self._is_open = False
+
+    def __del__(self) -> None:
+        self.end()
+
+    def end(self) -> None:
+        self.shut()
+        if not self._has_ended:
+            self._has_ended = True
+            os.close(self._socket)
 
     def shut(self) -> None:
         if self._is_open:
