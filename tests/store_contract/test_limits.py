@@ -264,6 +264,16 @@ def test_a_failed_attempt_has_started_all_the_same(store: StoreUnderTest) -> Non
     assert ids(store) == []
 
 
+def test_what_is_put_aside_has_not_started(store: StoreUnderTest) -> None:
+    """Or workers that do not know a task would use up all its starts."""
+    store.store.set_queue_limit("default", Limit(rate=Rate(1, 60.0)))
+    store.store.set_key_limit("api", Limit(rate=Rate(1, 60.0)))
+    job_id = store.add(task="strange", limit_key="api")
+    assert store.claim(tasks=frozenset({"known"})) == []
+    assert store.store.unpark(["strange"], 10) == 1
+    assert [each.job_id for each in store.claim(tasks=frozenset({"strange"}))] == [job_id]
+
+
 # -- seen from outside -------------------------------------------------------------------------
 
 

@@ -75,11 +75,11 @@ class Host:
         self._name_worker = name_worker
         self._ours = {hints.ready(queue) for queue in settings.queues}
         self.lodgers: dict[str, Lodger] = {}
-        self._lives: set[asyncio.Task[None]] = set()
-        self._attempts: ChainMap[asyncio.Task[None], Held] = ChainMap()
+        self._lives: set[asyncio.Task[Any]] = set()
+        self._attempts: ChainMap[asyncio.Task[Any], Held] = ChainMap()
         self._places: dict[str, Place | None] = {}
         self._looks: dict[str, asyncio.Event] = {}
-        self._parts: set[asyncio.Task[None]] = set()
+        self._parts: set[asyncio.Task[Any]] = set()
         self._is_stuck = self._has_crashed = False
 
     # -- life --------------------------------------------------------------------------------
@@ -133,13 +133,13 @@ class Host:
             return EXIT_CRASHED
         return EXIT_RECYCLE if self._is_stuck else EXIT_DONE
 
-    def _begin(self, name: str, life: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, name: str, life: Coroutine[Any, Any, Any]) -> None:
         """A part that crashes ends the host, loudly."""
         part = asyncio.create_task(life, name=name)
         self._parts.add(part)
         part.add_done_callback(self._part_ended)
 
-    def _part_ended(self, part: asyncio.Task[None]) -> None:
+    def _part_ended(self, part: asyncio.Task[Any]) -> None:
         self._parts.discard(part)
         if not part.cancelled() and (error := part.exception()) is not None:
             log.error("the %s crashed: %r", part.get_name(), error, exc_info=error)
@@ -255,7 +255,7 @@ class Host:
             log.info("tenant %s works again", seen.tenant, extra=fields(tenant=seen.tenant))
             self._tell(seen.tenant, self._directory.heal(seen.tenant))
             if place := self._places.get(self.roster[seen.tenant].tenant.place):
-                visit = self._upkeep.visit(partial(place.open, seen.tenant))
+                visit = self._upkeep.visit(seen.tenant, partial(place.open, seen.tenant))
                 self._begin("upkeep of one", visit)
         lodger = self.lodgers.get(seen.tenant)
         if lodger is not None and seen.has_work and lodger.doing.is_idle:
@@ -281,14 +281,20 @@ class Host:
         self._begin("telling", tell())
 
     def _new_upkeep(self) -> Upkeep:
-        def databases() -> list[Callable[[], Database]]:
-            return [
-                partial(place.open, line.tenant.name)
+        def databases() -> dict[str, Callable[[], Database]]:
+            return {
+                line.tenant.name: partial(place.open, line.tenant.name)
                 for line in self.roster.lines
                 if line.trouble is None and (place := self._places.get(line.tenant.place))
-            ]
+            }
 
-        return Upkeep(databases, self._tasks.names, self._settings.history_days, self.telemetry)
+        def want(tenant: str) -> None:
+            self.roster.want(tenant)
+            self._change.set()
+
+        return Upkeep(
+            databases, self._tasks.names, self._settings.history_days, self.telemetry, want
+        )
 
     # -- who comes and goes ------------------------------------------------------------------
 

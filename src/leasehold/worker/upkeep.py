@@ -5,6 +5,9 @@ in the first round, which does not dawdle. While a deployment goes on, older pro
 some aside, in tenants that sleep here: so each round takes twice as long as the one before, and in
 the end as long as the time between two retentions. Nothing waits much longer than this process
 has been there.
+
+What comes back can be met once more by somebody who does not know it. So its tenant gets a
+worker here, which brings it back and claims it at once, and the next round is soon.
 """
 
 from __future__ import annotations
@@ -28,10 +31,12 @@ class Upkeep:
     """One per host. What is broken is left to whoever looks at tenants."""
 
     def __init__(
-        self, databases: Callable[[], list[Callable[[], Database]]], tasks: Iterable[str],
-        history_days: float, telemetry: Telemetry,
+        self, databases: Callable[[], dict[str, Callable[[], Database]]], tasks: Iterable[str],
+        history_days: float, telemetry: Telemetry, want: Callable[[str], None],
     ) -> None:  # fmt: skip
+        """``databases``: of each tenant. ``want``: a worker for it."""
         self._databases = databases
+        self._want = want
         self._tasks = sorted(tasks)
         self._history_days = history_days
         self._telemetry = telemetry
@@ -39,23 +44,29 @@ class Upkeep:
     async def run(self) -> None:
         round_seconds = 0.0
         while True:
-            databases = self._databases()
-            for database in databases:
-                await self.visit(database)
+            databases, has_helped = self._databases(), False
+            for tenant, database in databases.items():
+                has_helped |= await self.visit(tenant, database)
                 await asyncio.sleep(max(_APART_SECONDS, round_seconds / len(databases)))
             if not databases:
                 await asyncio.sleep(_ROUND_SECONDS)
                 continue
+            if has_helped:
+                round_seconds = 0.0
             round_seconds = min(max(_ROUND_SECONDS, 2 * round_seconds), RETENTION_SECONDS)
 
-    async def visit(self, database: Callable[[], Database]) -> None:
-        """Also when one works again: the next round may be an hour away."""
+    async def visit(self, tenant: str, database: Callable[[], Database]) -> bool:
+        """Also when one works again: the next round may be an hour away. Whether jobs came back."""
+        has_helped = False
         try:
             store = AwaitedStore(database().async_session())
-            await store.unpark(self._tasks, BATCH)
+            if await store.unpark(self._tasks, BATCH):
+                has_helped = True
+                self._want(tenant)
             while await store.retain(self._history_days, BATCH):
                 pass
             await store.forget_workers(SILENT_SECONDS)
         except LeaseholdError as error:
             self._telemetry.count("store_errors", label="upkeep")
             log.debug("the upkeep of a tenant failed: %s", error)
+        return has_helped

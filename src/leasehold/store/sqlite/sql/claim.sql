@@ -45,9 +45,9 @@ select id, clock(), attempt, 'parked', 'queued', :owner, 'no worker knows this t
 from job join looked using (id)
 where won and not known;
 
--- How often a queue, all of them, or a key have started.
+-- How often a queue, all of them, or a key have started. What is parked does not start.
 insert into spent (name, slot, starts)
-select 'q/' || r.name, {slot}, count(*) from queue r join looked on won
+select 'q/' || r.name, {slot}, count(*) from queue r join looked on won and known
 where r.name in (:queue, '*') and r.rate_seconds is not null
 group by r.name
 on conflict (name, slot) do update set starts = starts + excluded.starts;
@@ -55,7 +55,7 @@ on conflict (name, slot) do update set starts = starts + excluded.starts;
 insert into spent (name, slot, starts)
 select 'k/' || k.limit_key, {slot}, count(*)
 from looked k join key_limit r on r.key = {rule_key}
-where k.won and r.rate_seconds is not null
+where k.won and k.known and r.rate_seconds is not null
 group by k.limit_key
 on conflict (name, slot) do update set starts = starts + excluded.starts;
 
