@@ -37,6 +37,11 @@ def run(request: pytest.FixtureRequest) -> Run:
     return chosen
 
 
+def asking(connections: Connections) -> AwaitedStore:
+    session = AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
+    return AwaitedStore(session)
+
+
 def reading(ours: socket.socket, heard: list[bytes]) -> Talk:
     """A piece at a time, until the other side is gone."""
     while True:
@@ -76,9 +81,7 @@ def test_psycopgs_own_waiting_and_ours_take_turns_on_one_connection(
 ) -> None:
     async def scene() -> list[Any]:
         connections = Connections(database.url)
-        store = AwaitedStore(
-            AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
-        )
+        store = asking(connections)
         pids = []
         async with asyncio.timeout(WAIT_SECONDS):
             for _ in range(3):
@@ -96,9 +99,7 @@ def test_an_idle_connection_that_the_server_ends_keeps_no_loop_busy(
 ) -> None:
     async def scene() -> tuple[int, int]:
         connections = Connections(database.url)
-        store = AwaitedStore(
-            AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
-        )
+        store = asking(connections)
         await store.now()
         async with connections.pool_of_loop().connection(writes=False) as line:
             first, ear = line.info.backend_pid, line._ear
@@ -223,9 +224,7 @@ def test_where_no_more_files_can_be_opened_the_store_is_away_for_a_while(
 
     async def scene() -> None:
         connections = Connections(database.url)
-        store = AwaitedStore(
-            AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
-        )
+        store = asking(connections)
         with monkeypatch.context() as patch:
             patch.setattr(os, "dup", no_more)
             with pytest.raises(StoreUnavailable, match="files"):

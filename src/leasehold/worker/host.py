@@ -75,8 +75,8 @@ class Host:
         self._name_worker = name_worker
         self._ours = {hints.ready(queue) for queue in settings.queues}
         self.lodgers: dict[str, Lodger] = {}
-        self._lives: set[asyncio.Task[Any]] = set()
-        self._attempts: ChainMap[asyncio.Task[Any], Held] = ChainMap()
+        self._lives: set[asyncio.Task[None]] = set()
+        self._attempts: ChainMap[asyncio.Task[None], Held] = ChainMap()
         self._places: dict[str, Place | None] = {}
         self._looks: dict[str, asyncio.Event] = {}
         self._parts: set[asyncio.Task[Any]] = set()
