@@ -63,7 +63,9 @@ class Crew:
     def lines(self, what: str, tenant: str | None = None) -> list[Line]:
         if not self.record.exists():
             return []
-        every = [Line(**json.loads(text)) for text in self.record.read_text().splitlines()]
+        # Without a newline it is not there yet: its writer is at it.
+        texts = self.record.read_text().splitlines(keepends=True)
+        every = [Line(**json.loads(text)) for text in texts if text.endswith("\n")]
         return [each for each in every if each.what == what and tenant in (None, each.tenant)]
 
     def ended(self, tenant: str) -> int:
