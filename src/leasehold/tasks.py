@@ -18,7 +18,7 @@ from leasehold.model import payload
 from leasehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
 from leasehold.model.moments import check_moment
 from leasehold.model.names import check_key, check_name
-from leasehold.model.policy import DEFAULT_POLICY, Policy
+from leasehold.model.policy import DEFAULT_POLICY, Policy, pack
 from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from leasehold.model.tenant import check_tenant
 from leasehold.signature import CONTEXT_PARAMETER, Signature
@@ -286,7 +286,8 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         max_attempts=policy.retry.max_attempts if attempts is None else attempts,
         timeout_seconds=options.timeout,
         tags=options.tags,
-        policy=policy,
+        # What is not stored with a job makes it nothing special.
+        policy=policy if pack(policy) else DEFAULT_POLICY,
         pending=pending,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 
 from leasehold.errors import StoreError, StoreUnavailable
 from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.postgres.pool import Pool
+from leasehold.store.postgres.pool import AsyncPool, Pool
 from leasehold.store.postgres.wire import Said
 
 WAIT_SECONDS = 60.0
@@ -29,7 +30,7 @@ def pool(database: PostgresDatabase) -> Iterator[Pool]:
 
 def who(pool: Pool) -> int:
     with pool.connection(writes=False) as line:
-        ((row,),) = line.wait(line.wire.talk([WHO]))
+        ((row,),) = line.wait(line.wire.say(WHO))
     return int(row[0])
 
 
@@ -94,6 +95,77 @@ def test_who_is_interrupted_while_taking_one_leaves_its_place_to_others(pool: Po
         with pytest.raises(KeyboardInterrupt):
             who(pool)
     assert pool._open == 0
+
+
+# -- for asyncio ---------------------------------------------------------------------------------
+
+
+async def alone(pool: AsyncPool) -> None:
+    async with pool.connection(writes=False) as line:
+        await line.ask(line.wire.say(WHO))
+
+
+def test_tasks_are_served_in_turn_and_never_more_than_its_number(
+    database: PostgresDatabase,
+) -> None:
+    async def scene() -> tuple[list[str], set[int]]:
+        pool = AsyncPool(database.url, 1)
+        order: list[str] = []
+        pids: set[int] = set()
+
+        async def take_turns(name: str) -> None:
+            for _ in range(3):
+                async with pool.connection(writes=False) as line:
+                    order.append(name)
+                    pids.add(line.info.backend_pid)
+                    await asyncio.sleep(0)
+
+        async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as group:
+            for name in "abc":
+                group.create_task(take_turns(name))
+        pool.close()
+        return order, pids
+
+    order, pids = asyncio.run(scene())
+    assert "".join(order) == "abcabcabc"
+    assert len(pids) == 1
+
+
+def test_a_task_that_is_cancelled_while_it_waits_loses_nobody_s_turn(
+    database: PostgresDatabase,
+) -> None:
+    async def scene() -> int:
+        pool = AsyncPool(database.url, 1)
+        async with asyncio.timeout(WAIT_SECONDS):
+            async with pool.connection(writes=False):
+                waits = asyncio.create_task(alone(pool))
+                told = asyncio.create_task(alone(pool))
+                last = asyncio.create_task(alone(pool))
+                await asyncio.sleep(0)  # each of them comes to where it waits
+                assert len(pool._waiting) == 3
+                waits.cancel()
+                await asyncio.wait([waits])
+            told.cancel()  # its turn has come, and it has not been there since
+            await asyncio.wait([told])
+            await last
+            await alone(pool)
+        assert waits.cancelled()
+        assert told.cancelled()
+        pool.close()
+        return pool._room
+
+    assert asyncio.run(scene()) == 1
+
+
+def test_a_task_that_could_not_connect_leaves_its_turn_to_others() -> None:
+    async def scene() -> int:
+        pool = AsyncPool("postgresql://nobody@127.0.0.1:9/none?connect_timeout=2", 1)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await alone(pool)
+        return pool._room
+
+    assert asyncio.run(scene()) == 1
 
 
 class Interrupted:

@@ -13,6 +13,7 @@ import re
 import select
 import threading
 import weakref
+from collections import deque
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -250,20 +251,26 @@ class Lent:
 
 
 class AsyncPool:
-    """For one event loop."""
+    """For one event loop. Who waits is served in turn: a task that takes its connection again as
+    soon as it has given it back would never let another have it."""
 
     def __init__(self, url: str, size: int, *, ours: bool = True) -> None:
         self._url = url
         self._way = Way(url, ours=ours)
         self._idle: list[AsyncLine] = []
         self._is_closed = False
-        self._room = asyncio.Semaphore(size)
+        #: How many may still be lent, and who waits because none may: then that is zero.
+        self._room = size
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     def connection(self, *, writes: bool) -> AsyncLent:
         return AsyncLent(self, writes)
 
     async def take(self) -> AsyncLine:
-        await self._room.acquire()
+        if self._room:
+            self._room -= 1
+        else:
+            await self._turn()
         try:
             while self._idle:
                 connection = self._idle.pop()
@@ -272,8 +279,27 @@ class AsyncPool:
                 connection.drop()
             return await self._connect()
         except BaseException:
-            self._room.release()
+            self._make_room()
             raise
+
+    async def _turn(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # it had come just before
+                self._make_room()
+            raise
+
+    def _make_room(self) -> None:
+        """For who has waited longest, or else for the next."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():  # nor cancelled
+                turn.set_result(None)
+                return
+        self._room += 1
 
     async def _connect(self) -> AsyncLine:
         info = self._way.info
@@ -292,7 +318,7 @@ class AsyncPool:
             self._idle.append(connection)
         else:
             connection.drop()
-        self._room.release()
+        self._make_room()
 
     def close(self) -> None:
         """Also when their loop is gone. What is lent is closed when it comes back."""

@@ -63,6 +63,8 @@ class Statements:
 
 
 def _values(statement: Statement, names: tuple[str, ...]) -> list[Any]:
+    if statement.rows is None:
+        return list(map(statement.params.__getitem__, names))
     return [
         msgspec.json.encode(statement.rows).decode() if name == "rows" else statement.params[name]
         for name in names
@@ -86,13 +88,10 @@ class PostgresSession:
 
     def execute(self, batch: Batch) -> list[Rows]:
         try:
-            return self._execute(batch)
+            with self._pool.connection(writes=batch.writes) as connection:
+                return connection.wait(_talk(connection.wire, batch, self._statements))
         except Forgotten:  # nothing was done, and from now on nothing is prepared
-            return self._execute(batch)
-
-    def _execute(self, batch: Batch) -> list[Rows]:
-        with self._pool.connection(writes=batch.writes) as connection:
-            return connection.wait(_talk(connection.wire, batch, self._statements))
+            return self.execute(batch)
 
 
 class AsyncPostgresSession:
@@ -104,25 +103,20 @@ class AsyncPostgresSession:
 
     async def execute(self, batch: Batch) -> list[Rows]:
         try:
-            return await self._execute(batch)
+            async with self._pool_of_loop().connection(writes=batch.writes) as connection:
+                return await connection.ask(_talk(connection.wire, batch, self._statements))
         except Forgotten:
-            return await self._execute(batch)
-
-    async def _execute(self, batch: Batch) -> list[Rows]:
-        async with self._pool_of_loop().connection(writes=batch.writes) as connection:
-            return await connection.ask(_talk(connection.wire, batch, self._statements))
+            return await self.execute(batch)
 
 
 def _talk(wire: Wire, batch: Batch, statements: Statements) -> Talk:
+    if len(batch.statements) == 1 and batch.then is None:
+        return wire.say(statements.said(batch.statements[0]))
     return wire.talk(
         [statements.said(each) for each in batch.statements],
         then=None if batch.then is None else statements.said(batch.then),
-        flows=_only_adds(batch),
+        flows=all(each.name.startswith(_ADDING) for each in batch.statements),
     )
-
-
-def _only_adds(batch: Batch) -> bool:
-    return all(statement.name.startswith(_ADDING) for statement in batch.statements)
 
 
 class CallerSession:

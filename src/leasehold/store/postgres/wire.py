@@ -72,19 +72,19 @@ class Wire:
         ``then``: what is said when that is over, in a transaction of its own; its answer is of no
         interest, whatever it is. ``flows``: the server may begin before all of it is there.
         """
-        known = self._names
         for said in batch if then is None else (*batch, then):
-            if not self._prepares:
-                break
-            if known.get(said.sql) is None:
+            if self._prepares and self._names.get(said.sql) is None:
                 yield from self._meet(said.sql)
-            elif len(known) > _PREPARED_LIMIT / 2:  # the one that was not needed for longest goes
-                known[said.sql] = known.pop(said.sql)
-        if len(batch) == 1 and then is None:
-            self._send(batch[0])
-            results = yield from execute(self._pgconn)
-        else:
-            results = yield from self._pipelined(batch, then, flows)
+        results = yield from self._pipelined(batch, then, flows)
+        _check(results)
+        return [self._rows(result) for result in results]
+
+    def say(self, said: Said) -> Talk:
+        """The same for one statement by itself: what most batches are, kept short."""
+        if self._prepares and self._names.get(said.sql) is None:
+            yield from self._meet(said.sql)
+        self._send(said)
+        results = yield from execute(self._pgconn)
         _check(results)
         return [self._rows(result) for result in results]
 
@@ -139,12 +139,19 @@ class Wire:
                 _check((yield from execute(self._pgconn)))
 
     def _send(self, said: Said) -> None:
-        values = [_text(value) for value in said.values()]
-        name = self._names.get(said.sql)
+        # Most of them are texts: so many calls take as long as all the rest of it.
+        values = [
+            value.encode() if type(value) is str and "\0" not in value else _text(value)
+            for value in said.values()
+        ]
+        known = self._names
+        name = known.get(said.sql)
         if name is None:
             self._pgconn.send_query_params(said.sql, values)
-        else:
-            self._pgconn.send_query_prepared(name, values)
+            return
+        if len(known) > _PREPARED_LIMIT / 2:  # the one that was not needed for longest goes first
+            known[said.sql] = known.pop(said.sql)
+        self._pgconn.send_query_prepared(name, values)
 
     def _rows(self, result: PGresult) -> Rows:
         if result.status != ExecStatus.TUPLES_OK:
