@@ -17,6 +17,7 @@ COUNTERS = {
     "finished": "attempts whose end was accepted, by outcome",
     "retried": "attempts that led to another one",
     "recovered": "jobs taken back after their lease ran out",
+    "lanes_freed": "lanes that nobody held any more, although jobs waited in them",
     "stale_writes": "writes that were refused because the lease was lost",
     "lost_leases": "leases lost while their handler was running",
     "timeouts": "attempts stopped by their timeout",

@@ -130,6 +130,14 @@ class Town:
         ask = ClaimAsk(owner="older", lease_seconds=30.0, wants=wants, tasks=frozenset())
         assert self._clients[tenant].store.claim(ask) == []
 
+    def set_adrift(self, tenant: str) -> None:
+        """The first in a lane vanishes, and those behind it stand where they are."""
+        with self.home.databases[tenant]._engine.transaction() as connection:
+            connection.execute("update job set stage = 'f' where target is not null")
+            connection.execute(
+                "delete from job where id = (select min(id) from job where target is not null)"
+            )
+
     def state(self, tenant: str) -> TenantState:
         return self.lines[tenant].state
 

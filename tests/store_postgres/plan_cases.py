@@ -105,6 +105,7 @@ def _claims() -> Iterator[Case]:
     lanes = {"after": "", "limit": BATCH, "bound": BATCH}
     yield Case("lanes", Statement("lanes", lanes), BATCH, 10 * BATCH)
     yield Case("lane", Statement("lane", {"target": "lane7", "bound": BATCH}), 10)
+    yield Case("adrift", Statement("adrift", {"after": "", "limit": BATCH}), BATCH, 10 * BATCH)
     yield Case("wake_lane", Statement("wake_lane", {"target": "lane7"}))
 
 

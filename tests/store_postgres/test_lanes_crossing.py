@@ -8,7 +8,9 @@ import psycopg
 import pytest
 
 from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
+from leasehold.model.outcome import Outcome, OutcomeKind
+from leasehold.store.contract import Ended
+from leasehold.store.finishing import finish
 from leasehold.store.operating import operate
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.steps import run
@@ -48,4 +50,26 @@ def test_a_lane_whose_next_job_is_canceled_while_the_holder_ends_goes_on(
         ended.start()
         wait_until(lambda: _waits_for_a_lock(lane), "the end waits")
     ended.join()
+    assert [attempt.job_id for attempt in lane.claim()] == [ids[2]]
+
+
+@pytest.mark.requirement("S4.3", "P6")
+def test_if_the_process_is_gone_before_it_looks_for_another_the_next_walk_does(
+    lane: PostgresUnderTest,
+) -> None:
+    ids = [lane.add(target="L") for _ in range(3)]
+    first = lane.claim_one()
+    assert lane.claim() == []
+    assert isinstance(lane.database, PostgresDatabase)
+    session = lane.database.session()
+    steps = finish(first.owner, [Ended(first, Outcome(kind=OutcomeKind.SUCCESS))])
+    ended = threading.Thread(target=lambda: steps.send(session.execute(next(steps))))
+    with psycopg.connect(lane.database.url) as canceler:
+        run(operate(Verb.CANCEL, [ids[1]], "ann", None), lane.database.caller_session(canceler))
+        ended.start()
+        wait_until(lambda: _waits_for_a_lock(lane), "the end waits")
+    ended.join()
+    steps.close()  # it was about to ask again, and is gone
+    assert lane.claim() == []
+    assert lane.store.free_lanes("", 10).freed == ("L",)
     assert [attempt.job_id for attempt in lane.claim()] == [ids[2]]

@@ -59,6 +59,7 @@ class Witness:
 
     def look(self, who: str, batch: Batch, answers: list[Rows]) -> None:
         if not batch.writes:
+            self._check_lanes(batch, answers)
             return
         touched: dict[int, list[tuple[Statement, dict[str, Any]]]] = {}
         for statement, rows in zip(batch.statements, answers, strict=True):
@@ -160,6 +161,16 @@ class Witness:
             if new.state in LEASED:
                 for text in self._room.broken_by(Live(new.queue, new.limit_key), live):
                     self._violate("S0.10", job_id, text)
+
+    def _check_lanes(self, batch: Batch, answers: list[Rows]) -> None:
+        """A net that catches something would hide who let it fall: here, where what ends a job and
+        what passes its lane on cannot be parted, it must never have to."""
+        for statement, rows in zip(batch.statements, answers, strict=True):
+            if statement.name == "adrift":
+                for target in (target for target, is_adrift in rows if is_adrift):
+                    self._violate(
+                        "S4.3", 0, f"nobody holds lane {target}, and somebody waits there"
+                    )
 
     def _violate(self, rule: str, job_id: int, text: str) -> None:
         self.violations.append(Violation(rule, job_id, text, self._clock.micros))

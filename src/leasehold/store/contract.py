@@ -115,6 +115,14 @@ class Chores(msgspec.Struct, frozen=True, kw_only=True):
     workers: int
 
 
+class LaneWalk(msgspec.Struct, frozen=True):
+    """Lanes that nobody held although somebody waited there; and the last one that was looked at,
+    "" if there are no more."""
+
+    freed: tuple[str, ...]
+    reached: str
+
+
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs to list. ``before`` is the cursor of the page before."""
 
@@ -265,6 +273,11 @@ class Store(Protocol):
 
     async def wake_lanes(self, limit: int) -> int:
         """Resume lanes whose pause has ended. Answers how many."""
+        ...
+
+    async def free_lanes(self, after: str, limit: int) -> LaneWalk:
+        """Look at so many lanes behind ``after``, and give those that nobody holds to their next. A
+        net: whoever takes a job away does the same."""
         ...
 
     async def operate(

@@ -14,6 +14,7 @@ from leasehold.store import (
     enqueueing,
     fencing,
     finishing,
+    freeing,
     limiting,
     noting,
     operating,
@@ -75,6 +76,7 @@ class BlockingStore:
     unpark = blocking(upkeep.unpark)
     relieve = blocking(limiting.relieve)
     wake_lanes = blocking(pausing.wake_lanes)
+    free_lanes = blocking(freeing.free_lanes)
     operate = blocking(operating.operate)
     delete = blocking(operating.delete)
     read = blocking(reading.read_jobs)
@@ -141,6 +143,7 @@ class AwaitedStore:
     unpark = awaited(upkeep.unpark)
     relieve = awaited(limiting.relieve)
     wake_lanes = awaited(pausing.wake_lanes)
+    free_lanes = awaited(freeing.free_lanes)
     operate = awaited(operating.operate)
     delete = awaited(operating.delete)
     read = awaited(reading.read_jobs)

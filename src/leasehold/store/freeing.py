@@ -3,7 +3,9 @@
 The next of a lane becomes its holder in the same transaction, by a statement of its own, whose
 snapshot is younger than the locks that the first one won. Two removals can cross: one waits for
 the very job that the other takes away, and promotes nobody. Such a lane is asked again, by a
-statement that sees what has happened meanwhile.
+statement that sees what has happened meanwhile. Not in the same transaction: its locks are taken in
+the order of the jobs, and more of them would come after. Should the process end between the two,
+nobody holds that lane, and those who walk over all of them (`free_lanes`) find it.
 
 What waits for a limit_key is made ready last, behind the lock that claims count under: after
 that, nobody here waits for anything.
@@ -13,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from leasehold.store.steps import Rows, Statement, Steps, insistently
+from leasehold.store.contract import LaneWalk
+from leasehold.store.steps import Rows, Statement, Steps, insistently, read
 
 _ROUNDS = 10
 
@@ -41,6 +44,13 @@ def _promote_again(lanes: list[str]) -> Steps[None]:
             break
         again = yield from insistently(_promote(lanes))
         lanes = [target for (target,) in again[0]]
+
+
+def free_lanes(after: str, limit: int) -> Steps[LaneWalk]:
+    rows = yield from read("adrift", after=after, limit=limit)
+    freed = [target for target, adrift in rows if adrift]
+    yield from _promote_again(freed)
+    return LaneWalk(tuple(freed), rows[-1][0] if len(rows) == limit else "")
 
 
 def _promote(lanes: Sequence[str]) -> Statement:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from leasehold.errors import StoreError
-from leasehold.store.contract import Chores, Recovered
+from leasehold.store.contract import Chores, LaneWalk, Recovered
 from leasehold.telemetry import Telemetry, fields, log
 
 BATCH = 200
@@ -24,6 +24,8 @@ SWEEP_SECONDS_LIMIT = 10.0
 _SWEEPS_A_SECOND = 4
 #: So many wake at the very moment that a job falls due; of a larger fleet the others come later.
 _ALERT = 8
+#: Between two walks over all lanes.
+LANES_SECONDS = 60.0
 RETENTION_SECONDS = 3600.0
 #: Workers that said nothing for this long are forgotten with the history.
 SILENT_SECONDS = 3600.0
@@ -42,6 +44,8 @@ class SweepStore(Protocol):
     async def relieve(self, limit: int) -> int: ...
 
     async def wake_lanes(self, limit: int) -> int: ...
+
+    async def free_lanes(self, after: str, limit: int) -> LaneWalk: ...
 
     async def unpark(self, tasks: Sequence[str], limit: int) -> int: ...
 
@@ -67,7 +71,8 @@ class Sweeper:
         self._on_ready = on_ready
         self._is_watched = is_watched
         self._poke = asyncio.Event()
-        self._retain_at = self._began = 0.0
+        self._retain_at = self._walk_at = self._began = 0.0
+        self._walked_to = ""
         self._asked_at = -_APART_SECONDS
         #: Whether all that was due or lost when the worker started is ready by now.
         self.has_swept = False
@@ -84,6 +89,7 @@ class Sweeper:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         self._retain_at = loop.time() + RETENTION_SECONDS * self._chance()
+        self._walk_at = loop.time() + LANES_SECONDS * self._chance()
         while True:
             self._poke.clear()
             self._began = loop.time()
@@ -109,9 +115,11 @@ class Sweeper:
         # One batch a sweep, however much is due: recovery never waits behind it.
         made_ready = await self._store.make_ready(BATCH) if is_due else 0
         await self._wake_others(chores)
+        now = asyncio.get_running_loop().time()
+        if now >= self._walk_at and not await self._walk():
+            self._walk_at = now + LANES_SECONDS
         if made_ready:
             self._on_ready()
-        now = asyncio.get_running_loop().time()
         if now >= self._retain_at and not await self._store.retain(self._history_days, BATCH):
             await self._store.forget_workers(SILENT_SECONDS)
             self._retain_at = now + RETENTION_SECONDS
@@ -133,6 +141,17 @@ class Sweeper:
             woken += await self._store.unpark(self._tasks, room)
         if woken:
             self._on_ready()
+
+    async def _walk(self) -> bool:
+        """Look at some lanes, and say whether there are more; see `freeing`."""
+        walk = await self._store.free_lanes(self._walked_to, BATCH)
+        self._walked_to = walk.reached
+        for lane in walk.freed:
+            self._telemetry.count("lanes_freed")
+            log.warning("lane %s stood still: whoever was to pass it on is gone", lane)
+        if walk.freed:
+            self._on_ready()
+        return bool(walk.reached)
 
     def _rest(self, chores: Chores) -> float:
         """The more there are who sweep, the more rarely each has to; and not in step."""

@@ -63,6 +63,9 @@ class Upkeep:
             if await store.unpark(self._tasks, BATCH):
                 has_helped = True
                 self._want(tenant)
+            if await self._free_lanes(store):
+                has_helped = True
+                self._want(tenant)
             while await store.retain(self._history_days, BATCH):
                 pass
             await store.forget_workers(SILENT_SECONDS)
@@ -70,3 +73,12 @@ class Upkeep:
             self._telemetry.count("store_errors", label="upkeep")
             log.debug("the upkeep of a tenant failed: %s", error)
         return has_helped
+
+    async def _free_lanes(self, store: AwaitedStore) -> bool:
+        has_freed, after = False, ""
+        while True:
+            walk = await store.free_lanes(after, BATCH)
+            has_freed |= bool(walk.freed)
+            after = walk.reached
+            if not after:
+                return has_freed
