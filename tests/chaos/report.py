@@ -38,6 +38,7 @@ class Report(msgspec.Struct, frozen=True):
     doubled: dict[str, int]
     answers: dict[str, int]
     stale_rejected_by_workers: int
+    lanes_freed: int
     stale_rejected_of_ghosts: dict[str, int]
     worst_recovery_seconds: float
     worst_disturbed_recovery_seconds: float
@@ -87,6 +88,7 @@ def _rows(report: Report) -> Iterator[tuple[str, Any]]:
     yield "", 0
     yield from ((f"ran again after: {cause}", count) for cause, count in report.doubled.items())
     yield "stale writes rejected, of workers", report.stale_rejected_by_workers
+    yield "lanes that a crash left without a holder", report.lanes_freed
     yield "stale writes rejected, of ghosts", sum(report.stale_rejected_of_ghosts.values())
     yield "", 0
     yield from report.promises.items()

@@ -17,7 +17,7 @@ from tests.chaos.plan import Plan
 from tests.chaos.pulse import take_pulse
 from tests.chaos.tasks import Tasks
 
-_COUNTED = ("stale_writes", "lost_leases", "recovered")
+_COUNTED = ("stale_writes", "lost_leases", "recovered", "lanes_freed")
 _LOOK_SECONDS = 0.5
 
 

@@ -171,6 +171,7 @@ class World:
             doubled=judgement.doubled,
             answers=judgement.answers,
             stale_rejected_by_workers=_counted(records, "stale_writes"),
+            lanes_freed=_counted(records, "lanes_freed"),
             stale_rejected_of_ghosts=dict(ghosts.rejected),
             worst_recovery_seconds=round(judgement.worst_recovery_seconds, 3),
             worst_disturbed_recovery_seconds=round(judgement.worst_disturbed_recovery_seconds, 3),

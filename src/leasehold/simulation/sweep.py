@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -108,8 +110,20 @@ def _parts(first: int, count: int) -> Iterator[Swept]:
     pieces = [range(seed, min(seed + _PIECE, end)) for seed in range(first, end, _PIECE)]
     # Not forked: whoever calls this may have threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(mp_context=context) as pool:
+    with ProcessPoolExecutor(mp_context=context, initializer=_end_with_parent) as pool:
         yield from pool.map(_part, pieces)
+
+
+def _end_with_parent() -> None:
+    """If that is killed, nobody tells its children, who would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _part(seeds: Iterable[int]) -> Swept:

@@ -22,6 +22,7 @@ from leasehold.model.outcome import Decision, Outcome
 from leasehold.model.registry import Beat, LiveWorker
 from leasehold.model.state import State
 from leasehold.model.tenant import Tenant, TenantState
+from leasehold.store.chores import Chores, LaneWalk
 from leasehold.store.crier import Crier
 from leasehold.store.place import Memory
 
@@ -100,27 +101,6 @@ class Recovered(msgspec.Struct, frozen=True):
 
     attempt: Attempt
     decision: Decision
-
-
-class Chores(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep would find: leases that ran out, jobs that wait for a limit_key, lanes whose
-    pause has ended, parked jobs of known tasks. And when the next job falls due (0: now), and
-    how many workers live, all of which sweep."""
-
-    expired: bool
-    limited: bool
-    stopped: bool
-    parked: bool
-    due_seconds: float | None
-    workers: int
-
-
-class LaneWalk(msgspec.Struct, frozen=True):
-    """Lanes that nobody held although somebody waited there; and the last one that was looked at,
-    "" if there are no more."""
-
-    freed: tuple[str, ...]
-    reached: str
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from leasehold.store.contract import LaneWalk
+from leasehold.store.chores import LaneWalk
 from leasehold.store.steps import Rows, Statement, Steps, insistently, read
 
 _ROUNDS = 10

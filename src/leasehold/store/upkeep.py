@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leasehold.store.contract import Chores
+from leasehold.store.chores import Chores
 from leasehold.store.steps import Steps, read, write
 
 

@@ -115,7 +115,7 @@ class Host:
         self._upkeep = self._new_upkeep()
         self._begin("upkeep", self._upkeep.run())
         self._begin("watch", watch.beat())
-        self._begin("look", self._keepers.run(watch.look()))
+        self._begin("look", self._keepers.run(watch.look))
         self._open_places()
         try:
             await self._draining.wait()
@@ -149,7 +149,7 @@ class Host:
     async def _close(self) -> None:
         for place in self._places.values():
             if place is not None:
-                await self._keepers.run(place.aclose())
+                await self._keepers.run(place.aclose)
                 await place.aclose()
         await self._keepers.stop()
         self._threads.end()

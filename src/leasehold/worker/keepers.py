@@ -47,7 +47,7 @@ class Keepers:
         self._ready.set()
         await self._end.wait()
 
-    async def run(self, work: Coroutine[Any, Any, None]) -> None:
+    async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """In the thread. Cancelling cancels it there, and waits until it has ended there."""
         assert self._loop is not None
         there, home = self._loop, asyncio.get_running_loop()
@@ -55,7 +55,7 @@ class Keepers:
         tasks: list[asyncio.Task[None]] = []
 
         def begin() -> None:
-            tasks.append(there.create_task(work))
+            tasks.append(there.create_task(work()))
             tasks[0].add_done_callback(
                 lambda task: home.call_soon_threadsafe(_pass_on, task, ended)
             )
@@ -86,7 +86,7 @@ class Keepers:
             if not home.is_closed():
                 home.call_soon_threadsafe(told, tenant, hint)
 
-        await self.run(place.listen(tenants, heard))
+        await self.run(lambda: place.listen(tenants, heard))
 
     def _hear(self, place: str, tenant: str, hint: str | None) -> None:
         if hint is None:
@@ -137,7 +137,7 @@ class _Kept:
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._running = asyncio.create_task(self._keepers.run(self._run()))
+        self._running = asyncio.create_task(self._keepers.run(self._run))
 
     async def _run(self) -> None:
         """In the thread."""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from leasehold.errors import StoreError
-from leasehold.store.contract import Chores, LaneWalk, Recovered
+from leasehold.store.chores import Chores, LaneWalk
+from leasehold.store.contract import Recovered
 from leasehold.telemetry import Telemetry, fields, log
 
 BATCH = 200
