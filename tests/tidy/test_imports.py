@@ -91,7 +91,7 @@ OF_THE_STORE = {
         "relocating",
         "steps",
     },
-    "worker": {"contract", "database", "faces", "hints", "place", "places"},
+    "worker": {"chores", "contract", "database", "faces", "hints", "place", "places"},
 }
 
 

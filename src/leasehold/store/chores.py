@@ -1,4 +1,4 @@
-"""What those who keep the store in order find there."""
+"""What those who keep the store in order find there; belongs to `contract`."""
 
 from __future__ import annotations
 
