@@ -33,8 +33,8 @@ class Watch:
 class Producer:
     """Enqueues one job after the other, and counts what it has told."""
 
-    def __init__(self) -> None:
-        self.watch = Watch()
+    def __init__(self, watch: Watch | None = None) -> None:
+        self.watch = watch or Watch()
         self.crier = Crier(self.watch)
         self.id = 0
 
@@ -46,8 +46,8 @@ class Producer:
         told = self.crier.before(hint)
         self.watch.now += takes
         self.id += 1 + others
-        crowded = self.crier.is_crowded(self.id)
-        return told, self.crier.after(hint, told, ago, crowded)
+        crowd = self.crier.crowd(self.id)
+        return told, self.crier.after(hint, told, ago, crowd)
 
     def rest(self, seconds: float) -> None:
         self.watch.now += seconds
@@ -109,9 +109,26 @@ def test_among_many_others_it_is_told_as_rarely_as_in_a_stream() -> None:
         producer.rest(0.01)
         assert producer.enqueue(ago=STREAM_SECONDS - 0.001, others=30) == (False, False)
     producer.rest(0.01)
-    assert producer.enqueue(ago=STREAM_SECONDS, others=30) == (False, True)
+    assert producer.enqueue(ago=2 * STREAM_SECONDS, others=30) == (False, True)
     producer.rest(0.01)
     assert producer.enqueue(ago=0.01) == (True, False)  # now its own
+
+
+def test_of_many_who_see_at_once_that_it_is_time_one_tells() -> None:
+    """Each sees what was told when its job was stored, and nobody has told anything yet."""
+    watch, size = Watch(), 32
+    producers = [Producer(watch) for _ in range(size)]
+    for turn in range(20):
+        for number, producer in enumerate(producers, 1):
+            producer.id = turn * size + number - 1
+            watch.now += 0.3 * A_MOMENT
+            producer.enqueue(ago=STREAM_SECONDS / 2)
+    told = 0
+    for number, producer in enumerate(producers, 1):
+        producer.id = 20 * size + number - 1
+        watch.now += 0.3 * A_MOMENT
+        told += sum(producer.enqueue(ago=STREAM_SECONDS))
+    assert told == 1
 
 
 def test_a_clock_that_was_set_back_says_nothing_about_others() -> None:

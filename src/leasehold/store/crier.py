@@ -85,15 +85,20 @@ class Crier:
         """Whether it matters what others have told: not while our own jobs keep coming."""
         return not self._known[hint].flows
 
-    def after(self, hint: str, told: bool, ago: float | None, crowded: bool) -> bool:
+    def after(self, hint: str, told: bool, ago: float | None, crowd: int) -> bool:
         """Whether it is still to be told when they are stored. ``ago``: how long somebody had told
         it then, where the store knows."""
         now, known = self._now(), self._known[hint]
+        enough = STREAM_SECONDS if crowd else HINT_SECONDS
+        # All of a crowd see at once that it is time, and before any of them has told it. So it is
+        # the turn of one of them; and if that one is late, of anybody.
+        if crowd and self._last[0] % crowd:
+            enough *= 2
         # Less than nothing: the server's clock was set back, and says nothing for a while.
-        if ago is None or not 0 <= ago < (STREAM_SECONDS if crowded else HINT_SECONDS):
+        if ago is None or not 0 <= ago < enough:
             known.others = False
         # Our own hints stand there too. Among many it does not matter whose they are.
-        elif crowded or known.came - known.ours > ago + _LEFT_SECONDS:
+        elif crowd or known.came - known.ours > ago + _LEFT_SECONDS:
             known.others = True
             # Unless that is long ago: who was told then looks no more.
             known.told = max(known.told, known.came)
@@ -102,10 +107,10 @@ class Crier:
             known.told = known.ours = now
         return late
 
-    def is_crowded(self, job_id: int) -> bool:
-        """Whether jobs keep coming from others, judged by our last two: numbers are given in
-        turn."""
+    def crowd(self, job_id: int) -> int:
+        """How many jobs came since our last one, if they keep coming: numbers are given in turn.
+        Zero, if they do not."""
         last_id, at = self._last
         now = self._now()
         self._last = job_id, now
-        return now - at < HINT_SECONDS * (job_id - last_id)
+        return job_id - last_id if now - at < HINT_SECONDS * (job_id - last_id) else 0

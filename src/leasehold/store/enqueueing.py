@@ -56,8 +56,8 @@ def enqueue(jobs: Sequence[NewJob], crier: Crier | None = None) -> Steps[list[En
         answers = [Enqueued(id_, True) for id_ in sorted(row[0] for rows in drawn for row in rows)]
     late = news - told
     if crier is not None:
-        crowded = crier.is_crowded(answers[-1].id)
-        late = {hint for hint in news if crier.after(hint, hint in told, ago, crowded)}
+        crowd = crier.crowd(answers[-1].id)
+        late = {hint for hint in news if crier.after(hint, hint in told, ago, crowd)}
     if late:
         yield from _tell(say(late))
     return answers
@@ -75,7 +75,7 @@ def _enqueue_plain(job: NewJob, crier: Crier) -> Steps[Enqueued]:
             crier.failed(hint)
         raise
     id_, ago = drawn[0][0]
-    if crier.after(hint, told, ago, crier.is_crowded(id_)):
+    if crier.after(hint, told, ago, crier.crowd(id_)):
         yield from _tell(hints.crying((hint,)))
     return Enqueued(id_, True)
 
