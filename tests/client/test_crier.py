@@ -11,7 +11,7 @@ from leasehold import Leasehold
 from leasehold.client import Client
 from leasehold.errors import StoreUnavailable
 from leasehold.model.job import NewJob
-from leasehold.store.crier import HINT_SECONDS, STREAM_SECONDS, Crier, news_of
+from leasehold.store.crier import CROWD_SECONDS, HINT_SECONDS, STREAM_SECONDS, Crier, news_of
 from leasehold.store.enqueueing import enqueue
 from leasehold.store.hints import SCHEDULED, crying, ready
 from leasehold.store.postgres.database import PostgresDatabase
@@ -112,6 +112,13 @@ def test_among_many_others_it_is_told_as_rarely_as_in_a_stream() -> None:
     assert producer.enqueue(ago=2 * STREAM_SECONDS, others=30) == (False, True)
     producer.rest(0.01)
     assert producer.enqueue(ago=0.01) == (True, False)  # now its own
+
+
+def test_among_many_others_also_one_that_took_long_is_left_to_them() -> None:
+    producer = Producer()
+    producer.enqueue(ago=0.001)
+    for takes, told in ((2 * STREAM_SECONDS, False), (1.1 * CROWD_SECONDS, True)):
+        assert producer.enqueue(takes, ago=0.001, others=60) == (False, told)
 
 
 def test_of_many_who_see_at_once_that_it_is_time_one_tells() -> None:

@@ -71,5 +71,8 @@ def test_if_the_process_is_gone_before_it_looks_for_another_the_next_walk_does(
     ended.join()
     steps.close()  # it was about to ask again, and is gone
     assert lane.claim() == []
+    with psycopg.connect(lane.database.url) as other:  # who has it in hand is not waited for
+        other.execute(b"select from leasehold.job where id = %d for update" % ids[2])
+        assert lane.store.free_lanes("", 10).freed == ()
     assert lane.store.free_lanes("", 10).freed == ("L",)
     assert [attempt.job_id for attempt in lane.claim()] == [ids[2]]

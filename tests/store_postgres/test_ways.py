@@ -6,7 +6,9 @@ import asyncio
 from typing import Any
 
 import psycopg
+import pytest
 
+from leasehold.errors import StoreUnavailable
 from leasehold.store.faces import AwaitedStore, BlockingStore
 from leasehold.store.postgres.connections import Connections
 from leasehold.store.postgres.database import PostgresDatabase
@@ -81,6 +83,33 @@ def test_a_pooler_that_forgets_what_was_prepared_costs_nobody_an_error(
         store.now()
     with connections.pool.connection(writes=False) as connection:
         assert connection.execute(_PREPARED).fetchone() == (0,)
+    connections.close()
+
+
+_ALWAYS = b"""
+    create schema forgetful;
+    create function forgetful.clock() returns timestamptz language plpgsql
+        as 'begin execute ''execute nothing''; end'
+"""
+
+
+def test_one_that_forgets_also_what_was_not_prepared_is_left_in_the_end(
+    database: PostgresDatabase,
+) -> None:
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute(_ALWAYS)
+    connections, forgetful = Connections(database.url), Statements("forgetful", "1")
+
+    async def ask() -> None:
+        try:
+            await AwaitedStore(AsyncPostgresSession(connections.pool_of_loop, forgetful)).now()
+        finally:
+            connections.close_here()
+
+    with pytest.raises(StoreUnavailable):
+        BlockingStore(PostgresSession(connections.pool, forgetful)).now()
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(ask())
     connections.close()
 
 

@@ -167,7 +167,7 @@ class Witness:
         what passes its lane on cannot be parted, it must never have to."""
         for statement, rows in zip(batch.statements, answers, strict=True):
             if statement.name == "adrift":
-                for target in (target for target, is_adrift in rows if is_adrift):
+                for target in (target for target, queue in rows if queue is not None):
                     self._violate(
                         "S4.3", 0, f"nobody holds lane {target}, and somebody waits there"
                     )

@@ -19,6 +19,9 @@ HINT_SECONDS = 0.004
 #: While jobs keep coming closer together than that, it finds one with each look. Should one look
 #: find nothing, the next comes within this time.
 STREAM_SECONDS = 0.02
+#: In a crowd it is the others who tell of what comes after; and should ours be the last for a
+#: while, a worker that found nothing twice looks once more within this time.
+CROWD_SECONDS = 0.08
 #: Enqueueing itself takes a while. Who begins when this is left of it tells again at once, together
 #: with the jobs, which is cheaper than by itself afterwards.
 _LEFT_SECONDS = 0.001
@@ -50,11 +53,12 @@ class _News:
         #: When we last had something to tell, and whether that keeps coming.
         self.came = _NEVER
         self.flows = False
-        #: Whether others tell it often enough. If they stop doing so, it is seen afterwards.
-        self.others = False
+        #: For how long it is enough that others have told it; zero: they do not. If they stop
+        #: doing so, it is seen afterwards.
+        self.others = 0.0
 
     def is_due(self, now: float) -> bool:
-        enough = STREAM_SECONDS if self.flows or self.others else HINT_SECONDS
+        enough = self.others or (STREAM_SECONDS if self.flows else HINT_SECONDS)
         return now - self.told >= enough
 
 
@@ -96,10 +100,10 @@ class Crier:
             enough *= 2
         # Less than nothing: the server's clock was set back, and says nothing for a while.
         if ago is None or not 0 <= ago < enough:
-            known.others = False
+            known.others = 0.0
         # Our own hints stand there too. Among many it does not matter whose they are.
         elif crowd or known.came - known.ours > ago + _LEFT_SECONDS:
-            known.others = True
+            known.others = CROWD_SECONDS if crowd else STREAM_SECONDS
             # Unless that is long ago: who was told then looks no more.
             known.told = max(known.told, known.came)
         late = not told and known.is_due(now)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from leasehold.store import hints
 from leasehold.store.chores import LaneWalk
 from leasehold.store.steps import Rows, Statement, Steps, insistently, read
 
@@ -48,9 +49,12 @@ def _promote_again(lanes: list[str]) -> Steps[None]:
 
 def free_lanes(after: str, limit: int) -> Steps[LaneWalk]:
     rows = yield from read("adrift", after=after, limit=limit)
-    freed = [target for target, adrift in rows if adrift]
-    yield from _promote_again(freed)
-    return LaneWalk(tuple(freed), rows[-1][0] if len(rows) == limit else "")
+    adrift = [(target, queue) for target, queue in rows if queue is not None]
+    for target, queue in adrift:
+        # One by one: whoever waits for a lock here holds none. Who cannot be had now can be later.
+        yield from insistently(_promote([target]), hints.telling([hints.ready(queue)]))
+    freed = tuple(target for target, _ in adrift)
+    return LaneWalk(freed, rows[-1][0] if len(rows) == limit else "")
 
 
 def _promote(lanes: Sequence[str]) -> Statement:

@@ -25,8 +25,9 @@ SWEEP_SECONDS_LIMIT = 10.0
 _SWEEPS_A_SECOND = 4
 #: So many wake at the very moment that a job falls due; of a larger fleet the others come later.
 _ALERT = 8
-#: Between two walks over all lanes.
+#: Between two walks over all lanes, of which each sweep looks at so many.
 LANES_SECONDS = 60.0
+LANES = 1000
 RETENTION_SECONDS = 3600.0
 #: Workers that said nothing for this long are forgotten with the history.
 SILENT_SECONDS = 3600.0
@@ -53,6 +54,12 @@ class SweepStore(Protocol):
     async def retain(self, history_days: float, limit: int) -> int: ...
 
     async def forget_workers(self, silent_seconds: float) -> int: ...
+
+
+def tell_freed(walk: LaneWalk, telemetry: Telemetry) -> None:
+    for lane in walk.freed:
+        telemetry.count("lanes_freed")
+        log.warning("lane %s stood still: whoever was to pass it on is gone", lane)
 
 
 class Sweeper:
@@ -116,15 +123,15 @@ class Sweeper:
         # One batch a sweep, however much is due: recovery never waits behind it.
         made_ready = await self._store.make_ready(BATCH) if is_due else 0
         await self._wake_others(chores)
-        now = asyncio.get_running_loop().time()
-        if now >= self._walk_at and not await self._walk():
-            self._walk_at = now + LANES_SECONDS
         if made_ready:
             self._on_ready()
+        now = asyncio.get_running_loop().time()
         if now >= self._retain_at and not await self._store.retain(self._history_days, BATCH):
             await self._store.forget_workers(SILENT_SECONDS)
             self._retain_at = now + RETENTION_SECONDS
         self.has_swept = made_ready < BATCH
+        if now >= self._walk_at and not await self._walk():
+            self._walk_at = now + LANES_SECONDS
         if is_due or chores.expired:  # look when the next falls due
             return 0.0
         return self._rest(chores)
@@ -145,13 +152,9 @@ class Sweeper:
 
     async def _walk(self) -> bool:
         """Look at some lanes, and say whether there are more; see `freeing`."""
-        walk = await self._store.free_lanes(self._walked_to, BATCH)
+        walk = await self._store.free_lanes(self._walked_to, LANES)
         self._walked_to = walk.reached
-        for lane in walk.freed:
-            self._telemetry.count("lanes_freed")
-            log.warning("lane %s stood still: whoever was to pass it on is gone", lane)
-        if walk.freed:
-            self._on_ready()
+        tell_freed(walk, self._telemetry)
         return bool(walk.reached)
 
     def _rest(self, chores: Chores) -> float:

@@ -19,7 +19,13 @@ from leasehold.errors import LeaseholdError
 from leasehold.store.database import Database
 from leasehold.store.faces import AwaitedStore
 from leasehold.telemetry import Telemetry, log
-from leasehold.worker.sweeper import BATCH, RETENTION_SECONDS, SILENT_SECONDS
+from leasehold.worker.sweeper import (
+    BATCH,
+    LANES,
+    RETENTION_SECONDS,
+    SILENT_SECONDS,
+    tell_freed,
+)
 
 #: Between two tenants, at least.
 _APART_SECONDS = 0.02
@@ -77,7 +83,8 @@ class Upkeep:
     async def _free_lanes(self, store: AwaitedStore) -> bool:
         has_freed, after = False, ""
         while True:
-            walk = await store.free_lanes(after, BATCH)
+            walk = await store.free_lanes(after, LANES)
+            tell_freed(walk, self._telemetry)
             has_freed |= bool(walk.freed)
             after = walk.reached
             if not after:

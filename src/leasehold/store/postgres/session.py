@@ -27,6 +27,10 @@ from leasehold.store.steps import Batch, Rows, Statement
 #: keeps that from costing the caller everything else.
 _CAN_CONFLICT = "enqueue_keyed"
 
+#: What was forgotten was not done, and from then on nothing is prepared; but a connection may have
+#: been made just before.
+_TRIES = 3
+
 #: New rows lock nobody out: the server works on some while the next are made ready.
 _ADDING = "enqueue"
 
@@ -87,11 +91,15 @@ class PostgresSession:
         self._statements = statements
 
     def execute(self, batch: Batch) -> list[Rows]:
-        try:
-            with self._pool.connection(writes=batch.writes) as connection:
-                return connection.wait(_talk(connection.wire, batch, self._statements))
-        except Forgotten:  # nothing was done, and from now on nothing is prepared
-            return self.execute(batch)
+        tries = _TRIES
+        while True:
+            try:
+                with self._pool.connection(writes=batch.writes) as connection:
+                    return connection.wait(_talk(connection.wire, batch, self._statements))
+            except Forgotten:
+                tries -= 1
+                if not tries:
+                    raise
 
 
 class AsyncPostgresSession:
@@ -102,11 +110,15 @@ class AsyncPostgresSession:
         self._statements = statements
 
     async def execute(self, batch: Batch) -> list[Rows]:
-        try:
-            async with self._pool_of_loop().connection(writes=batch.writes) as connection:
-                return await connection.ask(_talk(connection.wire, batch, self._statements))
-        except Forgotten:
-            return await self.execute(batch)
+        tries = _TRIES
+        while True:
+            try:
+                async with self._pool_of_loop().connection(writes=batch.writes) as connection:
+                    return await connection.ask(_talk(connection.wire, batch, self._statements))
+            except Forgotten:
+                tries -= 1
+                if not tries:
+                    raise
 
 
 def _talk(wire: Wire, batch: Batch, statements: Statements) -> Talk:
