@@ -2,6 +2,7 @@
 
     scripts/bench [core]  [--rounds 3] [--jobs 50000] [--only raw-sql,leasehold] [--quick]
     scripts/bench growth  [--rounds 3] [--jobs 50000] [--only clean,finished] [--quick]
+    scripts/bench wide    the same for wider payloads, more processes, tenants, idle workers
     scripts/bench wake    [--rounds 5] [--seconds 5] [--quick]
     scripts/bench report  the tables and charts of docs/performance.md, from bench/results
 
@@ -39,10 +40,9 @@ def main() -> None:
         if given.what == "core":
             sizes = _sized(core.QUICK if given.quick else core.Sizes(), given)
             run = core.measure(bench, sizes, only, given.node, out)
-        elif given.what == "growth":
-            run = growth.measure(
-                bench, _sized(growth.QUICK if given.quick else growth.Sizes(), given), only, out
-            )
+        elif given.what in ("growth", "wide"):
+            sized = _sized(growth.QUICK if given.quick else growth.Sizes(), given)
+            run = growth.measure(bench, sized, only, out, wide=given.what == "wide")
         else:
             run = wake.measure(
                 bench, _sized(wake.QUICK if given.quick else wake.Sizes(), given), out
@@ -65,7 +65,7 @@ def _arguments() -> argparse.Namespace:
         prog="scripts/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("what", nargs="?", default="core",
-                        choices=["core", "growth", "wake", "report"])  # fmt: skip
+                        choices=["core", "growth", "wide", "wake", "report"])  # fmt: skip
     parser.add_argument("--dsn", help="of a role that may create databases")
     parser.add_argument("--node", type=Path, help="where npm installed graphile-worker")
     parser.add_argument("--only", help="names, with commas between them")

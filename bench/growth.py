@@ -69,15 +69,20 @@ IDLE_PROCESSES = 2
 SETTLE_SECONDS = 0.1
 
 
-def measure(bench: Bench, sizes: Sizes, only: list[str], keep: Path | None) -> Run:
+def measure(
+    bench: Bench, sizes: Sizes, only: list[str], keep: Path | None, *, wide: bool = False
+) -> Run:
+    """``wide``: what grows are payloads and fleets, instead of what stands in the store."""
+    fills = {"clean": _clean} | (PAYLOADS if wide else CASES)
     cases: dict[str, Work] = {
-        name: functools.partial(_case, bench, sizes, case) for name, case in CASES.items()
+        name: functools.partial(_case, bench, sizes, fill) for name, fill in fills.items()
     }
-    for processes in (1, 2, 4, 8):
-        work = functools.partial(_case, bench, sizes, _clean, processes)
-        cases[f"{processes} process{'es' if processes > 1 else ''}"] = work
-    cases[f"{sizes.tenants} tenants"] = functools.partial(_tenants, bench, sizes)
-    cases["idle workers"] = functools.partial(_idle, bench, sizes)
+    if wide:
+        for processes in (1, 2, 4, 8):
+            work = functools.partial(_case, bench, sizes, _clean, processes)
+            cases[f"{processes} process{'es' if processes > 1 else ''}"] = work
+        cases[f"{sizes.tenants} tenants"] = functools.partial(_tenants, bench, sizes)
+        cases["idle workers"] = functools.partial(_idle, bench, sizes)
     chosen = {name: work for name, work in cases.items() if not only or name in only}
     told = {
         "server": bench.server.described(),
@@ -224,7 +229,6 @@ def _payload(kib: int) -> Fill:
 
 
 CASES: dict[str, Fill] = {
-    "clean": _clean,
     "finished": _finished,
     "scheduled": _scheduled,
     "held snapshot": _held_snapshot,
@@ -233,6 +237,8 @@ CASES: dict[str, Fill] = {
     "lanes beside a failed head": _lanes_beside_a_failed_head,
     "beside a limit": _beside_a_limit,
     "beside claimers of a limit": _beside_claimers_of_a_limit,
+}
+PAYLOADS: dict[str, Fill] = {
     "payload 1 KiB": _payload(1),
     "payload 16 KiB": _payload(16),
 }

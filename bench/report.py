@@ -101,4 +101,8 @@ def _growth(document: Mapping[str, Any]) -> str:
     return drawn("What a job costs while everything around it grows", groups)
 
 
-_CHARTS: dict[str, Callable[[Mapping[str, Any]], str]] = {"core": _core, "growth": _growth}
+_CHARTS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "core": _core,
+    "growth": _growth,
+    "wide": _growth,
+}

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.tidy.sources import ROOT
 
 SECONDS = 300
@@ -43,10 +45,18 @@ def test_sides_are_measured_side_by_side(postgres_url: str, tmp_path: Path) -> N
     assert {"date", "machine", "versions", "load_average", "round_count"} <= set(found)
 
 
-def test_growth_is_measured_against_a_clean_store(postgres_url: str, tmp_path: Path) -> None:
-    cases = ["clean", "held snapshot", "behind a failed head"]
+@pytest.mark.parametrize(
+    ("kind", "cases"),
+    [
+        ("growth", ["clean", "held snapshot", "behind a failed head"]),
+        ("wide", ["clean", "payload 1 KiB", "3 tenants"]),
+    ],
+)
+def test_growth_is_measured_against_a_clean_store(
+    postgres_url: str, tmp_path: Path, kind: str, cases: list[str]
+) -> None:
     found = bench(
-        tmp_path / "growth.json", "growth", "--dsn", postgres_url, "--jobs", "300",
+        tmp_path / "growth.json", kind, "--dsn", postgres_url, "--jobs", "300",
         "--only", ",".join(cases),
     )  # fmt: skip
     assert found["troubles"] == []
