@@ -14,7 +14,9 @@ says what it read, and looks again if the guard did not hold.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from leasehold.errors import StoreError, StoreUnavailable
 
@@ -27,7 +29,7 @@ Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
 
 
-class Statement(NamedTuple):
+class Statement(msgspec.Struct, frozen=True):
     """One named SQL file of the dialect, with its parameters.
 
     ``rows``, where given, is a set that the statement works on as a whole.
@@ -38,7 +40,7 @@ class Statement(NamedTuple):
     rows: Sequence[Mapping[str, Any]] | None = None
 
 
-class Batch(NamedTuple):
+class Batch(msgspec.Struct, frozen=True):
     """Statements of one transaction.
 
     ``then``: a hint that is sent when they are written, and not before. Whether it was is of no

@@ -17,6 +17,7 @@ from collections import deque
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import ConnStatus
 
 from leasehold.errors import BadSettings, StoreReadOnly, StoreUnavailable
 from leasehold.store.address import redacted
@@ -71,31 +72,34 @@ class Way:
         kept = make_conninfo(plain, options=f"{options} -c plan_cache_mode=force_generic_plan")
         self.info = kept if ours else plain
         self._plain = plain
-        self._prepares = True
+        self.prepares = True
 
     def is_refused(self, info: str, error: psycopg.Error) -> bool:
         """Whether it is worth trying again, without options. Several may be told so at once."""
         if info == self._plain or "startup parameter" not in str(error):
             return False
         self.info = self._plain
-        self._prepares = False
+        self.prepares = False
         return True
 
     def arrange(self, connection: Line | AsyncLine) -> None:
         """As every new connection is to be."""
-        if not self._prepares:
+        if not self.prepares:
             connection.prepare_threshold = None
         connection.wire = Wire(connection)
         connection.looker = select.poll()  # unlike select(), for any number of open files
         connection.looker.register(connection.fileno(), select.POLLIN)
 
-    def is_outdated(self, connection: Line | AsyncLine) -> bool:
-        return not self._prepares and connection.prepare_threshold is not None
+    def is_usable(self, connection: Line | AsyncLine) -> bool:
+        """An idle connection that has something to read was closed by the server."""
+        if connection.pgconn.status == ConnStatus.BAD or connection.looker.poll(0):
+            return False
+        return self.prepares or connection.prepare_threshold is None
 
-    def is_left_by(self, error: BaseException | None) -> bool:
+    def is_left_by(self, error: BaseException) -> bool:
         """Whether the connection that met this error is no use any more."""
         if isinstance(error, Forgotten):
-            self._prepares = False
+            self.prepares = False
         # After a fail-over the next one may reach the new primary.
         return isinstance(error, Forgotten | StoreReadOnly)
 
@@ -103,13 +107,6 @@ class Way:
 def _unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
     text = " ".join(str(error).split()).partition(" Is the server running")[0]
     return StoreUnavailable(f"cannot connect to {redacted(url)}: {text}; is the server running?")
-
-
-def _usable(connection: Line | AsyncLine) -> bool:
-    """An idle connection that has something to read was closed by the server."""
-    if connection.closed:
-        return False
-    return not connection.looker.poll(0)
 
 
 def _stop_behind(error: BaseException) -> asyncio.CancelledError | None:
@@ -155,7 +152,7 @@ class Pool:
                     return self._connect()
                 continue
             try:
-                if _usable(connection) and not self._way.is_outdated(connection):
+                if self._way.is_usable(connection):
                     return connection
             except BaseException:  # Ctrl-C: nobody will give it back
                 self._drop(connection)
@@ -195,7 +192,7 @@ class Pool:
 
     def give_back(self, connection: Line, error: BaseException | None = None) -> None:
         """``error``: what it met, in our words."""
-        if not connection.wire.is_quiet or self._way.is_left_by(error):
+        if not connection.wire.is_quiet or (error is not None and self._way.is_left_by(error)):
             self._drop(connection)
             return
         self._idle.append(connection)
@@ -274,7 +271,7 @@ class AsyncPool:
         try:
             while self._idle:
                 connection = self._idle.pop()
-                if _usable(connection) and not self._way.is_outdated(connection):
+                if self._way.is_usable(connection):
                     return connection
                 connection.drop()
             return await self._connect()
@@ -314,7 +311,8 @@ class AsyncPool:
 
     def give_back(self, connection: AsyncLine, error: BaseException | None = None) -> None:
         """``error``: what it met, in our words."""
-        if connection.wire.is_quiet and not self._way.is_left_by(error) and not self._is_closed:
+        is_left = self._is_closed or (error is not None and self._way.is_left_by(error))
+        if connection.wire.is_quiet and not is_left:
             self._idle.append(connection)
         else:
             connection.drop()

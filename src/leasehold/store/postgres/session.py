@@ -54,7 +54,7 @@ class Statements:
         return text, _values(statement, names)
 
     def said(self, statement: Statement) -> Said:
-        text, names = self._text(statement.name)
+        text, names = self._texts.get(statement.name) or self._text(statement.name)
         return Said(text, partial(_values, statement, names))
 
     def _text(self, name: str) -> tuple[bytes, tuple[str, ...]]:

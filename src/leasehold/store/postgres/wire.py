@@ -15,8 +15,9 @@ import os
 import select
 from collections.abc import Callable, Generator, Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+import msgspec
 import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg.adapt import Transformer
@@ -40,7 +41,7 @@ _TAKE_BACK_SECONDS = 5.0
 Talk: TypeAlias = Generator[Any, Any, list[Rows]]
 
 
-class Said(NamedTuple):
+class Said(msgspec.Struct, frozen=True):
     """SQL with numbered parameters, and how to come by their values."""
 
     sql: bytes
@@ -85,8 +86,12 @@ class Wire:
             yield from self._meet(said.sql)
         self._send(said)
         results = yield from execute(self._pgconn)
-        _check(results)
-        return [self._rows(result) for result in results]
+        if not results:
+            raise psycopg.OperationalError("the server ended the connection")
+        (result,) = results
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise error_from_result(result)
+        return [self._rows(result)]
 
     def _pipelined(
         self, batch: Sequence[Said], then: Said | None, flows: bool
@@ -310,6 +315,8 @@ def _text(value: Any) -> bytes | None:
     """As PostgreSQL reads it; of which type it is, the statement says."""
     if value is None:
         return None
+    if type(value) is int:
+        return b"%d" % value
     if isinstance(value, str):
         return _whole(value)
     if isinstance(value, bool):
