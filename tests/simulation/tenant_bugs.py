@@ -69,7 +69,7 @@ _BUGS: dict[str, tuple[Plant, tuple[int, ...]]] = {
     ),
     "a broken tenant ends its host": (code(Host, "_trouble", _end), (11,)),
     "a broken tenant is never looked at again": (
-        code(Roster, "to_look_at", _only_the_well), (11,),
+        code(Roster, "to_look_at", _only_the_well), (16,),
     ),
     "jobs put aside are looked for when a host starts, and then after an hour": (
         code(upkeep, "_ROUND_SECONDS", RETENTION_SECONDS), (231,),
