@@ -72,19 +72,19 @@ class Way:
         kept = make_conninfo(plain, options=f"{options} -c plan_cache_mode=force_generic_plan")
         self.info = kept if ours else plain
         self._plain = plain
-        self.prepares = True
+        self._prepares = True
 
     def is_refused(self, info: str, error: psycopg.Error) -> bool:
         """Whether it is worth trying again, without options. Several may be told so at once."""
         if info == self._plain or "startup parameter" not in str(error):
             return False
         self.info = self._plain
-        self.prepares = False
+        self._prepares = False
         return True
 
     def arrange(self, connection: Line | AsyncLine) -> None:
         """As every new connection is to be."""
-        if not self.prepares:
+        if not self._prepares:
             connection.prepare_threshold = None
         connection.wire = Wire(connection)
         connection.looker = select.poll()  # unlike select(), for any number of open files
@@ -94,12 +94,12 @@ class Way:
         """An idle connection that has something to read was closed by the server."""
         if connection.pgconn.status == ConnStatus.BAD or connection.looker.poll(0):
             return False
-        return self.prepares or connection.prepare_threshold is None
+        return self._prepares or connection.prepare_threshold is None
 
     def is_left_by(self, error: BaseException) -> bool:
         """Whether the connection that met this error is no use any more."""
         if isinstance(error, Forgotten):
-            self.prepares = False
+            self._prepares = False
         # After a fail-over the next one may reach the new primary.
         return isinstance(error, Forgotten | StoreReadOnly)
 
