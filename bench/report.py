@@ -68,7 +68,7 @@ def _core(document: Mapping[str, Any]) -> str:
         ("drain with one process, jobs/s", ("drain1", "rate"), 0),
         ("drain with two processes, jobs/s", ("drain2", "rate"), 0),
         ("enqueue one by one, jobs/s", ("one", "rate"), 0),
-        ("bulk enqueue, jobs/s", ("drain1", "bulk"), 0),
+        ("bulk enqueue, jobs/s", ("bulk", "rate"), 0),
         ("from enqueue to start, p99, ms (less is better)", ("latency", "p99"), 1),
     )
     groups = [

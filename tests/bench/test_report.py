@@ -25,7 +25,7 @@ def test_the_page_and_its_charts_agree_with_the_newest_results() -> None:
 
 def test_a_run_becomes_a_table(tmp_path: Path) -> None:
     def side(rate: float) -> dict[str, dict[str, float]]:
-        return {"drain1": {"rate": rate, "bulk": rate}, "drain2": {"rate": rate},
+        return {"drain1": {"rate": rate}, "drain2": {"rate": rate}, "bulk": {"rate": rate},
                 "one": {"rate": rate}, "latency": {"p50": 1.0, "p99": 2.0}}  # fmt: skip
 
     document = {
