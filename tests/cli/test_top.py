@@ -122,6 +122,8 @@ def test_a_terminal_sees_it_change_until_it_is_interrupted(sqlite_shell: Shell) 
         stdout=theirs,
         stderr=subprocess.PIPE,
         env=environment({"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}),
+        # Whoever runs the tests in the background of a shell has it ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     seen = b""
