@@ -1,4 +1,4 @@
-"""What a schema is made of, with its own name left out, so that two can be compared."""
+"""What the server says about a schema, and about who waits there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import re
 from typing import Any
 
 from psycopg import Connection
+
+#: Who waits for a lock in this database. Other tests have others on the same server.
+WAITING = """
+    from pg_locks join pg_database d on d.oid = database
+    where not granted and d.datname = current_database()"""
 
 _PARTS = {
     "column": """

@@ -21,7 +21,7 @@ from leasehold.store.database import Migration
 from leasehold.store.faces import BlockingStore
 from leasehold.store.postgres.database import PostgresDatabase
 from tests.crowd import at_once, wait_until
-from tests.store_postgres.catalog import catalog
+from tests.store_postgres.catalog import WAITING, catalog
 
 ROOT = Path(__file__).parents[2]
 KILLS = 16
@@ -100,9 +100,9 @@ def test_a_backend_terminated_in_the_middle_leaves_nothing(
     admin.execute(STOP_IN_THE_MIDDLE)
     with ThreadPoolExecutor(1) as pool:
         migration = pool.submit(migrated, postgres_url, "broken")
-        waiting = "select pid from pg_locks where locktype = 'advisory' and not granted"
+        waiting = f"select pid {WAITING} and locktype = 'advisory'".encode()
         wait_until(lambda: admin.execute(waiting).fetchone() is not None, "it is in the middle")
-        admin.execute(f"select pg_terminate_backend(pid) from ({waiting}) w".encode())
+        admin.execute(b"select pg_terminate_backend(pid) from (%s) w" % waiting)
         with pytest.raises(StoreError):
             migration.result()
     admin.execute("drop event trigger stop")
@@ -177,7 +177,7 @@ def test_a_migration_that_waits_for_a_held_transaction_does_not_hold_up_the_flee
         with psycopg.connect(postgres_url) as handler:
             handler.execute("update leasehold.job set reason = null")
             migration = pool.submit(newer.migrate)
-            waiting = "select pid from pg_locks where relation is not null and not granted"
+            waiting = f"select pid {WAITING} and relation is not null".encode()
             wait_until(lambda: admin.execute(waiting).fetchone() is not None, "it waits")
             assert pool.submit(store.enqueue, [NewJob(task="t")]).result(timeout=30)[0].created
             assert not migration.done()
