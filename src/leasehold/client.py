@@ -30,12 +30,12 @@ class Client:
 
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
         if connection is None:
-            return self.store.enqueue(jobs, self._crier)
+            return run(enqueue(jobs, self._crier), self.store.session)
         return run(enqueue(jobs), self.database.caller_session(connection))
 
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
         if connection is None:
-            return await self.awaited.enqueue(jobs, self._crier)
+            return await arun(enqueue(jobs, self._crier), self.awaited.session)
         return await arun(enqueue(jobs), self.database.async_caller_session(connection))
 
 

@@ -23,7 +23,7 @@ from leasehold.store.faces import AwaitedStore
 from leasehold.store.postgres.connections import Connections
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.postgres.session import AsyncPostgresSession, Statements
-from leasehold.store.postgres.wire import Ear, Said, Talk
+from leasehold.store.postgres.wire import Ear, Talk
 
 #: If it takes longer, nobody ever hears of it.
 WAIT_SECONDS = 60.0
@@ -161,9 +161,9 @@ def test_who_closes_during_a_statement_leaves_no_ear_behind(
     async def scene() -> None:
         connections = Connections(database.url)
         async with connections.pool_of_loop().connection(writes=False) as line:
-            await line.ask(line.wire.say(Said(b"select 1", list)))
+            await line.ask(line.wire.say(b"select 1", []))
             connections.close_here()
-            await line.ask(line.wire.say(Said(b"select 2", list)))
+            await line.ask(line.wire.say(b"select 2", []))
         assert line.closed
         await _others_are_heard()
 
@@ -178,7 +178,7 @@ def test_a_connection_that_nobody_holds_any_more_leaves_no_ear_behind(
     async def ask() -> None:
         pool = Connections(database.url).pool_of_loop()
         async with pool.connection(writes=False) as line:
-            await line.ask(line.wire.say(Said(b"select 1", list)))
+            await line.ask(line.wire.say(b"select 1", []))
 
     async def scene() -> None:
         await ask()

@@ -17,6 +17,7 @@ from leasehold.store.postgres.pool import AsyncPool, Pool
 from leasehold.store.postgres.session import AsyncPostgresSession, Statements
 from leasehold.store.postgres.wire import Line, Said
 from leasehold.store.steps import Statement
+from tests.store_postgres.catalog import WAITING
 
 _STATE = "select state, query from pg_stat_activity where pid = %s"
 
@@ -143,7 +144,7 @@ async def _cancel_while_it_breaks(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("select pg_advisory_lock(1)")
         asking = asyncio.create_task(store.now())
-        pid = await _blocked(other)
+        pid = await _blocked(other, asking)
         # The loop stands still meanwhile: the task hears of both at once.
         other.execute("select pg_terminate_backend(%s, 5000)", (pid,))
         asking.cancel()
@@ -155,14 +156,15 @@ async def _cancel_while_it_breaks(url: str) -> None:
 class _Waiting:
     """As `Statements`, but waits for a lock."""
 
-    def said(self, _statement: Statement) -> Said:
-        return said("select pg_advisory_lock(1)")
+    def prepare(self, _statement: Statement) -> tuple[bytes, list[Any]]:
+        return b"select pg_advisory_lock(1)", []
 
 
-async def _blocked(other: psycopg.Connection[Any]) -> int:
-    """Which backend waits for the lock, once it does."""
-    while True:
-        row = other.execute("select pid from pg_locks where locktype = 'advisory' and not granted")
-        if (found := row.fetchone()) is not None:
-            return int(found[0])
+async def _blocked(other: psycopg.Connection[Any], asking: asyncio.Task[Any]) -> int:
+    """Which backend waits for the lock, once it does. Not one of another test's database."""
+    while not asking.done():
+        row = other.execute(f"select pid {WAITING} and locktype = 'advisory'".encode()).fetchone()
+        if row is not None:
+            return int(row[0])
         await asyncio.sleep(0.01)
+    raise AssertionError(f"it did not wait: {asking}")

@@ -15,11 +15,10 @@ import pytest
 from leasehold.errors import StoreError, StoreUnavailable
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.postgres.pool import AsyncPool, Pool
-from leasehold.store.postgres.wire import Said
 
 WAIT_SECONDS = 60.0
 SIZE = 2
-WHO = Said(b"select pg_backend_pid()", list)
+WHO = b"select pg_backend_pid()"
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def pool(database: PostgresDatabase) -> Iterator[Pool]:
 
 def who(pool: Pool) -> int:
     with pool.connection(writes=False) as line:
-        ((row,),) = line.wait(line.wire.say(WHO))
+        ((row,),) = line.wait(line.wire.say(WHO, []))
     return int(row[0])
 
 
@@ -102,7 +101,7 @@ def test_who_is_interrupted_while_taking_one_leaves_its_place_to_others(pool: Po
 
 async def alone(pool: AsyncPool) -> None:
     async with pool.connection(writes=False) as line:
-        await line.ask(line.wire.say(WHO))
+        await line.ask(line.wire.say(WHO, []))
 
 
 def test_tasks_are_served_in_turn_and_never_more_than_its_number(

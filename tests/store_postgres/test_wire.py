@@ -46,7 +46,7 @@ def test_a_name_stands_for_the_same_statement_on_every_connection(
     def prepared(*order: Said) -> dict[str, str]:
         with connections.pool.connection(writes=False) as line:
             for said in order * 2:
-                line.wait(line.wire.say(said))
+                line.wait(line.wire.say(said.sql, []))
             rows = line.execute("select statement, name from pg_prepared_statements").fetchall()
             line.close()
         return dict(rows)
@@ -62,12 +62,12 @@ def test_what_is_in_use_stays_prepared_however_much_comes_and_goes(
     since = "select prepare_time from pg_prepared_statements where statement = 'select 1'"
     with connections.pool.connection(writes=False) as line:
         for _ in range(2):
-            line.wait(line.wire.say(ONE))
+            line.wait(line.wire.say(ONE.sql, []))
         before = line.execute(since).fetchall()
         for number in range(1000):
             other = Said(b"select %d + 3" % number, list)
             for said in (ONE, other, other) if number % 100 == 0 else (other,):
-                line.wait(line.wire.say(said))
+                line.wait(line.wire.say(said.sql, []))
         assert len(before) == 1
         assert line.execute(since).fetchall() == before
         first = "select from pg_prepared_statements where statement = 'select 0 + 3'"

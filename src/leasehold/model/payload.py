@@ -38,7 +38,8 @@ def encode(what: str, value: Any, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> byt
 
 def check_bytes(what: str, data: bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> None:
     """Limits on JSON that is encoded already, and is known to be JSON."""
-    _check_size(what, data, limit_bytes)
+    if len(data) > limit_bytes:
+        raise BadPayload(_too_large(what, data, limit_bytes))
     if b"\\u0000" in data and _NUL.search(data):
         raise BadPayload(f"{what} holds a NUL character, which no store keeps: remove it")
     # Each level costs two bytes at least, so that short payloads need no walk.
@@ -49,7 +50,8 @@ def check_bytes(what: str, data: bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) 
 def parse(what: str, text: str | bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> Any:
     """A value from JSON text that came from outside, within the same limits."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    _check_size(what, data, limit_bytes)
+    if len(data) > limit_bytes:
+        raise BadPayload(_too_large(what, data, limit_bytes))
     try:
         value = msgspec.json.decode(data)
     except RecursionError:
@@ -61,12 +63,11 @@ def parse(what: str, text: str | bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) 
     return value
 
 
-def _check_size(what: str, data: bytes, limit_bytes: int) -> None:
-    if len(data) > limit_bytes:
-        raise BadPayload(
-            f"{what} has {len(data):,} bytes of JSON; the limit is {limit_bytes:,}: "
-            "store large data elsewhere and pass a reference to it"
-        )
+def _too_large(what: str, data: bytes, limit_bytes: int) -> str:
+    return (
+        f"{what} has {len(data):,} bytes of JSON; the limit is {limit_bytes:,}: "
+        "store large data elsewhere and pass a reference to it"
+    )
 
 
 def _too_deep(what: str) -> str:

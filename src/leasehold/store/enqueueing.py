@@ -32,7 +32,11 @@ def enqueue(jobs: Sequence[NewJob], crier: Crier | None = None) -> Steps[list[En
     """Those who wait for these jobs are told when they are there: by the crier, if that is worth
     it; without one by the same transaction, which may be a caller's."""
     if len(jobs) == 1 and crier is not None and _special(jobs[0]) == _NOTHING_SPECIAL:
-        return [(yield from _enqueue_plain(jobs[0], crier))]
+        return _enqueue_plain(jobs[0], crier)
+    return _enqueue(jobs, crier)
+
+
+def _enqueue(jobs: Sequence[NewJob], crier: Crier | None) -> Steps[list[Enqueued]]:
     if not jobs:
         return []
     news, ago = news_of(jobs), None
@@ -63,7 +67,7 @@ def enqueue(jobs: Sequence[NewJob], crier: Crier | None = None) -> Steps[list[En
     return answers
 
 
-def _enqueue_plain(job: NewJob, crier: Crier) -> Steps[Enqueued]:
+def _enqueue_plain(job: NewJob, crier: Crier) -> Steps[list[Enqueued]]:
     """One job that is due at once and has nothing special: what most calls bring, kept short."""
     hint = hints.ready(job.queue)
     told = crier.before(hint)
@@ -77,7 +81,7 @@ def _enqueue_plain(job: NewJob, crier: Crier) -> Steps[Enqueued]:
     id_, ago = drawn[0][0]
     if crier.after(hint, told, ago, crier.crowd(id_)):
         yield from _tell(hints.crying((hint,)))
-    return Enqueued(id_, True)
+    return [Enqueued(id_, True)]
 
 
 def _tell(hint: Statement) -> Steps[None]:

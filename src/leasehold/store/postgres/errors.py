@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import NoReturn
 
 import psycopg
 from psycopg import errors as pg
@@ -47,10 +48,14 @@ def translated(*, writes: bool, pooled: bool = True) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        ours = translation(error, writes=writes, pooled=pooled)
-        if ours is error:
-            raise
-        raise ours from error
+        raise_as(translation(error, writes=writes, pooled=pooled), error)
+
+
+def raise_as(ours: BaseException, error: BaseException) -> NoReturn:
+    """In our words, where there are any; what it came from stays to be seen."""
+    if ours is error:
+        raise error
+    raise ours from error
 
 
 def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> Exception:

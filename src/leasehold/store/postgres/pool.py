@@ -121,6 +121,10 @@ def _stop_behind(error: BaseException) -> asyncio.CancelledError | None:
     return None
 
 
+def _ours(error: BaseException, writes: bool) -> BaseException:
+    return translation(error, writes=writes) if isinstance(error, psycopg.Error) else error
+
+
 class Pool:
     """For threads. Taking a connection that is idle needs no lock: this is on every statement's
     way, and a list gives each of its items once."""
@@ -190,15 +194,25 @@ class Pool:
             self._free_place()
             raise
 
-    def give_back(self, connection: Line, error: BaseException | None = None) -> None:
-        """``error``: what it met, in our words."""
-        if not connection.wire.is_quiet or (error is not None and self._way.is_left_by(error)):
+    def give_back(self, connection: Line) -> None:
+        if not connection.wire.is_quiet:
             self._drop(connection)
             return
         self._idle.append(connection)
         if self._waiting:
             with self._change:
                 self._change.notify()
+
+    def give_back_after(
+        self, error: BaseException, connection: Line, *, writes: bool
+    ) -> BaseException:
+        """The error in our words."""
+        ours = _ours(error, writes)
+        if self._way.is_left_by(ours):
+            self._drop(connection)
+        else:
+            self.give_back(connection)
+        return ours
 
     def _drop(self, connection: Line) -> None:
         try:
@@ -239,11 +253,11 @@ class Lent:
         return self._connection
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        ours = error
-        if isinstance(error, psycopg.Error):
-            ours = translation(error, writes=self._writes)
-        self._pool.give_back(self._connection, ours)
-        if ours is not None and ours is not error:
+        if error is None:
+            self._pool.give_back(self._connection)
+            return
+        ours = self._pool.give_back_after(error, self._connection, writes=self._writes)
+        if ours is not error:
             raise ours from error
 
 
@@ -309,14 +323,24 @@ class AsyncPool:
         self._way.arrange(connection)
         return connection
 
-    def give_back(self, connection: AsyncLine, error: BaseException | None = None) -> None:
-        """``error``: what it met, in our words."""
-        is_left = self._is_closed or (error is not None and self._way.is_left_by(error))
-        if connection.wire.is_quiet and not is_left:
+    def give_back(self, connection: AsyncLine) -> None:
+        if connection.wire.is_quiet and not self._is_closed:
             self._idle.append(connection)
         else:
             connection.drop()
         self._make_room()
+
+    def give_back_after(
+        self, error: BaseException, connection: AsyncLine, *, writes: bool
+    ) -> BaseException:
+        """The error in our words."""
+        ours = _ours(error, writes)
+        if self._way.is_left_by(ours):
+            connection.drop()
+            self._make_room()
+        else:
+            self.give_back(connection)
+        return _stop_behind(error) or ours
 
     def close(self) -> None:
         """Also when their loop is gone. What is lent is closed when it comes back."""
@@ -339,13 +363,9 @@ class AsyncLent:
         return self._connection
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        ours = error
-        if isinstance(error, psycopg.Error):
-            ours = translation(error, writes=self._writes)
-        self._pool.give_back(self._connection, ours)
         if error is None:
+            self._pool.give_back(self._connection)
             return
-        if (stop := _stop_behind(error)) is not None:
-            raise stop from error
-        if ours is not None and ours is not error:
+        ours = self._pool.give_back_after(error, self._connection, writes=self._writes)
+        if ours is not error:
             raise ours from error

@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from leasehold.store.letters import LETTERS
-from leasehold.store.postgres.errors import Forgotten, translated
+from leasehold.store.postgres.errors import Forgotten, raise_as, translated
 from leasehold.store.postgres.pool import AsyncPool, Pool
 from leasehold.store.postgres.wire import Said, Talk, Wire
 from leasehold.store.sqlfiles import load_statements, numbered
@@ -50,20 +50,19 @@ class Statements:
 
     def prepare(self, statement: Statement) -> tuple[bytes, list[Any]]:
         """SQL with numbered parameters, and their values; a set travels as one JSON text."""
-        text, names = self._text(statement.name)
+        text, names = self._texts.get(statement.name) or self._text(statement.name)
         return text, _values(statement, names)
 
     def said(self, statement: Statement) -> Said:
+        """The same, with values that are made when it is their turn."""
         text, names = self._texts.get(statement.name) or self._text(statement.name)
         return Said(text, partial(_values, statement, names))
 
     def _text(self, name: str) -> tuple[bytes, tuple[str, ...]]:
-        if name not in self._texts:
-            text, names = _of_any_schema()[name]
-            for mark, filled in self._names.items():
-                text = text.replace(mark, filled)
-            self._texts[name] = text.encode(), names
-        return self._texts[name]
+        text, names = _of_any_schema()[name]
+        for mark, filled in self._names.items():
+            text = text.replace(mark, filled)
+        return self._texts.setdefault(name, (text.encode(), names))
 
 
 def _values(statement: Statement, names: tuple[str, ...]) -> list[Any]:
@@ -91,15 +90,19 @@ class PostgresSession:
         self._statements = statements
 
     def execute(self, batch: Batch) -> list[Rows]:
-        tries = _TRIES
+        pool, tries = self._pool, _TRIES
         while True:
+            connection = pool.take()
             try:
-                with self._pool.connection(writes=batch.writes) as connection:
-                    return connection.wait(_talk(connection.wire, batch, self._statements))
-            except Forgotten:
+                answers = connection.wait(_talk(connection.wire, batch, self._statements))
+            except BaseException as error:
+                ours = pool.give_back_after(error, connection, writes=batch.writes)
                 tries -= 1
-                if not tries:
-                    raise
+                if not (isinstance(ours, Forgotten) and tries):
+                    raise_as(ours, error)
+            else:
+                pool.give_back(connection)
+                return answers
 
 
 class AsyncPostgresSession:
@@ -110,20 +113,24 @@ class AsyncPostgresSession:
         self._statements = statements
 
     async def execute(self, batch: Batch) -> list[Rows]:
-        tries = _TRIES
+        pool, tries = self._pool_of_loop(), _TRIES
         while True:
+            connection = await pool.take()
             try:
-                async with self._pool_of_loop().connection(writes=batch.writes) as connection:
-                    return await connection.ask(_talk(connection.wire, batch, self._statements))
-            except Forgotten:
+                answers = await connection.ask(_talk(connection.wire, batch, self._statements))
+            except BaseException as error:
+                ours = pool.give_back_after(error, connection, writes=batch.writes)
                 tries -= 1
-                if not tries:
-                    raise
+                if not (isinstance(ours, Forgotten) and tries):
+                    raise_as(ours, error)
+            else:
+                pool.give_back(connection)
+                return answers
 
 
 def _talk(wire: Wire, batch: Batch, statements: Statements) -> Talk:
     if len(batch.statements) == 1 and batch.then is None:
-        return wire.say(statements.said(batch.statements[0]))
+        return wire.say(*statements.prepare(batch.statements[0]))
     return wire.talk(
         [statements.said(each) for each in batch.statements],
         then=None if batch.then is None else statements.said(batch.then),

@@ -80,18 +80,16 @@ class Wire:
         _check(results)
         return [self._rows(result) for result in results]
 
-    def say(self, said: Said) -> Talk:
+    def say(self, sql: bytes, values: list[Any]) -> Talk:
         """The same for one statement by itself: what most batches are, kept short."""
-        if self._prepares and self._names.get(said.sql) is None:
-            yield from self._meet(said.sql)
-        self._send(said)
+        if self._prepares and self._names.get(sql) is None:
+            yield from self._meet(sql)
+        self._send(sql, values)
         results = yield from execute(self._pgconn)
         if not results:
             raise psycopg.OperationalError("the server ended the connection")
-        (result,) = results
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise error_from_result(result)
-        return [self._rows(result)]
+        _check(results)
+        return [self._rows(results[0])]
 
     def _pipelined(
         self, batch: Sequence[Said], then: Said | None, flows: bool
@@ -99,12 +97,12 @@ class Wire:
         pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
         for said in batch:
-            self._send(said)
+            self._send(said.sql, said.values())
             if flows:
                 pgconn.flush()
         pgconn.pipeline_sync()
         if then is not None:
-            self._send(then)
+            self._send(then.sql, then.values())
             pgconn.pipeline_sync()
         yield from send(pgconn)
         results = yield from self._until_sync()
@@ -143,20 +141,20 @@ class Wire:
                 self._pgconn.send_query_params(b"deallocate " + oldest, None)
                 _check((yield from execute(self._pgconn)))
 
-    def _send(self, said: Said) -> None:
+    def _send(self, sql: bytes, values: list[Any]) -> None:
         # Most of them are texts: so many calls take as long as all the rest of it.
-        values = [
+        texts = [
             value.encode() if type(value) is str and "\0" not in value else _text(value)
-            for value in said.values()
+            for value in values
         ]
         known = self._names
-        name = known.get(said.sql)
+        name = known.get(sql)
         if name is None:
-            self._pgconn.send_query_params(said.sql, values)
+            self._pgconn.send_query_params(sql, texts)
             return
         if len(known) > _PREPARED_LIMIT / 2:  # the one that was not needed for longest goes first
-            known[said.sql] = known.pop(said.sql)
-        self._pgconn.send_query_prepared(name, values)
+            known[sql] = known.pop(sql)
+        self._pgconn.send_query_prepared(name, texts)
 
     def _rows(self, result: PGresult) -> Rows:
         if result.status != ExecStatus.TUPLES_OK:
