@@ -56,6 +56,26 @@ def test_a_name_stands_for_the_same_statement_on_every_connection(
     assert names == prepared(TWO, ONE)
 
 
+def test_a_statement_is_prepared_when_it_is_first_said(connections: Connections) -> None:
+    with connections.pool.connection(writes=False) as line:
+        assert line.wait(line.wire.talk([ONE, ONE], then=TWO)) == [[(1,)], [(1,)]]
+        rows = line.execute("select statement from pg_prepared_statements").fetchall()
+        assert sorted(rows) == [("select 1",), ("select 2",)]
+
+
+def test_what_failed_is_prepared_or_not_as_the_server_has_it(connections: Connections) -> None:
+    """What was ready stays so when its transaction fails; what could not be made ready is new the
+    next time; and so is what was not looked at."""
+    missing, fails = Said(b"select x from later", list), Said(b"select 1 / 0", list)
+    with connections.pool.connection(writes=True) as line:
+        for batch in ([ONE, fails, TWO], [missing, ONE], [fails, missing]):
+            with pytest.raises(psycopg.Error):
+                line.wait(line.wire.talk(batch))
+        line.execute("create temporary table later as select 7 as x")
+        assert line.wait(line.wire.talk([ONE, missing, TWO])) == [[(1,)], [(7,)], [(2,)]]
+        assert line.wait(line.wire.say(missing.sql, [])) == [[(7,)]]
+
+
 def test_what_is_in_use_stays_prepared_however_much_comes_and_goes(
     connections: Connections,
 ) -> None:

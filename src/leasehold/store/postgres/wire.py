@@ -37,6 +37,9 @@ _PREPARED_LIMIT = 400
 #: A server that has not stopped by then is left.
 _TAKE_BACK_SECONDS = 5.0
 
+#: What is answered of a statement that was prepared before.
+_STATEMENT: list[bytes | None] = [None]
+
 #: What `Connection.wait` drives, blocking or not.
 Talk: TypeAlias = Generator[Any, Any, list[Rows]]
 
@@ -55,8 +58,8 @@ class Wire:
         self._pgconn: PGconn = connection.pgconn
         self._prepares = connection.prepare_threshold is not None
         self._reader = Transformer(connection)
-        #: Under which names; None: it came once so far.
-        self._names: dict[bytes, bytes | None] = {}
+        #: Under which names.
+        self._names: dict[bytes, bytes] = {}
 
     @property
     def is_quiet(self) -> bool:
@@ -73,17 +76,16 @@ class Wire:
         ``then``: what is said when that is over, in a transaction of its own; its answer is of no
         interest, whatever it is. ``flows``: the server may begin before all of it is there.
         """
-        for said in batch if then is None else (*batch, then):
-            if self._prepares and self._names.get(said.sql) is None:
-                yield from self._meet(said.sql)
+        while len(self._names) > _PREPARED_LIMIT:
+            yield from self._forget_oldest()
         results = yield from self._pipelined(batch, then, flows)
         _check(results)
         return [self._rows(result) for result in results]
 
     def say(self, sql: bytes, values: list[Any]) -> Talk:
         """The same for one statement by itself: what most batches are, kept short."""
-        if self._prepares and self._names.get(sql) is None:
-            yield from self._meet(sql)
+        if self._prepares and sql not in self._names:
+            return (yield from self.talk([Said(sql, lambda: values)]))
         self._send(sql, values)
         results = yield from execute(self._pgconn)
         if not results:
@@ -96,65 +98,70 @@ class Wire:
     ) -> Generator[Any, Any, list[PGresult]]:
         pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
+        sent: list[bytes | None] = []
         for said in batch:
-            self._send(said.sql, said.values())
+            sent += self._send(said.sql, said.values())
             if flows:
                 pgconn.flush()
         pgconn.pipeline_sync()
         if then is not None:
-            self._send(then.sql, then.values())
+            after = self._send(then.sql, then.values())
             pgconn.pipeline_sync()
         yield from send(pgconn)
-        results = yield from self._until_sync()
+        results = yield from self._until_sync(sent)
         if then is not None:
             try:
-                yield from self._until_sync()
+                yield from self._until_sync(after)
             except psycopg.Error:
                 return results  # the connection broke, but what counts had been answered
         pgconn.exit_pipeline_mode()
         return results
 
-    def _until_sync(self) -> Generator[Any, Any, list[PGresult]]:
+    def _until_sync(self, sent: list[bytes | None]) -> Generator[Any, Any, list[PGresult]]:
+        """The answers to what was ``sent``: see `_send`. What is prepared stays so, whatever
+        becomes of the transaction."""
         results: list[PGresult] = []
-        while True:
+        while not results or results[-1].status != ExecStatus.PIPELINE_SYNC:
             found: list[PGresult] = yield from fetch_many(self._pgconn)
             if not found:
                 raise psycopg.OperationalError("the server ended the connection")
-            if found[-1].status == ExecStatus.PIPELINE_SYNC:
-                return results + found[:-1]
             results += found
+        answers = []
+        for sql, result in zip(sent, results, strict=False):
+            if sql is None:
+                answers.append(result)
+            elif result.status != ExecStatus.COMMAND_OK:
+                del self._names[sql]
+                answers.append(result)
+        return answers
 
     # -- statements --------------------------------------------------------------------------
 
-    def _meet(self, sql: bytes) -> Generator[Any, Any, None]:
-        """Prepare it when it comes for the second time: who needs it once need not pay twice."""
-        if sql not in self._names:
-            self._names[sql] = None
-        else:
-            name = _name(sql)
-            self._pgconn.send_prepare(name, sql)
-            _check((yield from execute(self._pgconn)))
-            self._names[sql] = name
-        if len(self._names) > _PREPARED_LIMIT:
-            oldest = self._names.pop(next(iter(self._names)))
-            if oldest is not None:
-                self._pgconn.send_query_params(b"deallocate " + oldest, None)
-                _check((yield from execute(self._pgconn)))
+    def _forget_oldest(self) -> Generator[Any, Any, None]:
+        name = self._names.pop(next(iter(self._names)))
+        self._pgconn.send_query_params(b"deallocate " + name, None)
+        _check((yield from execute(self._pgconn)))
 
-    def _send(self, sql: bytes, values: list[Any]) -> None:
+    def _send(self, sql: bytes, values: list[Any]) -> list[bytes | None]:
+        """Answers what there will be an answer to: preparing it, if it is new here, by its SQL; and
+        the statement."""
         # Most of them are texts: so many calls take as long as all the rest of it.
         texts = [
             value.encode() if type(value) is str and "\0" not in value else _text(value)
             for value in values
         ]
-        known = self._names
-        name = known.get(sql)
-        if name is None:
+        known, sent = self._names, _STATEMENT
+        if not self._prepares:
             self._pgconn.send_query_params(sql, texts)
-            return
-        if len(known) > _PREPARED_LIMIT / 2:  # the one that was not needed for longest goes first
+            return sent
+        if sql not in known:
+            known[sql] = _name(sql)
+            self._pgconn.send_prepare(known[sql], sql)
+            sent = [sql, None]
+        elif len(known) > _PREPARED_LIMIT / 2:  # what was not needed for longest goes first
             known[sql] = known.pop(sql)
-        self._pgconn.send_query_prepared(name, texts)
+        self._pgconn.send_query_prepared(known[sql], texts)
+        return sent
 
     def _rows(self, result: PGresult) -> Rows:
         if result.status != ExecStatus.TUPLES_OK:
