@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import psycopg
 import pytest
@@ -151,9 +152,9 @@ def test_a_task_that_is_cancelled_while_it_waits_loses_nobody_s_turn(
         assert waits.cancelled()
         assert told.cancelled()
         pool.close()
-        return pool._room
+        return pool._lent
 
-    assert asyncio.run(scene()) == 1
+    assert asyncio.run(scene()) == 0
 
 
 def test_a_task_that_could_not_connect_leaves_its_turn_to_others() -> None:
@@ -162,9 +163,59 @@ def test_a_task_that_could_not_connect_leaves_its_turn_to_others() -> None:
         for _ in range(2):
             with pytest.raises(StoreUnavailable):
                 await alone(pool)
-        return pool._room
+        return pool._lent
 
-    assert asyncio.run(scene()) == 1
+    assert asyncio.run(scene()) == 0
+
+
+def test_few_are_used_of_many_while_they_come_back(database: PostgresDatabase) -> None:
+    async def scene() -> set[int]:
+        pool = AsyncPool(database.url, 16, few=2, patience=WAIT_SECONDS)
+        pids: set[int] = set()
+
+        async def ask() -> None:
+            async with pool.connection(writes=False) as line:
+                pids.add(line.info.backend_pid)
+                await line.ask(line.wire.say(WHO, []))
+
+        async with asyncio.timeout(WAIT_SECONDS), asyncio.TaskGroup() as group:
+            for _ in range(50):
+                group.create_task(ask())
+        pool.close()
+        return pids
+
+    assert len(asyncio.run(scene())) == 2
+
+
+def test_statements_that_hang_leave_as_many_connections_to_others_as_before(
+    database: PostgresDatabase,
+) -> None:
+    """One tenant's locked table is not all tenants' trouble; and when it is over, it is over."""
+
+    async def scene(other: psycopg.Connection[Any]) -> AsyncPool:
+        pool = AsyncPool(database.url, 8, few=2, patience=0.02)
+        lock = b"select pg_advisory_xact_lock(7)"
+
+        async def hang() -> None:
+            async with pool.connection(writes=False) as line:
+                await line.ask(line.wire.say(lock, []))
+
+        async with asyncio.timeout(WAIT_SECONDS):
+            hanging = [asyncio.create_task(hang()) for _ in range(5)]
+            async with asyncio.TaskGroup() as group:
+                for _ in range(20):
+                    group.create_task(alone(pool))
+            assert not any(task.done() for task in hanging)
+            other.execute("select pg_advisory_unlock(7)")
+            await asyncio.gather(*hanging)
+            pool._look_who_hangs(asyncio.get_running_loop())
+        pool.close()
+        return pool
+
+    with psycopg.connect(database.url, autocommit=True) as other:
+        other.execute("select pg_advisory_lock(7)")
+        pool = asyncio.run(scene(other))
+    assert (pool._lent, pool._allowed, pool._out) == (0, 2, {})
 
 
 class Interrupted:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable
+from functools import partial
 
 from leasehold.store.postgres.pool import AsyncPool, Pool, conninfo
 
@@ -18,11 +19,12 @@ POOL_SIZE = 16
 class Connections:
     """Pools for threads and for each event loop; opened as they are needed."""
 
-    def __init__(self, url: str, pool_size: int = POOL_SIZE) -> None:
+    def __init__(self, url: str, pool_size: int = POOL_SIZE, few: int | None = None) -> None:
+        """``few``: how many an event loop uses at a time, unless they hang."""
         self.url = url
         self.conninfo = conninfo(url)
         self.pool = Pool(url, pool_size)
-        self._of_loops = PoolsOfLoops(url, pool_size, ours=True)
+        self._of_loops = PoolsOfLoops(url, pool_size, few=few, ours=True)
         self.pool_of_loop = self._of_loops.here
         # Handlers hold transactions open for as long as they like. With connections of their
         # own they never keep the worker's parts, or each other's enqueues, waiting.
@@ -45,10 +47,8 @@ class Connections:
 class PoolsOfLoops:
     """Asyncio's connections belong to the loop that made them."""
 
-    def __init__(self, url: str, size: int, *, ours: bool) -> None:
-        self._url = url
-        self._size = size
-        self._ours = ours
+    def __init__(self, url: str, size: int, *, few: int | None = None, ours: bool) -> None:
+        self._new = partial(AsyncPool, url, size, few=few, ours=ours)
         self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool]
         self._pools = weakref.WeakKeyDictionary()
         #: The loop that asked last, and its pool: nearly always the one that asks next.
@@ -62,7 +62,7 @@ class PoolsOfLoops:
         pool = self._pools.get(loop)
         if pool is None:
             self.forget_ended()
-            pool = self._pools[loop] = AsyncPool(self._url, self._size, ours=self._ours)
+            pool = self._pools[loop] = self._new()
         self._latest = weakref.ref(loop), pool
         return pool
 

@@ -34,6 +34,9 @@ _DEFAULTS = {
     "application_name": "leasehold",
 }
 
+#: So long a statement may take until it is thought to hang.
+PATIENCE_SECONDS = 0.1
+
 
 def conninfo(url: str) -> str:
     """The URL with timeouts where it names none."""
@@ -263,39 +266,63 @@ class Lent:
 
 class AsyncPool:
     """For one event loop. Who waits is served in turn: a task that takes its connection again as
-    soon as it has given it back would never let another have it."""
+    soon as it has given it back would never let another have it.
 
-    def __init__(self, url: str, size: int, *, ours: bool = True) -> None:
+    ``few``: so many are lent at a time, besides those whose statement hangs. Where hundreds of
+    schemas share them, few are faster: on each connection the server has to get to know every
+    schema, and what waits for its turn grows into larger batches.
+    """
+
+    def __init__(
+        self, url: str, size: int, *, few: int | None = None, patience: float = PATIENCE_SECONDS,
+        ours: bool = True,
+    ) -> None:  # fmt: skip
         self._url = url
         self._way = Way(url, ours=ours)
         self._idle: list[AsyncLine] = []
         self._is_closed = False
-        #: How many may still be lent, and who waits because none may: then that is zero.
-        self._room = size
+        self._size = size
+        self._few = min(size, few or size)
+        self._patience = patience
+        #: How many are lent, how many may be for now, and who waits because so many are.
+        self._lent = 0
+        self._allowed = self._few
         self._waiting: deque[asyncio.Future[None]] = deque()
+        #: Since when.
+        self._out: dict[AsyncLine, float] = {}
+        self._looks = False
 
     def connection(self, *, writes: bool) -> AsyncLent:
         return AsyncLent(self, writes)
 
     async def take(self) -> AsyncLine:
-        if self._room:
-            self._room -= 1
+        if self._lent < self._allowed:
+            self._lent += 1
         else:
             await self._turn()
         try:
-            while self._idle:
-                connection = self._idle.pop()
-                if self._way.is_usable(connection):
-                    return connection
-                connection.drop()
-            return await self._connect()
+            connection = self._idle_one() or await self._connect()
         except BaseException:
             self._make_room()
             raise
+        self._out[connection] = asyncio.get_running_loop().time()
+        return connection
+
+    def _idle_one(self) -> AsyncLine | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if self._way.is_usable(connection):
+                return connection
+            connection.drop()
+        return None
 
     async def _turn(self) -> None:
-        turn = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
         self._waiting.append(turn)
+        if self._few < self._size and not self._looks:
+            self._looks = True
+            loop.call_later(self._patience, self._look_who_hangs, loop)
         try:
             await turn
         except asyncio.CancelledError:
@@ -305,12 +332,25 @@ class AsyncPool:
 
     def _make_room(self) -> None:
         """For who has waited longest, or else for the next."""
-        while self._waiting:
+        self._lent -= 1
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting and self._lent < self._allowed:
             turn = self._waiting.popleft()
             if not turn.done():  # nor cancelled
                 turn.set_result(None)
-                return
-        self._room += 1
+                self._lent += 1
+
+    def _look_who_hangs(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Again and again, as long as somebody waits or hangs."""
+        begun = loop.time() - self._patience
+        hanging = sum(since <= begun for since in self._out.values())
+        self._allowed = min(self._size, self._few + hanging)
+        self._pass_on()
+        self._looks = bool(self._waiting or hanging)
+        if self._looks:
+            loop.call_later(self._patience, self._look_who_hangs, loop)
 
     async def _connect(self) -> AsyncLine:
         info = self._way.info
@@ -324,6 +364,7 @@ class AsyncPool:
         return connection
 
     def give_back(self, connection: AsyncLine) -> None:
+        del self._out[connection]
         if connection.wire.is_quiet and not self._is_closed:
             self._idle.append(connection)
         else:
@@ -336,10 +377,8 @@ class AsyncPool:
         """The error in our words."""
         ours = _ours(error, writes)
         if self._way.is_left_by(ours):
-            connection.drop()
-            self._make_room()
-        else:
-            self.give_back(connection)
+            connection.drop()  # which is not quiet then
+        self.give_back(connection)
         return _stop_behind(error) or ours
 
     def close(self) -> None:
