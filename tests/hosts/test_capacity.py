@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pytest
 
@@ -136,6 +137,29 @@ def test_a_first_job_does_not_wait_behind_what_was_claimed_ahead(clock: Clock) -
     tenants.end_one()
     tenants.start_all()
     assert tenants.started[-1] == "other"
+
+
+@pytest.mark.requirement("S3.6")
+def test_short_jobs_of_one_tenant_start_together(clock: Clock) -> None:
+    """And end together, and are written together. Long ones take turns one by one."""
+    for step, together in ((QUICK, 5), (SLOW, 1)):
+        tenants = Tenants(10, clock)
+        for number in range(20):
+            tenants.add(f"t{number}", 1.0, MANY)
+        busy(tenants, clock, 3000, step)
+        runs = [len(list(run)) for _, run in groupby(tenants.started[-2000:])]
+        # Ten slots and a job every millisecond: five milliseconds' work.
+        assert statistics.median(runs) == max(runs) == together
+
+
+def test_who_has_nothing_in_hand_claims_its_share_though_there_is_no_room(clock: Clock) -> None:
+    tenants = Tenants(10, clock)
+    tenants.add("flooded", 1.0, MANY)
+    busy(tenants, clock, 1000, QUICK)
+    assert tenants.capacity.in_hand > 50
+    assert tenants.claim("flooded") == 0
+    tenants.add("other", 1.0, MANY)
+    assert tenants.claim("other") == 10  # as many as it could run at a time
 
 
 def test_one_slot_is_kept_for_whoever_is_awake_and_might_come(clock: Clock) -> None:

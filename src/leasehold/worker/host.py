@@ -233,7 +233,8 @@ class Host:
 
     async def _look(self, name: str, place: Place) -> float:
         """At all that may have something to do; answers how long until the next look."""
-        names = self.roster.to_look_at(name)
+        # Not at those that have something in hand: their workers see more of it.
+        names = [each for each in self.roster.to_look_at(name) if not self._is_busy(each)]
         try:
             async with asyncio.timeout(LOOK_LIMIT_SECONDS):
                 seen = await place.awake(names) if names else []
@@ -247,6 +248,9 @@ class Host:
         self._change.set()
         is_listening = self._keepers.is_listening(name)
         return LISTENING_LOOK_SECONDS if is_listening else self._settings.poll_seconds
+
+    def _is_busy(self, tenant: str) -> bool:
+        return tenant in self.lodgers and not self.lodgers[tenant].share.is_empty
 
     def _saw(self, seen: Awake) -> None:
         if seen.trouble is not None:
