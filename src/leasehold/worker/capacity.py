@@ -9,8 +9,8 @@ claimed ahead waits in hand, and the first of those who have something waiting s
 a turn where they are short. What one cannot use is the others'.
 
 Nobody's first job waits for a busy tenant's: it ends the other's turn. Whoever has nothing in hand
-may claim its share beyond the room there is, while slots turn over within a tenth of a second. And
-as long as somebody is awake who has nothing in hand, the last slot is kept for one who runs nothing.
+may claim its share beyond the room there is, while slots turn over within a tenth of a second. As
+long as somebody is awake who has nothing in hand, the last slot is kept for one who runs nothing.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ class AsyncPool:
         self._lent = 0
         self._allowed = self._few
         self._waiting: deque[asyncio.Future[None]] = deque()
-        #: Since when.
+        #: Which are lent since when, where that matters.
         self._out: dict[AsyncLine, float] = {}
         self._looks = False
 
@@ -305,7 +305,8 @@ class AsyncPool:
         except BaseException:
             self._make_room()
             raise
-        self._out[connection] = asyncio.get_running_loop().time()
+        if self._few < self._size:
+            self._out[connection] = asyncio.get_running_loop().time()
         return connection
 
     def _idle_one(self) -> AsyncLine | None:
@@ -333,7 +334,8 @@ class AsyncPool:
     def _make_room(self) -> None:
         """For who has waited longest, or else for the next."""
         self._lent -= 1
-        self._pass_on()
+        if self._waiting:
+            self._pass_on()
 
     def _pass_on(self) -> None:
         while self._waiting and self._lent < self._allowed:
@@ -364,7 +366,7 @@ class AsyncPool:
         return connection
 
     def give_back(self, connection: AsyncLine) -> None:
-        del self._out[connection]
+        self._out.pop(connection, None)
         if connection.wire.is_quiet and not self._is_closed:
             self._idle.append(connection)
         else:

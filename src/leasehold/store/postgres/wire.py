@@ -145,11 +145,13 @@ class Wire:
     def _send(self, sql: bytes, values: list[Any]) -> list[bytes | None]:
         """Answers what there will be an answer to: preparing it, if it is new here, by its SQL; and
         the statement."""
-        # Most of them are texts: so many calls take as long as all the rest of it.
+        # Most of them are texts and numbers: so many calls take as long as all the rest of it.
         texts = [
-            value.encode() if type(value) is str and "\0" not in value else _text(value)
+            value.encode() if type(value) is str and "\0" not in value
+            else b"%d" % value if type(value) is int
+            else _text(value)
             for value in values
-        ]
+        ]  # fmt: skip
         known, sent = self._names, _STATEMENT
         if not self._prepares:
             self._pgconn.send_query_params(sql, texts)
@@ -320,8 +322,6 @@ def _text(value: Any) -> bytes | None:
     """As PostgreSQL reads it; of which type it is, the statement says."""
     if value is None:
         return None
-    if type(value) is int:
-        return b"%d" % value
     if isinstance(value, str):
         return _whole(value)
     if isinstance(value, bool):
