@@ -21,7 +21,7 @@ from tests.worker.fleet import Fleet, eventually
 
 @pytest.mark.requirement("S4.11", "S2.3", "P7")
 def test_what_runs_may_end_and_what_waits_is_given_back_uncharged(fleet: Fleet) -> None:
-    worker = fleet.start("--concurrency", "1", "--grace-seconds", "30")
+    worker = fleet.start("--concurrency", "1", "--grace-seconds", "30", lease=30.0)
     # Many short jobs make the worker claim ahead; a longer one then holds its only slot.
     for _ in range(200):
         fleet_app.quick.enqueue()
@@ -48,7 +48,7 @@ def test_what_runs_may_end_and_what_waits_is_given_back_uncharged(fleet: Fleet) 
 @pytest.mark.requirement("S4.11", "P7", "P13")
 def test_after_the_grace_lane_jobs_pause_and_others_return_to_the_queue(fleet: Fleet) -> None:
     """Coroutines, threads and processes alike."""
-    worker = fleet.start("--grace-seconds", "0.5")
+    worker = fleet.start("--grace-seconds", "0.5", lease=30.0)
     tasks: list[fleet_app.Sleeps] = [fleet_app.sleeper, fleet_app.polite, fleet_app.apart]
     plain = [task.enqueue(60.0).id for task in tasks]
     lanes = [task.using(target=task.name).enqueue(60.0).id for task in tasks]
@@ -76,7 +76,7 @@ def _facts(job: Job) -> tuple[State, int, str | None]:
 
 @pytest.mark.requirement("S4.11")
 def test_a_second_signal_hurries(fleet: Fleet) -> None:
-    worker = fleet.start("--grace-seconds", "300")
+    worker = fleet.start("--grace-seconds", "300", lease=30.0)
     job_id = fleet_app.sleeper.enqueue(60.0).id
     fleet.started(job_id)
     worker.send(signal.SIGTERM)
@@ -90,12 +90,12 @@ def test_a_second_signal_hurries(fleet: Fleet) -> None:
 @pytest.mark.requirement("S4.11", "P7")
 def test_a_signal_to_the_whole_group_drains_child_processes_too(fleet: Fleet) -> None:
     """As init systems and terminals send it: the child may go on within the grace period."""
-    worker = fleet.start("--grace-seconds", "30")
+    worker = fleet.start("--grace-seconds", "30", lease=30.0)
     job_id = fleet_app.apart.enqueue(1.5).id
     fleet.started(job_id)
     worker.send_group(signal.SIGTERM)
     assert worker.ended() == 0
-    assert fleet.state(job_id) is State.SUCCEEDED
+    assert fleet.state(job_id) is State.SUCCEEDED, worker.log
     assert fleet.record.words(job_id) == ["start", "end"]
 
 
@@ -114,6 +114,19 @@ def test_a_signal_at_any_moment_of_the_start_leaves_nothing_leased(fleet: Fleet)
         started = bool(fleet.record.starts(job_id))
         assert job.attempt == (job.state is State.SUCCEEDED)
         assert started or job.attempt == 0
+
+
+@pytest.mark.requirement("S4.11", "P10")
+def test_ends_that_cannot_be_written_are_told_when_the_worker_goes(fleet: Fleet) -> None:
+    """It does not wait for longer than its leases live: then others take the jobs over anyway."""
+    worker = fleet.start(lease=3.0)
+    job_id = fleet_app.sleeper.enqueue(0.7).id
+    fleet.started(job_id)
+    with fleet.locked():
+        worker.send(signal.SIGTERM)
+        eventually(lambda: "1 ends could not be written" in worker.log)
+    assert worker.ended() == 0
+    assert fleet.record.words(job_id) == ["start", "end"]
 
 
 def _wait(seconds: float) -> None:

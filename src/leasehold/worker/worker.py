@@ -364,9 +364,12 @@ class Worker:
         for held in self.hand.all():
             if not held.ended:
                 self._hand_over(held, ending.of_stop(held, 0.0))
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(self._settings.lease_seconds):
                 await self._finisher.flushed()
+        except TimeoutError:
+            log.error("%d ends could not be written: these jobs are recovered when their leases "
+                      "have run out", len(self.hand))  # fmt: skip
 
     async def _wait_for_attempts(self, seconds: float) -> None:
         hurry = asyncio.create_task(self._hurry.wait())
