@@ -140,26 +140,88 @@ def test_a_first_job_does_not_wait_behind_what_was_claimed_ahead(clock: Clock) -
 
 
 @pytest.mark.requirement("S3.6")
+@pytest.mark.parametrize("others", [1, 20])
+def test_a_first_job_starts_before_whoever_has_the_turn(clock: Clock, others: int) -> None:
+    """However many are busy, and if two come at once, in the order in which they came."""
+    tenants = Tenants(10, clock)
+    for number in range(others):
+        tenants.add(f"t{number}", 1.0, MANY)
+    for name in ("first", "second"):
+        tenants.add(name, 1.0, 0)
+    busy(tenants, clock, 500, QUICK)
+    for moment in range(6):
+        busy(tenants, clock, 37 + 17 * moment, QUICK)
+        for name in ("first", "second"):
+            tenants.backlog[name] = 1
+            assert tenants.claim(name) >= 1
+        before = len(tenants.started)
+        while "second" not in tenants.started[before:]:
+            clock.now += QUICK
+            tenants.round()
+        news = [name for name in tenants.started[before:] if name in ("first", "second")]
+        assert news == ["first", "second"]
+        assert tenants.started[before:].index("second") <= 2
+
+
+@pytest.mark.requirement("S3.6")
 def test_short_jobs_of_one_tenant_start_together(clock: Clock) -> None:
     """And end together, and are written together. Long ones take turns one by one."""
     for step, together in ((QUICK, 5), (SLOW, 1)):
         tenants = Tenants(10, clock)
         for number in range(20):
             tenants.add(f"t{number}", 1.0, MANY)
-        busy(tenants, clock, 3000, step)
-        runs = [len(list(run)) for _, run in groupby(tenants.started[-2000:])]
+        busy(tenants, clock, 800, step)
+        runs = [len(list(run)) for _, run in groupby(tenants.started[-400:])]
         # Ten slots and a job every millisecond: five milliseconds' work.
         assert statistics.median(runs) == max(runs) == together
 
 
-def test_who_has_nothing_in_hand_claims_its_share_though_there_is_no_room(clock: Clock) -> None:
+def test_short_jobs_of_many_busy_tenants_are_not_claimed_one_by_one(clock: Clock) -> None:
+    tenants = Tenants(10, clock)
+    for number in range(20):
+        tenants.add(f"t{number}", 1.0, MANY)
+    busy(tenants, clock, 500, QUICK / 5)
+    tenants.started.clear()
+    tenants.claims.clear()
+    busy(tenants, clock, 500, QUICK / 5)
+    assert len(tenants.started) >= 3 * len(tenants.claims)
+
+
+@pytest.mark.requirement("S4.2")
+def test_many_that_wake_at_once_with_long_jobs_take_one_each(clock: Clock) -> None:
     tenants = Tenants(10, clock)
     tenants.add("flooded", 1.0, MANY)
+    busy(tenants, clock, 3000, QUICK / 5)
+    names = [f"slow{number}" for number in range(90)]
+    for name in names:
+        tenants.add(name, 1.0, MANY)
+    shares = [tenants.shares[name] for name in names]
+    grants = [share.grant(share.room()) for share in shares]
+    assert set(grants[20:]) == {1}  # the first of them share what room there is
+
+
+def test_who_was_frozen_between_its_room_and_its_turn_asks_again(clock: Clock) -> None:
+    """Its pace is forgotten meanwhile, and nobody that stands at the gate has room."""
+    tenants = Tenants(2, clock)
+    share = tenants.add("one", 1.0, MANY)
     busy(tenants, clock, 1000, QUICK)
-    assert tenants.capacity.in_hand > 50
-    assert tenants.claim("flooded") == 0
-    tenants.add("other", 1.0, MANY)
-    assert tenants.claim("other") == 10  # as many as it could run at a time
+    while not (wanted := share.room()):
+        tenants.end_one()
+        tenants.start_all()
+    clock.now += 10.0
+    assert share.grant(wanted) >= 0
+
+
+def test_slots_of_one_who_leaves_are_the_others_at_once(clock: Clock) -> None:
+    tenants = Tenants(4, clock)
+    leaving = tenants.add("leaving", 1.0, 4)
+    tenants.settle()
+    staying = tenants.add("staying", 1.0, 0)
+    turns: list[str] = []
+    staying.attach(lambda: None, lambda: turns.append("staying"))
+    staying.take(held())
+    leaving.leave()
+    assert turns == ["staying"]
 
 
 def test_one_slot_is_kept_for_whoever_is_awake_and_might_come(clock: Clock) -> None:

@@ -75,6 +75,9 @@ class MemoryPlace:
             for name in tenants():
                 group.create_task(self.databases[name].listen(hears(name)))
 
+    def use_few(self) -> None:
+        """There are no connections."""
+
     def close(self) -> None: ...
 
     async def aclose(self) -> None: ...

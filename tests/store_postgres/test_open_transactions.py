@@ -103,8 +103,9 @@ def test_what_fails_while_it_is_sent_leaves_no_connection_behind(postgres_url: s
     pool = Pool(postgres_url, 1)
     with pool.connection(writes=True) as first:
         first.execute("create table fruit (name text primary key)")
+    batch = [said(_PUT, "apple"), said(_PUT, "a\0b")]
     with pytest.raises(StoreError, match="character"), pool.connection(writes=True) as connection:
-        connection.wait(connection.wire.talk([said(_PUT, "apple"), said(_PUT, "a\0b")]))
+        connection.wait(connection.wire.talk(batch, flows=True))
     with pool.connection(writes=True) as next_one:
         assert next_one is not first
         assert names(next_one) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -216,6 +217,27 @@ def test_statements_that_hang_leave_as_many_connections_to_others_as_before(
         other.execute("select pg_advisory_lock(7)")
         pool = asyncio.run(scene(other))
     assert (pool._lent, pool._allowed, pool._out) == (0, 2, {})
+
+
+def test_who_hangs_while_it_connects_leaves_as_many_to_others_as_before() -> None:
+    async def scene() -> int:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.setblocking(False)
+            url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+            pool = AsyncPool(url, 8, few=1, patience=0.02)
+            takers = [asyncio.create_task(alone(pool)) for _ in range(3)]
+            loop = asyncio.get_running_loop()
+            async with asyncio.timeout(WAIT_SECONDS):
+                callers = [await loop.sock_accept(silent) for _ in takers]
+            for taker in takers:
+                taker.cancel()
+            await asyncio.wait(takers)
+            for caller, _address in callers:
+                caller.close()
+        pool.close()
+        return pool._lent
+
+    assert asyncio.run(scene()) == 0
 
 
 class Interrupted:

@@ -76,6 +76,16 @@ def test_what_failed_is_prepared_or_not_as_the_server_has_it(connections: Connec
         assert line.wait(line.wire.say(missing.sql, [])) == [[(7,)]]
 
 
+def test_what_cannot_be_said_costs_no_connection(connections: Connections) -> None:
+    sql = b"select $1::text"
+    with connections.pool.connection(writes=False) as line:
+        for _ in range(2):
+            with pytest.raises(psycopg.DataError, match="character"):
+                line.wait(line.wire.say(sql, ["a\0b"]))
+            assert line.wire.is_quiet
+        assert line.wait(line.wire.say(sql, ["ab"])) == [[("ab",)]]
+
+
 def test_what_is_in_use_stays_prepared_however_much_comes_and_goes(
     connections: Connections,
 ) -> None:

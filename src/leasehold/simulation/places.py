@@ -61,6 +61,9 @@ class LinePlace:
             for tenant, line in self._lines.items():
                 group.create_task(line.listen(hears(tenant)))
 
+    def use_few(self) -> None:
+        """There are no connections."""
+
     def close(self) -> None:
         """Its stores are the world's."""
 

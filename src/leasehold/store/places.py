@@ -55,6 +55,9 @@ class Place(Protocol):
         when hints of all may be lost from now on. ``tenants`` is asked again every few seconds."""
         ...
 
+    def use_few(self) -> None:
+        """Many workers of this process share its connections: a few at a time are enough."""
+
     def close(self) -> None: ...
 
     async def aclose(self) -> None: ...

@@ -8,9 +8,10 @@ is away claiming does not stand there: if its store hangs, the others' turns go 
 claimed ahead waits in hand, and the first of those who have something waiting starts, several at
 a turn where they are short. What one cannot use is the others'.
 
-Nobody's first job waits for a busy tenant's: it ends the other's turn. Whoever has nothing in hand
-may claim its share beyond the room there is, while slots turn over within a tenth of a second. As
-long as somebody is awake who has nothing in hand, the last slot is kept for one who runs nothing.
+Nobody's first job waits for a busy tenant's: it starts before whoever has the turn. Whoever has
+nothing in hand may claim beyond the room there is, while slots turn over within a tenth of a
+second. And as long as somebody is awake who has nothing in hand, the last slot is kept for one who
+runs nothing.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Capacity:
         #: Whose turn it is to start, and how many more.
         self._turn: Share | None = None
         self._turn_left = 0
+        #: Who had nothing to do before, and waits for nobody's turn: in the order of their coming.
+        self._firsts: dict[Share, None] = {}
         #: Those who are awake, and neither have anything nor are about to.
         self._away: set[Share] = set()
         self._calls = False
@@ -75,6 +78,7 @@ class Capacity:
             del self._shares[share.tenant]
             self._gate.pop(share.tenant, None)
             self._away.discard(share)
+            self._firsts.pop(share, None)
             if self._turn is share:
                 self._turn = None
             self._turnover.changes(self.running)
@@ -83,6 +87,7 @@ class Capacity:
             self._promised -= share.promised
             self._suspects -= share.suspects
             self._call()
+            self.pass_on()
 
     # -- claiming ----------------------------------------------------------------------------
 
@@ -105,7 +110,11 @@ class Capacity:
             return 0
         self._come_back(share)
         room = self._room(share)
-        if room > 0 and self._claims.first(standing := self._standing()) == share.tenant:
+        if (
+            room > 0
+            and (standing := self._standing())
+            and (self._claims.first(standing) == share.tenant)
+        ):
             return min(wanted, self._claims.share(share.tenant, standing, room))
         return min(wanted, self._first_hand(share))
 
@@ -113,6 +122,7 @@ class Capacity:
         """Who had nothing to do has saved up nothing. Who was away claiming catches up, but no
         more than a hand full: if its store was slow, that is nobody else's fault."""
         behind = 0 if share.had_nothing else self.slots + self._ahead()
+        share.comes_first |= share.had_nothing
         share.had_nothing = False
         for turns in (self._claims, self._starts):
             turns.come_back(share.tenant, behind)
@@ -160,11 +170,14 @@ class Capacity:
         return unused
 
     def _first_hand(self, share: Share) -> int:
-        """What one that has nothing in hand may claim beyond the room: its share of all that may be
-        in hand, or a busy tenant among many would claim its jobs one by one."""
+        """What one that has nothing in hand may claim beyond the room: one; or, if its jobs are
+        known to be short, its share of all that may be in hand. Else a busy tenant among many
+        would claim its jobs one by one."""
         ahead = self._ahead()
         if not share.is_empty or share.promised or not ahead:
             return 0
+        if not share.is_quick:
+            return 1
         return self._claims.share(share.tenant, self._shares, self.slots + ahead)
 
     def _ahead(self) -> int:
@@ -190,14 +203,17 @@ class Capacity:
         """Who has the turn goes on with it while it can."""
         if self.running >= self.slots:
             return None
+        for first in self._firsts:
+            if self._may_start(first):
+                return first
         if self._turn is not None and self._turn_left > 0 and self._may_start(self._turn):
             return self._turn
         ready = {name: share for name, share in self._shares.items() if self._may_start(share)}
         if not ready:
             return None
-        first = self._starts.first(ready)
+        name = self._starts.first(ready)
         turns = int(self._ahead() * _TURN) * len(ready)
-        self._turn, self._turn_left = ready[first], self._starts.share(first, ready, turns)
+        self._turn, self._turn_left = ready[name], self._starts.share(name, ready, turns)
         return self._turn
 
     def _may_start(self, share: Share) -> bool:
@@ -230,14 +246,18 @@ class Capacity:
         if share.promised:
             share.promised -= 1
             self._promised -= 1
-        if not share.running and len(share.waiting) == 1:  # the first of it waits for nobody's turn
-            self._turn = None
+        if share.comes_first:
+            share.comes_first = False
+            self._firsts[share] = None
         self._look_at(share)
 
     def started(self, share: Share) -> None:
         self._turnover.changes(self.running)
         self.running += 1
-        self._turn_left -= 1
+        if share in self._firsts:
+            del self._firsts[share]
+        else:
+            self._turn_left -= 1
         self._starts.served(share.tenant, 1, 1)
 
     def ended(self, share: Share, held: Held) -> None:
@@ -247,6 +267,7 @@ class Capacity:
         self.pass_on()
 
     def given_back(self, share: Share, given: list[Held]) -> None:
+        self._firsts.pop(share, None)
         for held in given:
             self._gone(share, held)
 
@@ -274,6 +295,8 @@ class Share(Slots):
         self.promised = 0
         #: It had no use for slots when it was last seen.
         self.had_nothing = False
+        #: So its next job waits for nobody's turn.
+        self.comes_first = True
         self._capacity = capacity
         self._claim: Callable[[], None] = _nobody
         self._start: Callable[[], None] = _nobody
@@ -299,6 +322,11 @@ class Share(Slots):
     @property
     def suspects(self) -> int:
         return self._suspects
+
+    @property
+    def is_quick(self) -> bool:
+        """Its jobs have been ending so fast that some are worth being claimed ahead."""
+        return self._ahead() > 0
 
     @property
     def is_empty(self) -> bool:

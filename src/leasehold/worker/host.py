@@ -197,6 +197,7 @@ class Host:
         for name in sorted({line.tenant.place for line in self.roster.lines} - self._places.keys()):
             try:
                 self._places[name] = place = self._directory.place(name)
+                place.use_few()
             except BadSettings as error:  # said once: it will not change while this process runs
                 log.error("tenants of place %s are not served here: %s", name, error)
                 self._places[name] = None
@@ -233,8 +234,7 @@ class Host:
 
     async def _look(self, name: str, place: Place) -> float:
         """At all that may have something to do; answers how long until the next look."""
-        # Not at those that have something in hand: their workers see more of it.
-        names = [each for each in self.roster.to_look_at(name) if not self._is_busy(each)]
+        names = self.roster.to_look_at(name)
         try:
             async with asyncio.timeout(LOOK_LIMIT_SECONDS):
                 seen = await place.awake(names) if names else []
@@ -248,9 +248,6 @@ class Host:
         self._change.set()
         is_listening = self._keepers.is_listening(name)
         return LISTENING_LOOK_SECONDS if is_listening else self._settings.poll_seconds
-
-    def _is_busy(self, tenant: str) -> bool:
-        return tenant in self.lodgers and not self.lodgers[tenant].share.is_empty
 
     def _saw(self, seen: Awake) -> None:
         if seen.trouble is not None:

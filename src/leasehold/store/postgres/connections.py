@@ -19,12 +19,12 @@ POOL_SIZE = 16
 class Connections:
     """Pools for threads and for each event loop; opened as they are needed."""
 
-    def __init__(self, url: str, pool_size: int = POOL_SIZE, few: int | None = None) -> None:
-        """``few``: how many an event loop uses at a time, unless they hang."""
+    def __init__(self, url: str, pool_size: int = POOL_SIZE) -> None:
         self.url = url
         self.conninfo = conninfo(url)
         self.pool = Pool(url, pool_size)
-        self._of_loops = PoolsOfLoops(url, pool_size, few=few, ours=True)
+        self._of_loops = PoolsOfLoops(url, pool_size, ours=True)
+        self.use_few = self._of_loops.use_few
         self.pool_of_loop = self._of_loops.here
         # Handlers hold transactions open for as long as they like. With connections of their
         # own they never keep the worker's parts, or each other's enqueues, waiting.
@@ -47,8 +47,9 @@ class Connections:
 class PoolsOfLoops:
     """Asyncio's connections belong to the loop that made them."""
 
-    def __init__(self, url: str, size: int, *, few: int | None = None, ours: bool) -> None:
-        self._new = partial(AsyncPool, url, size, few=few, ours=ours)
+    def __init__(self, url: str, size: int, *, ours: bool) -> None:
+        self._new = partial(AsyncPool, url, size, ours=ours)
+        self._few: int | None = None
         self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool]
         self._pools = weakref.WeakKeyDictionary()
         #: The loop that asked last, and its pool: nearly always the one that asks next.
@@ -62,9 +63,13 @@ class PoolsOfLoops:
         pool = self._pools.get(loop)
         if pool is None:
             self.forget_ended()
-            pool = self._pools[loop] = self._new()
+            pool = self._pools[loop] = self._new(few=self._few)
         self._latest = weakref.ref(loop), pool
         return pool
+
+    def use_few(self, few: int) -> None:
+        """From now on, by loops that come: see `AsyncPool`."""
+        self._few = few
 
     def close_here(self) -> None:
         pool = self._pools.pop(asyncio.get_running_loop(), None)

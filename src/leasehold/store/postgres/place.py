@@ -21,8 +21,8 @@ from leasehold.store.postgres.connections import POOL_SIZE, Connections
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.relocating import Relocatable, cannot_move
 
-#: Of the connections that tenants share, an event loop uses so many at a time: see `AsyncPool`.
-FEW = 4
+#: Of the connections that tenants' workers share, an event loop uses so many at a time.
+_FEW = 4
 _INFIX = "_t_"
 _LEFT_INFIX = "_left_"
 
@@ -36,7 +36,7 @@ class PostgresPlace:
         # Or two control schemas could give two tenants one name.
         if _INFIX in f"{schema}_" or _LEFT_INFIX in f"{schema}_":
             raise BadName(f"schema {schema!r} cannot have tenants: '{_INFIX}' is for theirs")
-        self._connections = Connections(url, pool_size, few=FEW)
+        self._connections = Connections(url, pool_size)
         self._control = PostgresDatabase(url, schema, connections=self._connections)
         self._tenants: dict[str, PostgresDatabase] = {}
         self._lock = threading.Lock()
@@ -68,6 +68,9 @@ class PostgresPlace:
                     control=self.schema,
                 )
             return self._tenants[tenant]
+
+    def use_few(self) -> None:
+        self._connections.use_few(_FEW)
 
     # -- coming and going --------------------------------------------------------------------
 

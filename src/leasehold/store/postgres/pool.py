@@ -289,7 +289,7 @@ class AsyncPool:
         self._allowed = self._few
         self._waiting: deque[asyncio.Future[None]] = deque()
         #: Which are lent since when, where that matters.
-        self._out: dict[AsyncLine, float] = {}
+        self._out: dict[object, float] = {}
         self._looks = False
 
     def connection(self, *, writes: bool) -> AsyncLent:
@@ -301,13 +301,22 @@ class AsyncPool:
         else:
             await self._turn()
         try:
-            connection = self._idle_one() or await self._connect()
+            connection = self._idle_one() or await self._connected()
         except BaseException:
             self._make_room()
             raise
         if self._few < self._size:
             self._out[connection] = asyncio.get_running_loop().time()
         return connection
+
+    async def _connected(self) -> AsyncLine:
+        """Who connects may hang there too."""
+        connecting = object()
+        self._out[connecting] = asyncio.get_running_loop().time()
+        try:
+            return await self._connect()
+        finally:
+            del self._out[connecting]
 
     def _idle_one(self) -> AsyncLine | None:
         while self._idle:

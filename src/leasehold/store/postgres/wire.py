@@ -13,7 +13,7 @@ import asyncio
 import hashlib
 import os
 import select
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -76,8 +76,6 @@ class Wire:
         ``then``: what is said when that is over, in a transaction of its own; its answer is of no
         interest, whatever it is. ``flows``: the server may begin before all of it is there.
         """
-        while len(self._names) > _PREPARED_LIMIT:
-            yield from self._forget_oldest()
         results = yield from self._pipelined(batch, then, flows)
         _check(results)
         return [self._rows(result) for result in results]
@@ -86,7 +84,7 @@ class Wire:
         """The same for one statement by itself: what most batches are, kept short."""
         if self._prepares and sql not in self._names:
             return (yield from self.talk([Said(sql, lambda: values)]))
-        self._send(sql, values)
+        self._send(sql, _texts(values))
         results = yield from execute(self._pgconn)
         if not results:
             raise psycopg.OperationalError("the server ended the connection")
@@ -97,15 +95,19 @@ class Wire:
         self, batch: Sequence[Said], then: Said | None, flows: bool
     ) -> Generator[Any, Any, list[PGresult]]:
         pgconn = self._pgconn
+        words: Iterable[tuple[bytes, list[bytes | None]]]
+        words = ((said.sql, _texts(said.values())) for said in batch)
+        if not flows:  # what cannot be said costs nobody anything
+            words = list(words)
         pgconn.enter_pipeline_mode()
-        sent: list[bytes | None] = []
-        for said in batch:
-            sent += self._send(said.sql, said.values())
+        sent = self._forget_oldest()
+        for sql, texts in words:
+            sent += self._send(sql, texts)
             if flows:
                 pgconn.flush()
         pgconn.pipeline_sync()
         if then is not None:
-            after = self._send(then.sql, then.values())
+            after = self._send(then.sql, _texts(then.values()))
             pgconn.pipeline_sync()
         yield from send(pgconn)
         results = yield from self._until_sync(sent)
@@ -131,27 +133,24 @@ class Wire:
             if sql is None:
                 answers.append(result)
             elif result.status != ExecStatus.COMMAND_OK:
-                del self._names[sql]
+                self._names.pop(sql, None)
                 answers.append(result)
         return answers
 
     # -- statements --------------------------------------------------------------------------
 
-    def _forget_oldest(self) -> Generator[Any, Any, None]:
-        name = self._names.pop(next(iter(self._names)))
-        self._pgconn.send_query_params(b"deallocate " + name, None)
-        _check((yield from execute(self._pgconn)))
+    def _forget_oldest(self) -> list[bytes | None]:
+        """If there are too many. Answers what there will be an answer to, by its SQL."""
+        sent: list[bytes | None] = []
+        while len(self._names) > _PREPARED_LIMIT:
+            sql = b"deallocate " + self._names.pop(next(iter(self._names)))
+            self._pgconn.send_query_params(sql, None)
+            sent.append(sql)
+        return sent
 
-    def _send(self, sql: bytes, values: list[Any]) -> list[bytes | None]:
+    def _send(self, sql: bytes, texts: list[bytes | None]) -> list[bytes | None]:
         """Answers what there will be an answer to: preparing it, if it is new here, by its SQL; and
         the statement."""
-        # Most of them are texts and numbers: so many calls take as long as all the rest of it.
-        texts = [
-            value.encode() if type(value) is str and "\0" not in value
-            else b"%d" % value if type(value) is int
-            else _text(value)
-            for value in values
-        ]  # fmt: skip
         known, sent = self._names, _STATEMENT
         if not self._prepares:
             self._pgconn.send_query_params(sql, texts)
@@ -316,6 +315,16 @@ def _check(results: list[PGresult]) -> None:
 
 
 # -- values --------------------------------------------------------------------------------------
+
+
+def _texts(values: list[Any]) -> list[bytes | None]:
+    # Most of them are texts and numbers: so many calls take as long as all the rest of it.
+    return [
+        value.encode() if type(value) is str and "\0" not in value
+        else b"%d" % value if type(value) is int
+        else _text(value)
+        for value in values
+    ]  # fmt: skip
 
 
 def _text(value: Any) -> bytes | None:
