@@ -28,7 +28,8 @@ MAY_SEE: dict[str, set[str]] = {
     # The store: verbs know values and steps; only `opening` knows that there are two dialects.
     "store": {"errors", "model"},
     "store.opening": {"clock", "errors", "store", "store.postgres", "store.sqlite"},
-    "store.postgres": {"errors", "model", "telemetry", "store"},
+    # Decides by its server's clock; ours tells only for how long a connection has been out.
+    "store.postgres": {"clock", "errors", "model", "telemetry", "store"},
     "store.sqlite": {"clock", "errors", "model", "store"},
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},

@@ -19,6 +19,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import ConnStatus
 
+from leasehold.clock import monotonic
 from leasehold.errors import BadSettings, StoreReadOnly, StoreUnavailable
 from leasehold.store.address import redacted
 from leasehold.store.postgres.errors import Forgotten, translation
@@ -306,13 +307,13 @@ class AsyncPool:
             self._make_room()
             raise
         if self._few < self._size:
-            self._out[connection] = asyncio.get_running_loop().time()
+            self._out[connection] = monotonic()
         return connection
 
     async def _connected(self) -> AsyncLine:
         """Who connects may hang there too."""
         connecting = object()
-        self._out[connecting] = asyncio.get_running_loop().time()
+        self._out[connecting] = monotonic()
         try:
             return await self._connect()
         finally:
@@ -355,7 +356,7 @@ class AsyncPool:
 
     def _look_who_hangs(self, loop: asyncio.AbstractEventLoop) -> None:
         """Again and again, as long as somebody waits or hangs."""
-        begun = loop.time() - self._patience
+        begun = monotonic() - self._patience
         hanging = sum(since <= begun for since in self._out.values())
         self._allowed = min(self._size, self._few + hanging)
         self._pass_on()
