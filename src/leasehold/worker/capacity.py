@@ -113,7 +113,7 @@ class Capacity:
         if (
             room > 0
             and (standing := self._standing())
-            and (self._claims.first(standing) == share.tenant)
+            and self._claims.first(standing) == share.tenant
         ):
             return min(wanted, self._claims.share(share.tenant, standing, room))
         return min(wanted, self._first_hand(share))
@@ -217,7 +217,7 @@ class Capacity:
         return self._turn
 
     def _may_start(self, share: Share) -> bool:
-        """If it is its turn, while a slot is free."""
+        """Whether it could, while a slot is free."""
         if not share.is_ready:
             return False
         return not share.running or self.slots - self.running > 1 or not self._keeps_one(share)
