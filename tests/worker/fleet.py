@@ -8,8 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -198,18 +198,6 @@ class Fleet:
                 return cursor.fetchall() if cursor.description else []
         with closing(sqlite3.connect(self.url)) as sqlite, sqlite:
             return sqlite.execute(statement.replace("{s}", "")).fetchall()
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Nobody can write, or even look on PostgreSQL."""
-        if self.is_postgres:
-            with psycopg.connect(self.url) as postgres:
-                postgres.execute("lock table leasehold.job in access exclusive mode")
-                yield
-            return
-        with closing(sqlite3.connect(self.url, isolation_level=None)) as sqlite:
-            sqlite.execute("begin immediate")
-            yield
 
     # -- judging -----------------------------------------------------------------------------
 

@@ -116,19 +116,6 @@ def test_a_signal_at_any_moment_of_the_start_leaves_nothing_leased(fleet: Fleet)
         assert started or job.attempt == 0
 
 
-@pytest.mark.requirement("S4.11", "P10")
-def test_ends_that_cannot_be_written_are_told_when_the_worker_goes(fleet: Fleet) -> None:
-    """It does not wait for longer than its leases live: then others take the jobs over anyway."""
-    worker = fleet.start(lease=3.0)
-    job_id = fleet_app.sleeper.enqueue(0.7).id
-    fleet.started(job_id)
-    with fleet.locked():
-        worker.send(signal.SIGTERM)
-        eventually(lambda: "1 ends could not be written" in worker.log)
-    assert worker.ended() == 0
-    assert fleet.record.words(job_id) == ["start", "end"]
-
-
 def _wait(seconds: float) -> None:
     """No synchronisation: a moment that shall fall anywhere."""
     deadline = time.monotonic() + seconds
