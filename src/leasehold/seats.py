@@ -25,6 +25,7 @@ from pathlib import Path
 import msgspec
 
 from leasehold.errors import BadSettings
+from leasehold.typed import decoder
 
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _CHAIR = "manager"
@@ -39,6 +40,9 @@ class Sitter(msgspec.Struct, frozen=True):
 
     pid: int
     owner: str
+
+
+_sitter_of = decoder(Sitter).decode
 
 
 def folder_of(store: str, name: str) -> Path:
@@ -79,7 +83,7 @@ class Seat:
     def sitter(self) -> Sitter | None:
         """None as long as nobody has said a word. Ask only for a seat that is taken."""
         with contextlib.suppress(msgspec.DecodeError, OSError):
-            return msgspec.json.decode(self.path.read_bytes(), type=Sitter)
+            return _sitter_of(self.path.read_bytes())
         return None
 
 

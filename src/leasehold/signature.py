@@ -14,6 +14,7 @@ import msgspec
 
 from leasehold.errors import BadArguments, BadSettings
 from leasehold.model import payload
+from leasehold.typed import decoder
 
 CONTEXT_PARAMETER = "ctx"
 
@@ -60,7 +61,7 @@ class Signature:
         fields.sort(key=len)
         try:
             struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True)
-            return msgspec.json.Decoder(struct)
+            return decoder(struct)
         except (TypeError, ValueError) as error:
             raise BadSettings(
                 f"task {self.task} has a parameter whose type JSON cannot carry: {error}"

@@ -12,6 +12,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from leasehold.typed import decoder
+
 VARIABLE = "LEASEHOLD_DEMO_RECORD"
 Word: TypeAlias = Literal["started", "succeeded", "failed", "canceled", "stopped"]
 
@@ -23,6 +25,9 @@ class Line(msgspec.Struct, frozen=True):
     attempt: int
     pid: int
     word: Word
+
+
+_lines = decoder(Line)
 
 
 def say(job: int, attempt: int, word: Word) -> None:
@@ -39,4 +44,4 @@ def read(path: Path) -> list[Line]:
     """All of them, in order."""
     if not path.exists():
         return []
-    return msgspec.json.Decoder(Line).decode_lines(path.read_bytes())
+    return _lines.decode_lines(path.read_bytes())

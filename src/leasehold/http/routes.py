@@ -19,6 +19,7 @@ from typing import Any
 from leasehold.access import Role
 from leasehold.http.asked import Asked
 from leasehold.http.auth import Whose
+from leasehold.typed import decoder
 
 JSON = "application/json"
 
@@ -48,6 +49,8 @@ class Route:
         # The type checker says so too; but a route that is open by mistake must not exist.
         if not isinstance(self.role, Role):
             raise TypeError(f"{self.method} {self.at}: say which role may ask")
+        for kind in (self.path, self.query, self.body):
+            decoder(kind)  # learned now: services of several threads will read them
 
     @property
     def name(self) -> str:

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from leasehold.typed import decoder
+
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who saw what, when (microseconds since 1970).
@@ -40,6 +42,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int = 0
     call: str = ""
     info: dict[str, Any] = {}
+
+
+_record_of = decoder(Record).decode
 
 
 class Book(Protocol):
@@ -77,9 +82,8 @@ def read_books(paths: Iterable[Path]) -> list[Record]:
 
     A last line without its end was cut off by a full disk: it was never written.
     """
-    decoder = msgspec.json.Decoder(Record)
     found: list[Record] = []
     for path in sorted(paths):
         lines = path.read_bytes().split(b"\n")
-        found += [decoder.decode(line) for line in lines[:-1]]
+        found += [_record_of(line) for line in lines[:-1]]
     return sorted(found, key=lambda record: record.at)

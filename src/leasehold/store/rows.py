@@ -12,8 +12,11 @@ from leasehold.model.job import Attempt, Error, Job, Lease, Report, Request
 from leasehold.model.note import Note, Progress
 from leasehold.model.state import Stage, State, state_of
 from leasehold.store.steps import Row
+from leasehold.typed import decoder
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_progress_of = decoder(Progress).decode
+_error_of = decoder(Error).decode
 
 
 def time_of(value: datetime | int) -> datetime:
@@ -81,7 +84,7 @@ def job_of(row: Row) -> Job:
         reason=at["reason"],
         lease=_lease(at) if stage is Stage.HELD else None,
         report=_report(at, state, created) if stage is None else None,
-        progress=msgspec.json.decode(at["progress"], type=Progress) if at["progress"] else None,
+        progress=_progress_of(at["progress"]) if at["progress"] else None,
     )
 
 
@@ -112,7 +115,7 @@ def _report(at: dict[str, Any], state: State, created: datetime) -> Report:
 
 
 def error_of(text: str | None) -> Error | None:
-    return msgspec.json.decode(text, type=Error) if text else None
+    return _error_of(text) if text else None
 
 
 def event_of(row: Row) -> Event:

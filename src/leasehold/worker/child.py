@@ -22,6 +22,7 @@ from leasehold.model.job import Attempt
 from leasehold.model.outcome import Outcome
 from leasehold.signature import CONTEXT_PARAMETER
 from leasehold.tasks import Task
+from leasehold.typed import decoder
 from leasehold.worker import ending
 from leasehold.worker.context import Context, NoFences
 from leasehold.worker.hand import Held, StopReason
@@ -48,6 +49,9 @@ class Order(msgspec.Struct, frozen=True):
     tenant: str | None
 
 
+_order_of = decoder(Order).decode
+
+
 def main(pipe: Connection, lifeline: Connection) -> None:
     """Serve orders until the parent closes the pipe."""
     for number in GROUP_SIGNALS:  # a handler, because programs started here would inherit SIG_IGN
@@ -57,7 +61,7 @@ def main(pipe: Connection, lifeline: Connection) -> None:
     own = os.getpid()
     while True:
         try:
-            order = msgspec.json.decode(pipe.recv_bytes(), type=Order)
+            order = _order_of(pipe.recv_bytes())
         except (EOFError, OSError):
             return
         teller = Teller(order.attempt.number, functools.partial(_send, pipe))

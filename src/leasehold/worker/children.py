@@ -22,7 +22,7 @@ from leasehold.tasks import TaskDefinition
 from leasehold.worker import child
 from leasehold.worker.hand import Held, StopReason
 from leasehold.worker.notepad import Notepad
-from leasehold.worker.teller import Over, Told, write_down
+from leasehold.worker.teller import Over, message_of, write_down
 from leasehold.worker.threads import Threads
 
 #: Between the signal that asks a child to end and the one that ends it.
@@ -54,7 +54,7 @@ class _Child:
             self._pipe.send_bytes(msgspec.json.encode(order))
             while True:
                 self._await_word()
-                message = msgspec.json.decode(self._pipe.recv_bytes(), type=Told | Over)
+                message = message_of(self._pipe.recv_bytes())
                 if isinstance(message, Over):
                     return message.outcome
                 if notepad is not None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from leasehold.model.outcome import Outcome
+from leasehold.typed import decoder
 from leasehold.worker.notepad import Notepad, Said
 
 #: Only the latest progress of each such span is sent.
@@ -29,6 +30,9 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
     """The attempt has ended."""
 
     outcome: Outcome
+
+
+message_of: Callable[[bytes], Told | Over] = decoder(Told | Over).decode
 
 
 class Teller:
