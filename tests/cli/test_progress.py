@@ -1,4 +1,4 @@
-"""Commands that take long show how far they are: to a person at a terminal, and to nobody else."""
+"""Commands that take long show how far they are: a bar at a terminal, a line a minute in a log."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.cli.progress import progress
 from tests.cli.shell import Said, environment, run, spawn
 
 #: What each shows while it works; the words stand in the bar.
@@ -83,3 +84,23 @@ def test_nobody_else_does(words: tuple[str, ...], tmp_path: Path, env: dict[str,
     assert "0:00:0" not in piped.out
     told = watched(*words, "--json", cwd=tmp_path, env=env)
     assert told.json
+
+
+@pytest.mark.parametrize(("quiet", "lines"), [(False, 2), (True, 0)])
+def test_in_a_log_a_line_a_minute_tells_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], quiet: bool, lines: int
+) -> None:
+    seconds = 0.0
+    with progress("seeds", 20_000, quiet=quiet, now=lambda: seconds) as tell:
+        for done in range(0, 2500, 500):
+            tell(done, f"{done * 20:,} jobs", "1 failed" if done > 1500 else "")
+            seconds += 30
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert (
+        found.err.splitlines()
+        == [
+            "seeds: 1,000 of 20,000 (20,000 jobs)",
+            "seeds: 2,000 of 20,000 (40,000 jobs; 1 failed)",
+        ][:lines]
+    )

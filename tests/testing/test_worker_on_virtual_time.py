@@ -203,34 +203,6 @@ def test_a_worker_until_idle_does_not_leave_what_had_fallen_due_before(rig: Rig)
     assert {rig.state(job.id) for job in jobs} == {"succeeded"}
 
 
-@pytest.mark.requirement("S4.11", "P10")
-def test_ends_that_cannot_be_written_are_told_when_the_worker_goes(
-    rig: Rig, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It does not try for longer than its leases live: then others take the jobs over anyway."""
-    ended: list[str] = []
-
-    @rig.app.task(name="work")
-    async def work() -> None:
-        ended.append("well")
-
-    async def scenario() -> tuple[int, float]:
-        loop = asyncio.get_running_loop()
-        worker = rig.worker(lease_seconds=30)
-        running = asyncio.create_task(worker.run())
-        rig.database.refused = {"succeed"}
-        await rig.app.aenqueue_many([work.prepare() for _ in range(2)])
-        await rig.until(lambda: len(ended) == 2, within=1)
-        began = loop.time()
-        worker.drain()
-        return await running, loop.time() - began
-
-    code, took = rig.play(scenario())
-    assert code == EXIT_DONE
-    assert 30 <= took < 31
-    assert "2 ends could not be written" in caplog.text
-
-
 def test_a_worker_until_idle_does_not_take_a_failing_store_for_an_empty_one(rig: Rig) -> None:
     @rig.app.task(name="work")
     async def work() -> None: ...

@@ -1,16 +1,21 @@
-"""How far a command is that takes long: a bar for whoever watches, nothing for anybody else."""
+"""How far a command is that takes long: a bar for whoever watches, a line a minute for a log."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.progress import ProgressColumn as Column
+
+from leasehold.clock import monotonic
+
+_LINE_SECONDS = 60.0
 
 
 class Tell(Protocol):
@@ -20,9 +25,15 @@ class Tell(Protocol):
 
 
 @contextlib.contextmanager
-def progress(title: str, total: int | None = None, *, quiet: bool = False) -> Iterator[Tell]:
+def progress(
+    title: str, total: int | None = None, *, quiet: bool = False,
+    now: Callable[[], float] = monotonic,
+) -> Iterator[Tell]:  # fmt: skip
     """Without a total: something moves until it is over. The bar goes when the command has an
     answer, and stands on stderr, which is looked at for itself: FORCE_COLOR makes no terminal."""
+    if not sys.stderr.isatty():
+        yield _lines(title, total, quiet, now)
+        return
     counted: list[Column] = [] if total is None else [MofNCompleteColumn()]
     bar = Progress(
         TextColumn(f"[bold]{escape(title)}"),
@@ -33,7 +44,7 @@ def progress(title: str, total: int | None = None, *, quiet: bool = False) -> It
         TextColumn("{task.fields[trouble]}", markup=False, style="bold red"),
         console=Console(stderr=True),
         transient=True,
-        disable=quiet or not sys.stderr.isatty(),
+        disable=quiet,
     )
     with bar:
         task = bar.add_task("", total=total, words="", trouble="")
@@ -42,3 +53,18 @@ def progress(title: str, total: int | None = None, *, quiet: bool = False) -> It
             bar.update(task, completed=done, words=words, trouble=trouble)
 
         yield tell
+
+
+def _lines(title: str, total: int | None, quiet: bool, now: Callable[[], float]) -> Tell:
+    due = now() + _LINE_SECONDS
+
+    def tell(done: int, words: str = "", trouble: str = "") -> None:
+        nonlocal due
+        if quiet or now() < due:
+            return
+        due = now() + _LINE_SECONDS
+        counted = f"{done:,}" if total is None else f"{done:,} of {total:,}"
+        said = "; ".join(filter(None, (words, trouble)))
+        click.echo(f"{title}: {counted}" + (f" ({said})" if said else ""), err=True)
+
+    return tell
