@@ -12,9 +12,10 @@ from leasehold.devpostgres import DevPostgres
 from leasehold.errors import StoreReadOnly
 from leasehold.model.job import NewJob
 from leasehold.store.faces import BlockingStore
+from leasehold.store.postgres import wire
 from leasehold.store.postgres.connections import Connections
 from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.postgres.wire import Said
+from leasehold.store.postgres.wire import Line, Said
 
 ONE = Said(b"select 1", list)
 TWO = Said(b"select 2", list)
@@ -137,3 +138,29 @@ def test_a_standby_is_told_as_one_and_left() -> None:
             with pytest.raises(StoreReadOnly, match="standby"):
                 store.enqueue([job])
         database.close()
+
+
+@pytest.mark.parametrize("meddling", ["deallocate", "prepare"])
+def test_a_hint_that_was_forgotten_on_the_way_is_said_again(
+    connections: Connections, meddling: str
+) -> None:
+    """A pooler may lead it to another server connection than the batch before it: one on which
+    nothing is prepared, or one on which somebody else has prepared the same."""
+    hint = Said(b"insert into heard values (1)", list)
+    with connections.pool.connection(writes=True) as line:
+        line.execute("create temporary table heard (it integer)")
+        if meddling == "deallocate":
+            line.wait(line.wire.talk([ONE], then=hint))
+            _behind_its_back(line, "deallocate {}")
+        else:
+            _behind_its_back(line, "prepare {} as select 3")
+        before = line.execute("select count(*) from heard").fetchall()[0][0]
+        for more in (1, 2):
+            assert line.wait(line.wire.talk([ONE], then=hint)) == [[(1,)]]
+            assert line.execute("select count(*) from heard").fetchall() == [(before + more,)]
+
+
+def _behind_its_back(line: Line, statement: str) -> None:
+    """In a block of its own, so that the client does not notice."""
+    name = wire._name(b"insert into heard values (1)").decode()
+    line.execute(f"do $$ begin execute '{statement.format(name)}'; end $$".encode())

@@ -23,7 +23,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 from psycopg.generators import execute, fetch_many, send
-from psycopg.pq import ExecStatus, PipelineStatus, TransactionStatus
+from psycopg.pq import DiagnosticField, ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
@@ -36,6 +36,9 @@ _PREPARED_LIMIT = 400
 
 #: A server that has not stopped by then is left.
 _TAKE_BACK_SECONDS = 5.0
+
+#: SQLSTATEs: no such prepared statement, or somebody has prepared it there.
+_FORGOTTEN = (b"26000", b"42P05")
 
 #: What is answered of a statement that was prepared before.
 _STATEMENT: list[bytes | None] = [None]
@@ -113,11 +116,21 @@ class Wire:
         results = yield from self._until_sync(sent)
         if then is not None:
             try:
-                yield from self._until_sync(after)
+                answers = yield from self._until_sync(after)
+                pgconn.exit_pipeline_mode()
+                if any(map(_is_forgotten, answers)):
+                    yield from self._repeat(then)
             except psycopg.Error:
-                return results  # the connection broke, but what counts had been answered
+                pass  # the connection broke, but what counts had been answered
+            return results
         pgconn.exit_pipeline_mode()
         return results
+
+    def _repeat(self, said: Said) -> Generator[Any, Any, None]:
+        """Behind a pooler, where what was prepared is not known: as it is, from now on."""
+        self._prepares = False
+        self._send(said.sql, _texts(said.values()))
+        yield from execute(self._pgconn)
 
     def _until_sync(self, sent: list[bytes | None]) -> Generator[Any, Any, list[PGresult]]:
         """The answers to what was ``sent``: see `_send`. What is prepared stays so, whatever
@@ -306,6 +319,10 @@ def _name(sql: bytes) -> bytes:
     """The same for everybody: a pooler may lead us to a connection on which somebody else has
     prepared under this name, and it must never be another statement."""
     return b"leasehold_" + hashlib.sha256(sql).hexdigest()[:32].encode()
+
+
+def _is_forgotten(result: PGresult) -> bool:
+    return result.error_field(DiagnosticField.SQLSTATE) in _FORGOTTEN
 
 
 def _check(results: list[PGresult]) -> None:
