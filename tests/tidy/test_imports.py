@@ -22,7 +22,7 @@ MAY_SEE: dict[str, set[str]] = {
     "seats": {"errors", "typed"},
     "exposition": {"telemetry"},
     "access": {"errors"},
-    "model": {"errors", "typed"},
+    "model": {"errors"},
     "signature": {"errors", "model", "typed"},
     "settings": {"errors", "model"},
     "tasks": {"errors", "model", "signature"},

@@ -10,6 +10,7 @@ from tests.tidy.sources import modules
 DOORS = {
     "typed.py": "which is the door",
     "http/answering.py": "a route has learned them when it was made",
+    "model/policy.py": "a dict of anything: nothing to learn",
 }
 
 _READERS = {"Decoder", "convert", "decode"}

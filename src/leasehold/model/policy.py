@@ -10,7 +10,6 @@ import msgspec
 
 from leasehold.errors import BadSettings
 from leasehold.model.retry import DEFAULT_RETRY, Retry
-from leasehold.typed import decoder
 
 OnLeaseExpired = Literal["retry", "fail"]
 OnStop = Literal["auto", "cancel", "pause"]
@@ -23,7 +22,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_drain": ("auto", "requeue", "pause"),
     "lane_on_failure": ("block", "skip"),
 }
-_values_of = decoder(dict[str, Any]).decode
 _RETRY_FIELDS = ("base_seconds", "factor", "cap_seconds", "jitter")
 
 
@@ -81,7 +79,7 @@ def unpack(text: str | bytes | None) -> Policy:
     if not text:
         return DEFAULT_POLICY
     try:
-        values = _values_of(text)
+        values = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError:
         return DEFAULT_POLICY
     retry, policy = DEFAULT_RETRY, DEFAULT_POLICY
