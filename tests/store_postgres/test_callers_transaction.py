@@ -150,7 +150,7 @@ def test_a_connection_of_the_wrong_kind_is_refused_with_a_hint(
     database: PostgresDatabase, connect: Connect
 ) -> None:
     refuse: list[tuple[Callable[[Any], Any], Any, str]] = [
-        (database.caller_session, "not one", "not builtins.str"),
+        (database.caller_session, "not one", "connection=builtins.str: enqueue takes an open"),
         (database.async_caller_session, connect(), "for that one call enqueue"),
     ]
     for call, connection, hint in refuse:

@@ -6,24 +6,19 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-import psycopg
-from psycopg import AsyncConnection, Connection
+from psycopg import Connection
 from psycopg.errors import LockNotAvailable
 
-from leasehold.errors import BadInput, SchemaMissing, StoreUnavailable
+from leasehold.errors import SchemaMissing, StoreUnavailable
 from leasehold.model.names import check_name, check_schema
 from leasehold.store.address import redacted
 from leasehold.store.database import Diagnosis, Migration
 from leasehold.store.migrating import check_not_newer
+from leasehold.store.postgres.callers import AsyncCallerSession, CallerSession
 from leasehold.store.postgres.connections import POOL_SIZE, Connections
+from leasehold.store.postgres.desks import async_desk_of, desk_of
 from leasehold.store.postgres.doctor import diagnose
-from leasehold.store.postgres.session import (
-    AsyncCallerSession,
-    AsyncPostgresSession,
-    CallerSession,
-    PostgresSession,
-    Statements,
-)
+from leasehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
 from leasehold.store.postgres.transaction import AsyncPostgresTransaction, PostgresTransaction
 from leasehold.store.postgres.wake import listen
 from leasehold.store.sqlfiles import load_migrations
@@ -72,14 +67,10 @@ class PostgresDatabase:
         return AsyncPostgresSession(self._connections.pool_of_loop, self._statements)
 
     def caller_session(self, connection: Any) -> Session:
-        if isinstance(connection, Connection):
-            return CallerSession(connection, self._statements)
-        raise _not_a_connection(connection, "psycopg.Connection", "aenqueue")
+        return CallerSession(desk_of(connection), self._statements)
 
     def async_caller_session(self, connection: Any) -> AsyncSession:
-        if isinstance(connection, AsyncConnection):
-            return AsyncCallerSession(connection, self._statements)
-        raise _not_a_connection(connection, "psycopg.AsyncConnection", "enqueue")
+        return AsyncCallerSession(async_desk_of(connection), self._statements)
 
     def transaction(self) -> PostgresTransaction:
         return PostgresTransaction(self._connections.handler_pool, self._statements)
@@ -182,11 +173,3 @@ class PostgresDatabase:
     async def aclose(self) -> None:
         if self._owns_connections:
             self._connections.close_here()
-
-
-def _not_a_connection(connection: object, wanted: str, other: str) -> BadInput:
-    given = f"{type(connection).__module__}.{type(connection).__qualname__}"
-    hint = ""
-    if isinstance(connection, psycopg.Connection | psycopg.AsyncConnection):
-        hint = f"; for that one call {other}"
-    return BadInput(f"connection= takes an open {wanted} here, not {given}{hint}")

@@ -72,13 +72,40 @@ def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> E
     return StoreError(f"the database refused: {_first_line(error)}")
 
 
+def told_to_caller(error: Exception) -> Exception:
+    """Of a statement in the caller's transaction. What is no business of ours stays what the
+    caller's library has raised."""
+    if isinstance(error, psycopg.Error):
+        ours = translation(error, writes=True, pooled=False)
+    else:
+        ours = _told_by_library(error)
+    if ours is not error:
+        ours.__cause__ = error
+    return ours
+
+
+def _told_by_library(error: Exception) -> Exception:
+    behind = list(_behind(error))
+    states = {getattr(each, "sqlstate", None) or getattr(each, "pgcode", None) for each in behind}
+    if pg.UniqueViolation.sqlstate in states:
+        names = (getattr(getattr(e, "diag", e), "constraint_name", None) for e in behind)
+        return Conflict(next(filter(None, names), ""))
+    if states & {each.sqlstate for each in _NO_SCHEMA}:
+        return _no_schema(_first_line(behind[-1]))
+    return error
+
+
+def _behind(error: BaseException | None) -> Iterator[BaseException]:
+    """SQLAlchemy and Django wrap what their driver has raised."""
+    while error is not None:
+        yield error
+        error = getattr(error, "orig", None) or error.__cause__
+
+
 def _explained(error: psycopg.Error) -> StoreError:
     line = _first_line(error)
     if isinstance(error, _NO_SCHEMA):
-        return SchemaMissing(
-            f"the database lacks what this version of Leasehold needs ({line}): "
-            "run `leasehold migrate`"
-        )
+        return _no_schema(line)
     if isinstance(error, pg.ReadOnlySqlTransaction):
         return _read_only()
     if isinstance(error, pg.DiskFull):
@@ -86,6 +113,12 @@ def _explained(error: psycopg.Error) -> StoreError:
     if isinstance(error, pg.InsufficientPrivilege):
         return StoreError(f"the database role may not do this: {line}")
     return StoreUnavailable(f"the database asks to try again: {line}")
+
+
+def _no_schema(line: str) -> SchemaMissing:
+    return SchemaMissing(
+        f"the database lacks what this version of Leasehold needs ({line}): run `leasehold migrate`"
+    )
 
 
 def _read_only() -> StoreReadOnly:

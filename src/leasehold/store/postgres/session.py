@@ -1,4 +1,4 @@
-"""Batches on PostgreSQL: blocking, for asyncio, and inside a caller's own transaction.
+"""Batches on PostgreSQL: blocking, for asyncio, and inside a transaction that is ours to finish.
 
 Each batch is one transaction and, as a pipeline, one round trip. Nothing is ever left in a
 session: no settings, no advisory locks that outlive a transaction, no search path.
@@ -11,9 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 import msgspec
-import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
-from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from leasehold.store.letters import LETTERS
@@ -22,10 +20,6 @@ from leasehold.store.postgres.pool import AsyncPool, Pool
 from leasehold.store.postgres.wire import Said, Talk, Wire
 from leasehold.store.sqlfiles import load_statements, numbered
 from leasehold.store.steps import Batch, Rows, Statement
-
-#: The statement that can meet a unique index inside a caller's transaction: a savepoint
-#: keeps that from costing the caller everything else.
-_CAN_CONFLICT = "enqueue_keyed"
 
 #: What was forgotten was not done, and from then on nothing is prepared; but a connection may have
 #: been made just before.
@@ -138,58 +132,6 @@ def _talk(wire: Wire, batch: Batch, statements: Statements) -> Talk:
     )
 
 
-class CallerSession:
-    """Inside the caller's transaction: nothing is committed here."""
-
-    def __init__(self, connection: Connection[Any], statements: Statements) -> None:
-        self._connection = connection
-        self._statements = statements
-
-    def execute(self, batch: Batch) -> list[Rows]:
-        answers = []
-        for statement in _all(batch):
-            sql, values = self._statements.prepare(statement)
-            guarded = statement.name == _CAN_CONFLICT and _in_transaction(self._connection)
-            with translated(writes=batch.writes, pooled=False):
-                if guarded:
-                    self._connection.execute("savepoint leasehold")
-                try:
-                    answers.append(_rows(self._connection, sql, values))
-                except psycopg.errors.UniqueViolation:
-                    if guarded:
-                        self._connection.execute("rollback to savepoint leasehold")
-                    raise
-                if guarded:
-                    self._connection.execute("release savepoint leasehold")
-        return answers[: len(batch.statements)]
-
-
-class AsyncCallerSession:
-    """The same for asyncio."""
-
-    def __init__(self, connection: AsyncConnection[Any], statements: Statements) -> None:
-        self._connection = connection
-        self._statements = statements
-
-    async def execute(self, batch: Batch) -> list[Rows]:
-        answers = []
-        for statement in _all(batch):
-            sql, values = self._statements.prepare(statement)
-            guarded = statement.name == _CAN_CONFLICT and _in_transaction(self._connection)
-            with translated(writes=batch.writes, pooled=False):
-                if guarded:
-                    await self._connection.execute("savepoint leasehold")
-                try:
-                    answers.append(await _arows(self._connection, sql, values))
-                except psycopg.errors.UniqueViolation:
-                    if guarded:
-                        await self._connection.execute("rollback to savepoint leasehold")
-                    raise
-                if guarded:
-                    await self._connection.execute("release savepoint leasehold")
-        return answers[: len(batch.statements)]
-
-
 class SavepointSession:
     """Inside a transaction that is ours to finish: each batch is a savepoint of it.
 
@@ -201,9 +143,9 @@ class SavepointSession:
         self._statements = statements
 
     def execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in _all(batch)]
+        prepared = [self._statements.prepare(each) for each in spoken(batch)]
         with translated(writes=False), self._connection.transaction():
-            answers = [_rows(self._connection, *each) for each in prepared]
+            answers = [rows_of(self._connection, *each) for each in prepared]
         return answers[: len(batch.statements)]
 
 
@@ -215,22 +157,16 @@ class AsyncSavepointSession:
         self._statements = statements
 
     async def execute(self, batch: Batch) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in _all(batch)]
+        prepared = [self._statements.prepare(each) for each in spoken(batch)]
         with translated(writes=False):
             async with self._connection.transaction():
-                answers = [await _arows(self._connection, *each) for each in prepared]
+                answers = [await arows_of(self._connection, *each) for each in prepared]
         return answers[: len(batch.statements)]
 
 
-def _all(batch: Batch) -> tuple[Statement, ...]:
+def spoken(batch: Batch) -> tuple[Statement, ...]:
     """Inside a larger transaction a hint is heard when that commits, so it can come at once."""
     return batch.statements if batch.then is None else (*batch.statements, batch.then)
-
-
-def _in_transaction(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """A savepoint needs a transaction: an open one, or the one psycopg is about to begin."""
-    status = connection.info.transaction_status
-    return not connection.autocommit or status == TransactionStatus.INTRANS
 
 
 def _send(connection: Connection[Any], sql: bytes, values: list[Any]) -> RawCursor[Any]:
@@ -241,7 +177,7 @@ def _fetched(cursor: RawCursor[Any]) -> Rows:
     return cursor.fetchall() if cursor.description is not None else []
 
 
-def _rows(connection: Connection[Any], sql: bytes, values: list[Any]) -> Rows:
+def rows_of(connection: Connection[Any], sql: bytes, values: list[Any]) -> Rows:
     with _send(connection, sql, values) as cursor:
         return _fetched(cursor)
 
@@ -256,6 +192,6 @@ async def _afetched(cursor: AsyncRawCursor[Any]) -> Rows:
     return await cursor.fetchall() if cursor.description is not None else []
 
 
-async def _arows(connection: AsyncConnection[Any], sql: bytes, values: list[Any]) -> Rows:
+async def arows_of(connection: AsyncConnection[Any], sql: bytes, values: list[Any]) -> Rows:
     async with await _asend(connection, sql, values) as cursor:
         return await _afetched(cursor)
