@@ -16,7 +16,7 @@ from tests.tidy.sources import PACKAGE, STORES, modules, strings
 #: What is about sessions, transactions, migrations and the server itself, and so no statement of
 #: a verb. Nothing may be listed that has no SQL.
 SQL_IN_PYTHON = {
-    "store/postgres/session.py": "savepoints in a caller's transaction",
+    "store/postgres/callers.py": "savepoints in transactions of others",
     "store/postgres/database.py": "the bookkeeping of migrations",
     "store/postgres/doctor.py": "questions about the server",
     "store/postgres/wake.py": "LISTEN, and the hint that proves it",
