@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.curl import curl_in
 from tests.docs.pages import ROOT, Block, Command, blocks, commands, write_files
 
 LIMIT_SECONDS = 60
@@ -67,6 +68,7 @@ def test_the_readme_can_be_typed_into_a_shell(tmp_path: Path) -> None:
 def test_the_http_page_can_be_typed_into_a_shell(tmp_path: Path) -> None:
     """Against a server in the same folder; from its last chapter on, one with tokens."""
     write_files("docs/http.md", tmp_path)
+    curl = curl_in(tmp_path)
     typed = list(commands("docs/http.md"))
     open_ones = [command for command in typed if "_TOKEN" not in command.text]
     first_guarded = next(n for n, c in enumerate(typed) if "%{http_code}" in c.text)
@@ -76,7 +78,7 @@ def test_the_http_page_can_be_typed_into_a_shell(tmp_path: Path) -> None:
     for part, more in ((typed[:first_guarded], {}), (typed[first_guarded:], tokens)):
         with _served(tmp_path, more) as address:
             for command in part:
-                _type(tmp_path, command, {"API": address, **more})
+                _type(tmp_path, command, {"API": address, **more, **curl})
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import urllib.request
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from leasehold.model.state import State
 from tests.manager.load_app import naps, waits
 from tests.manager.service import Service
+from tests.processes import arguments_of
 from tests.worker.fleet import eventually
 
 PASSWORD = "password-that-nobody-may-read"
@@ -82,9 +82,7 @@ def test_the_stores_address_is_in_no_argument_of_any_process(postgres_service: S
     assert PASSWORD in url
     service.up(LEASEHOLD_URL=url)
     service.until_registered(2)
-    listing = subprocess.run(
-        ["ps", "-A", "-ww", "-o", "args="], capture_output=True, text=True, check=True
-    ).stdout
+    listing = "\n".join(arguments_of())
     assert "leasehold worker" in listing
     assert PASSWORD not in listing
     assert PASSWORD not in service.log_file.read_text()

@@ -63,7 +63,7 @@ def sql(*changes: tuple[str, str, str]) -> Plant:
             return texts
 
         def migrated(package: str) -> list[tuple[int, str, str]]:
-            found = migrations(package)
+            found = list(migrations(package))
             for name, old, new in changes:
                 if name == "schema":
                     assert any(old in text for _, _, text in found), f"the schema has no {old!r}"

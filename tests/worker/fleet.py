@@ -20,6 +20,7 @@ from leasehold.model.history import EventKind
 from leasehold.model.job import Job
 from leasehold.model.state import State
 from leasehold.store.contract import Filter
+from tests.processes import arguments_of
 from tests.worker.lifeline import LIFELINE_VARIABLE
 from tests.worker.record import RECORD_VARIABLE, Record
 
@@ -109,11 +110,7 @@ class WorkerProcess:
             os.killpg(self.pid, 0)
         except ProcessLookupError:
             return []
-        listing = subprocess.run(
-            ["ps", "-A", "-o", "pgid=,stat=,pid=,args="], capture_output=True, text=True, check=True
-        ).stdout
-        fields = [line.split(None, 3) for line in listing.splitlines()]
-        return [f[3] for f in fields if f[0] == str(self.pid) and not f[1].startswith("Z")]
+        return arguments_of(self.pid)
 
     def let_go(self) -> None:
         """Close the lifeline, as the death of this process would."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 
 import pytest
 
 from leasehold import NewJob
 from leasehold.model.state import State
+from tests.processes import arguments_of
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
 
@@ -51,9 +51,7 @@ def test_the_password_is_in_no_argument_of_any_process_and_in_no_log(
     assert PASSWORD in url
     worker = fleet.start(*JSON_LOG, environment={"LEASEHOLD_URL": url})
     fleet.started(fleet_app.apart.enqueue(60.0).id)  # with a child process
-    listing = subprocess.run(
-        ["ps", "-A", "-ww", "-o", "args="], capture_output=True, text=True, check=True
-    ).stdout
+    listing = "\n".join(arguments_of())
     assert "leasehold worker" in listing
     assert PASSWORD not in listing
     fleet.app.close()  # our own connections are not what is ended here

@@ -7,6 +7,7 @@ of what is sent, so that a colon in a comment is never taken for a parameter.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.resources import files
 
 _INCLUDE = re.compile(r"\{([a-z_]+)\}")
@@ -29,14 +30,16 @@ def load_statements(package: str, values: dict[str, str]) -> dict[str, str]:
     return {name: fill(text) for name, text in texts.items() if not name.startswith("_")}
 
 
-def load_migrations(package: str) -> list[tuple[int, str, str]]:
-    """(version, name, SQL) of every migration, in order."""
+@cache
+def load_migrations(package: str) -> tuple[tuple[int, str, str], ...]:
+    """(version, name, SQL) of every migration, in order. Read once: a process can open hundreds of
+    tenants, and may do so when it can no longer read its own files."""
     found = []
     for entry in files(package).joinpath("migrations").iterdir():
         if entry.name.endswith(".sql"):
             version, name = entry.name.removesuffix(".sql").split("_", 1)
             found.append((int(version), name, entry.read_text()))
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def numbered(text: str) -> tuple[str, tuple[str, ...]]:
