@@ -84,6 +84,21 @@ def test_assigned_and_running_are_told_apart(store: StoreUnderTest) -> None:
     assert lease_of(store, attempt.job_id).started_at == store.now()
 
 
+@pytest.mark.requirement("S2.3", "S2.5")
+def test_a_job_is_shown_as_running_since_it_runs_and_not_since_that_is_told(
+    store: StoreUnderTest,
+) -> None:
+    """A worker tells of a job that has run for a while; nobody runs before it has a lease."""
+    for _ in range(2):
+        store.add()
+    first, second = store.claim("w1", 2)
+    leased_at = store.now()
+    store.advance(5.0)
+    assert store.store.start("w1", [key_of(first), key_of(second)], [2.0, 60.0]) == ()
+    assert lease_of(store, first.job_id).started_at == store.now() - timedelta(seconds=2)
+    assert lease_of(store, second.job_id).started_at == leased_at
+
+
 @pytest.mark.requirement("S2.3")
 def test_a_second_start_does_not_move_the_first(store: StoreUnderTest) -> None:
     store.add()

@@ -111,6 +111,28 @@ def test_a_cancel_arrives_within_the_poll_even_without_a_hint(rig: Rig, is_deaf:
     assert rig.play(scenario()) <= (2.0 if is_deaf else 0.01)
 
 
+@pytest.mark.requirement("S2.5")
+@pytest.mark.parametrize("seconds", [0.2, 0.3, 7.0, 700.0])
+def test_a_report_says_how_long_the_job_ran(rig: Rig, seconds: float) -> None:
+    """Whether or not it was shown as running in between."""
+
+    @rig.app.task(name="work")
+    async def work() -> None:
+        await asyncio.sleep(seconds)
+
+    async def scenario() -> tuple[float | None, float | None]:
+        async with rig.working():
+            job = await work.aenqueue()
+            await rig.until(lambda: rig.state(job.id) == "succeeded", within=seconds + 1)
+        report = (await job.aread()).report
+        assert report is not None
+        return report.ran_seconds, report.waited_seconds
+
+    ran, waited = rig.play(scenario())
+    assert ran == pytest.approx(seconds, abs=0.01)
+    assert waited == pytest.approx(0, abs=0.01)
+
+
 @pytest.mark.requirement("S4.11", "P7")
 def test_a_drain_waits_for_its_grace_then_stops_and_gives_back(rig: Rig) -> None:
     @rig.app.task(name="work")

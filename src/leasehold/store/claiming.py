@@ -198,10 +198,16 @@ def _try_limits(queue: str, place: Place) -> Statement:
     return Statement("try_limits", {}, [{"name": name} for name in names])
 
 
-def start(owner: str, leases: Sequence[LeaseKey]) -> Steps[tuple[int, ...]]:
+def start(
+    owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float] | None = None
+) -> Steps[tuple[int, ...]]:
     if not leases:
         return ()
-    rows = yield from write("start", _keys(leases), owner=owner)
+    ran = ran_seconds or [0.0] * len(leases)
+    told = [
+        {**key, "ran_seconds": seconds} for key, seconds in zip(_keys(leases), ran, strict=True)
+    ]
+    rows = yield from write("start", told, owner=owner)
     return _missing(leases, {row[0] for row in rows})
 
 

@@ -197,8 +197,11 @@ class Store(Protocol):
         than a limit allows; what is limited, or lost its worker before, is not claimed ahead."""
         ...
 
-    async def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
-        """Show leased jobs as running. Answers which leases were lost."""
+    async def start(
+        self, owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float] | None = None
+    ) -> tuple[int, ...]:
+        """Show leased jobs as running, for as long as each has run by now. Answers which leases
+        were lost."""
         ...
 
     async def renew(

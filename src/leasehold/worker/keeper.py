@@ -37,7 +37,9 @@ class KeepStore(Protocol):
 
     async def beat(self, beat: Beat, beat_seconds: float) -> None: ...
 
-    async def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]: ...
+    async def start(
+        self, owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float]
+    ) -> tuple[int, ...]: ...
 
     async def requests(self, owner: str) -> dict[LeaseKey, Request]: ...
 
@@ -164,7 +166,7 @@ class Keeper:
 
     async def _show_running(self, now: float) -> None:
         late = [
-            held
+            (held, now - held.started)
             for held in self._hand.all()
             if not (held.shown or held.ended)
             and held.started is not None
@@ -172,16 +174,17 @@ class Keeper:
         ]
         if not late:
             return
-        for held in late:
+        for held, _ in late:
             held.shown = True
         try:
-            lost = await self._store.start(self._owner, [held.key for held in late])
+            keys, ran_seconds = [held.key for held, _ in late], [ran for _, ran in late]
+            lost = await self._store.start(self._owner, keys, ran_seconds)
         except StoreError:
-            for held in late:  # shown with the next round; nothing depends on it
+            for held, _ in late:  # shown with the next round; nothing depends on it
                 held.shown = False
             await asyncio.sleep(_RETRY_SECONDS)
             return
-        for held in late:
+        for held, _ in late:
             if held.attempt.job_id in lost:
                 self._lose(held, "somebody else owns the job")
 
