@@ -21,6 +21,7 @@ from leasehold.rules import tell_all_tenants, tell_rules, tell_tenant
 from leasehold.settings import load, resolve_schema, resolve_url
 from leasehold.signature import Signature
 from leasehold.store.database import Database, Migration
+from leasehold.store.migrating import check_migrated
 from leasehold.store.opening import missing_file, open_database, open_place, store_aside
 from leasehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
 from leasehold.tenancy.known import KnownPlaces
@@ -163,6 +164,8 @@ class Leasehold:
 
         With ``tenants``, those of the tenants that are named, or of ``"all"``.
         """
+        if settings.get("until_idle") and tenants is None:
+            check_migrated(self.database)  # or it would wait for that for ever
         return run_loop(self._run_worker_and_close(tenants, settings))
 
     async def _run_worker_and_close(self, tenants: Tenants, settings: dict[str, Any]) -> int:

@@ -28,6 +28,7 @@ PLACE_PREFIX = "LEASEHOLD_PLACE_"
 DEFAULT_ORIGIN = "config/default.toml"
 #: Short names that people expect, besides LEASEHOLD_<SECTION>_<KEY>.
 _SHORT = {"LEASEHOLD_URL": "store.url", "LEASEHOLD_SCHEMA": "store.schema"}
+#: Of the project around us, as a rule: whoever has said where the jobs are has said so to us.
 _LAST_RESORT = "DATABASE_URL"
 #: Read by the commands themselves, and by nobody else.
 _OF_THE_COMMANDS = frozenset(
@@ -73,9 +74,11 @@ def load(
     shipped = tomllib.loads(_default_text())
     known = _flat(shipped)
     _add(settings, known, shipped, DEFAULT_ORIGIN)
+    variables = os.environ if environment is None else environment
+    if variables.get(_LAST_RESORT):
+        settings.values["store.url"] = Value(variables[_LAST_RESORT], _LAST_RESORT)
     for origin, content, text in _file(folder or Path.cwd()):
         _add(settings, known, content, origin, text)
-    variables = os.environ if environment is None else environment
     for name, value, origin in _from_environment(known, variables):
         settings.values[name] = Value(value, origin)
     for variable, url in variables.items():
@@ -168,9 +171,6 @@ def _from_environment(
     found = []
     names = {_variable_of(name): name for name in known}
     names |= _SHORT
-    url = environment.get(_LAST_RESORT)
-    if url and not environment.get("LEASEHOLD_URL"):
-        found.append(("store.url", url, _LAST_RESORT))
     for variable, name in names.items():
         text = environment.get(variable)
         if text:

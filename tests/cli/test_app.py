@@ -39,6 +39,7 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "needy.py").write_text("import no_such_library", encoding="utf-8")
     (tmp_path / "typo.py").write_text("def (:", encoding="utf-8")
     (tmp_path / "quits.py").write_text("raise SystemExit(0)", encoding="utf-8")
+    (tmp_path / "divides.py").write_text("\nONE = 1 / 0\n", encoding="utf-8")
     (tmp_path / "empty.py").write_text("", encoding="utf-8")
     return tmp_path
 
@@ -89,6 +90,7 @@ def test_the_database_of_other_programs_does_not_move_the_app(project: Path) -> 
         ("needy:app", "needy needs the module no_such_library, which is not installed here"),
         ("typo:app", "typo cannot be imported: SyntaxError"),
         ("quits:app", "quits cannot be imported: SystemExit"),
+        ("divides:app", "ZeroDivisionError: division by zero (divides.py:2; LEASEHOLD_DEBUG=1"),
     ],
 )
 def test_an_app_that_cannot_be_found(project: Path, where: str, words: str) -> None:
@@ -110,3 +112,12 @@ def test_a_bug_is_called_one(project: Path) -> None:
     said = spawn("doctor", "--app", "broken:app", cwd=project, env={"LEASEHOLD_DEBUG": "1"})
     assert said.code == 70
     assert 'raise RuntimeError("boom' in said.err
+
+
+@pytest.mark.parametrize("words", [(), ("job",), ("tenants", "move")])
+def test_a_command_without_a_word_more_shows_help_in_lines(words: tuple[str, ...]) -> None:
+    said = run(*words)
+    assert said.code == 2
+    assert said.err.startswith(("Usage: ", "leasehold: Missing"))
+    if "Usage" in said.err:
+        assert len(said.err.splitlines()) > 10

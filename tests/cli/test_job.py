@@ -86,7 +86,7 @@ def test_explain_says_why_and_what_to_do(shell: Shell) -> None:
     shell("queues", "pause", "default", "--reason", "deploy", "--by", "ann")
     out = shell("job", "explain", str(job), str(pending)).out
     assert "its queue default is paused by ann: deploy" in out
-    assert "→ leasehold queues resume 'default'" in out
+    assert "→ leasehold queues resume default" in out
     assert "never put into the queue" in out
     document = shell("job", "explain", str(job), "--json").json
     assert [(each["id"], each["causes"][0]["code"]) for each in document] == [(job, "queue_paused")]

@@ -63,3 +63,15 @@ def test_a_pause_can_have_an_end(shell: Shell) -> None:
 )
 def test_bad_input_changes_nothing(shell: Shell, args: tuple[str, ...], words: str) -> None:
     assert words in shell.refused("queues", *args, code=2)
+
+
+def test_all_queues_of_a_tenant_are_paused_and_resumed_as_a_tenant(shell: Shell) -> None:
+    """What its queues say and what the directory says must not part."""
+    shell("tenants", "create", "acme")
+    shell("tenants", "pause", "acme", "--reason", "unpaid")
+    for verb in ("resume", "pause"):
+        line = shell.refused("queues", verb, "*", "--tenant", "acme", code=2)
+        assert f"leasehold tenants {verb} acme" in line
+    assert shell("tenants", "--json").json["tenants"][0]["state"] == "paused"
+    shell("tenants", "resume", "acme")
+    shell("tenants", "drop", "acme", "--yes")

@@ -109,6 +109,15 @@ def test_exceptions_decide_whether_there_is_hope(
 
 
 @pytest.mark.requirement("S2.6")
+@pytest.mark.parametrize("given", [[Broken, KeyError], {Broken, KeyError}, Broken])
+def test_exceptions_can_be_given_as_people_write_them(given: Any) -> None:
+    """What isinstance would refuse must not come up when a handler fails."""
+    assert Retry(give_up_on=given).is_retryable(Broken()) is False
+    assert Retry(retry_on=given).is_retryable(Broken()) is True
+    assert Retry(retry_on=given).is_retryable(OSError()) is False
+
+
+@pytest.mark.requirement("S2.6")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -126,6 +135,9 @@ def test_exceptions_decide_whether_there_is_hope(
         {"jitter": -0.1},
         {"jitter": 1.1},
         {"jitter": float("nan")},
+        {"retry_on": "ValueError"},
+        {"retry_on": (ValueError, "Broken")},
+        {"give_up_on": 3},
     ],
 )
 def test_senseless_settings_are_refused_by_name(wrong: dict[str, Any]) -> None:

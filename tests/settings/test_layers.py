@@ -68,6 +68,15 @@ def test_the_store_is_found(environment: dict[str, str], url: str, tmp_path: Pat
     assert load(None, environment, tmp_path)["store.url"] == url
 
 
+def test_a_file_of_ours_says_more_than_the_projects_database(tmp_path: Path) -> None:
+    """DATABASE_URL is the web application's, as a rule: jobs must not go there unasked."""
+    (tmp_path / "leasehold.toml").write_text("[store]\nurl = 'jobs.db'\n")
+    environment = {"DATABASE_URL": "postgresql://a/site"}
+    assert load(None, environment, tmp_path)["store.url"] == "jobs.db"
+    environment["LEASEHOLD_URL"] = "other.db"
+    assert load(None, environment, tmp_path)["store.url"] == "other.db"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

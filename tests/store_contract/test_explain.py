@@ -54,7 +54,7 @@ def test_no_worker_alive_for_the_queue(store: StoreUnderTest) -> None:
     worker(store, queues=("other",))
     found = causes(store, store.add())
     assert set(found) == {"no_worker"}
-    assert "leasehold worker --queues default" in (found["no_worker"].remedy or "")
+    assert "leasehold worker --app … --queue default" in (found["no_worker"].remedy or "")
 
 
 def test_a_worker_that_went_silent_is_no_worker(store: StoreUnderTest) -> None:

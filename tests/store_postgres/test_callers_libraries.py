@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 from leasehold.errors import BadInput, SchemaMissing
 from leasehold.model.job import Enqueued, NewJob
 from leasehold.model.payload import encode
-from leasehold.store.faces import BlockingStore
+from leasehold.store.faces import AwaitedStore, BlockingStore
 from leasehold.store.postgres.database import PostgresDatabase
 from tests.store_postgres.libraries import (
     CALLERS,
@@ -289,3 +289,31 @@ def test_connections_that_commit_by_themselves_do_so(
 
     assert asyncio.run(scenario()) == [True, False]
     assert queue.counts().ready == 1
+
+
+@pytest.mark.requirement("S0.18", "P9")
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_a_callers_pipeline_is_no_obstacle(
+    database: PostgresDatabase, queue: BlockingStore, is_awaited: bool
+) -> None:
+    jobs = [NewJob(task="t"), NewJob(task="t", unique_key="k")]
+
+    async def awaited() -> list[Enqueued]:
+        async with (
+            await psycopg.AsyncConnection.connect(database.url) as connection,
+            connection.pipeline(),
+        ):
+            store = AwaitedStore(database.async_caller_session(connection))
+            await connection.execute("insert into public.orders values (1)")
+            return [(await store.enqueue(part))[0] for part in (jobs[:1], jobs[1:], jobs[1:], jobs)]
+
+    def blocking() -> list[Enqueued]:
+        with psycopg.connect(database.url) as connection, connection.pipeline():
+            store = BlockingStore(database.caller_session(connection))
+            connection.execute("insert into public.orders values (1)")
+            return [store.enqueue(part)[0] for part in (jobs[:1], jobs[1:], jobs[1:], jobs)]
+
+    answers = asyncio.run(awaited()) if is_awaited else blocking()
+    assert [answer.created for answer in answers] == [True, True, False, True]
+    assert ordered(database) == [1]
+    assert queue.counts().ready == 3

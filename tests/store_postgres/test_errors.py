@@ -25,6 +25,7 @@ from leasehold.errors import (
 )
 from leasehold.model.job import NewJob
 from leasehold.store.faces import AwaitedStore, BlockingStore
+from leasehold.store.migrating import check_migrated
 from leasehold.store.postgres.database import PostgresDatabase
 from tests.crowd import wait_until
 from tests.store_postgres.conftest import Connect
@@ -109,7 +110,7 @@ def test_a_password_is_in_no_message(postgres_url: str, admin: Connection[Any]) 
         store.enqueue([JOB])
     told.append(everything(missing.value))
     with pytest.raises(SchemaMissing) as checked:
-        database.check_schema()
+        check_migrated(database)
     told.append(everything(checked.value))
     told += [f"{each.name} {each.detail}" for each in database.diagnose()]
     database.close()
@@ -120,7 +121,7 @@ def test_a_password_is_in_no_message(postgres_url: str, admin: Connection[Any]) 
 def test_without_a_schema_the_remedy_is_named(postgres_url: str) -> None:
     database = PostgresDatabase(postgres_url)
     store = BlockingStore(database.session())
-    for call in (lambda: store.enqueue([JOB]), store.counts, database.check_schema):
+    for call in (lambda: store.enqueue([JOB]), store.counts, lambda: check_migrated(database)):
         with pytest.raises(SchemaMissing, match="run `leasehold migrate`"):
             call()
     database.close()

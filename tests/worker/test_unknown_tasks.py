@@ -56,3 +56,13 @@ def test_arguments_that_cannot_be_decoded_fail_with_the_reason_until_the_code_fi
     job = fleet.succeeded(job_id)
     assert job.report is not None
     assert job.report.result == "heavy"
+
+
+@pytest.mark.requirement("P4")
+def test_a_worker_until_idle_does_not_leave_what_was_parked(fleet: Fleet) -> None:
+    """By one that did not know the task; parked jobs come back a few at a time."""
+    jobs = [fleet.app.submit(NewJob(task="newcomer", args=b'{"value": 7}')).id for _ in range(40)]
+    assert fleet.start("--until-idle").ended() == 0
+    assert fleet.app.operate.counts().parked == len(jobs)
+    assert fleet.start("--until-idle", app="newer").ended() == 0
+    assert {fleet.state(job_id) for job_id in jobs} == {State.SUCCEEDED}

@@ -8,6 +8,7 @@ import importlib
 import operator
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -153,7 +154,17 @@ def _import(where: str, name: str) -> Any:
     except (Exception, SystemExit) as error:
         raise BadSettings(
             f"--app {where}: {name} cannot be imported: {type(error).__name__}: {error}"
+            f"{_place(error)}"
         ) from error
+
+
+def _place(error: BaseException) -> str:
+    """The last line of the caller's own that led to it; a SyntaxError tells by itself."""
+    steps = traceback.extract_tb(error.__traceback__)
+    own = [step for step in steps if "importlib" not in step.filename and step.filename != __file__]
+    if not own or isinstance(error, SyntaxError):
+        return ""
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno}; LEASEHOLD_DEBUG=1 shows all of it)"
 
 
 def _hint(module: Any) -> str:

@@ -26,6 +26,11 @@ INTERRUPTED = 130
 #: As a shell reports a program that SIGPIPE ended: `leasehold jobs | head -1`.
 PIPE_CLOSED = 141
 
+#: A group without a command: its help is its message. Older versions of Click print it themselves.
+_NO_ARGUMENTS: tuple[type[click.UsageError], ...] = tuple(
+    filter(None, [getattr(click.exceptions, "NoArgsIsHelpError", None)])
+)
+
 EXIT_CODES = """\b
 Exit codes:
   0   done
@@ -81,6 +86,9 @@ def _report(error: Exception) -> int:
         return PIPE_CLOSED
     if isinstance(error, click.Abort):
         return _say("interrupted", INTERRUPTED)
+    if isinstance(error, _NO_ARGUMENTS):
+        click.echo(error.format_message(), err=True)
+        return BAD_INPUT
     if isinstance(error, click.ClickException):
         return _say(_usage(error), BAD_INPUT)
     if os.environ.get("LEASEHOLD_DEBUG") == "1":

@@ -9,6 +9,8 @@ import click
 from leasehold.cli.common import StoreChoice, as_json, print_json, store_options
 from leasehold.cli.pausing import pause_options, tell_paused, tell_resumed
 from leasehold.cli.render import queue_view, show
+from leasehold.errors import BadInput
+from leasehold.model.limit import ALL_QUEUES
 
 
 @click.group(invoke_without_command=True)
@@ -43,6 +45,7 @@ def pause(
     as_json: bool,
 ) -> None:
     """Hold back the queue NAME: nothing of it is claimed. What runs goes on."""
+    _refuse_all_of_a_tenant(store, name, "pause")
     with store.open() as app:
         app.operate.pause_queue(name, by, reason, until)
     tell_paused("queue", "name", name, until, as_json)
@@ -54,6 +57,7 @@ def pause(
 @store_options
 def resume(store: StoreChoice, name: str, as_json: bool) -> None:
     """Let the queue NAME go on."""
+    _refuse_all_of_a_tenant(store, name, "resume")
     with store.open() as app:
         was_paused = app.operate.resume_queue(name)
     tell_resumed("queue", "name", name, was_paused, as_json)
@@ -72,3 +76,9 @@ def weigh(store: StoreChoice, name: str, weight: float, as_json: bool) -> None:
         print_json({"name": name, "weight": weight})
     else:
         click.echo(f"queue {name} weighs {weight:g}")
+
+
+def _refuse_all_of_a_tenant(store: StoreChoice, name: str, verb: str) -> None:
+    """Which state a tenant has stands in the directory too: only `tenants` writes both."""
+    if name == ALL_QUEUES and store.tenant is not None:
+        raise BadInput(f"all queues of a tenant: leasehold tenants {verb} {store.tenant}")

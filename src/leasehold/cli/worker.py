@@ -22,7 +22,9 @@ from leasehold.telemetry import log
 @click.option("--lease-seconds", type=float, help="A crashed worker's jobs come back after this.")
 @click.option("--poll-ms", type=float, help="How often to look, where nothing is heard.")
 @click.option("--grace-seconds", type=float, help="How long running jobs may take when draining.")
-@click.option("--until-idle", is_flag=True, help="End as soon as nothing is left to do.")
+@click.option(
+    "--until-idle", is_flag=True, help="End as soon as nothing is left that could start now."
+)
 @click.option("--managed-in", type=click.Path(path_type=Path), hidden=True)
 @click.option("--seat", type=int, hidden=True)
 @click.option(

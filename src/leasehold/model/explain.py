@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -132,7 +133,8 @@ def _lane(job: Job, holder: Job) -> Cause:
 
 def _lane_paused(job: Job, pause: Pause) -> Cause:
     text = f"its lane {job.target} is paused{_told(pause)}"
-    return Cause("lane_paused", text, f"resume the lane: leasehold lanes resume {job.target}")
+    lane = _typed(job.target or "")
+    return Cause("lane_paused", text, f"resume the lane: leasehold lanes resume {lane}")
 
 
 _TOGETHER = {ALL_QUEUES: "all queues together", ALL_TENANTS: "all tenants together"}
@@ -143,9 +145,10 @@ def _door_causes(door: Door) -> list[Cause]:
     causes = []
     if door.pause is not None:
         verb = "is paused" + _told(door.pause)
-        causes.append(
-            Cause("queue_paused", f"{what} {verb}", f"leasehold queues resume '{door.name}'")
-        )
+        remedy = f"leasehold queues resume {_typed(door.name)}"
+        if door.name == ALL_QUEUES:
+            remedy += "; of a tenant: leasehold tenants resume NAME"
+        causes.append(Cause("queue_paused", f"{what} {verb}", remedy))
     return causes + _use_causes(_TOGETHER.get(door.name, what), door.use)
 
 
@@ -179,7 +182,7 @@ def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
             Cause(
                 "no_worker",
                 f"no worker that serves the queue {job.queue} is alive",
-                f"start one: leasehold worker --queues {job.queue}",
+                f"start one that has its task: leasehold worker --app … --queue {job.queue}",
             )
         ]
     knowing = [worker for worker in serving if job.task in worker.tasks]
@@ -202,6 +205,11 @@ def _in_line(job: Job, facts: Facts) -> Cause:
         f"it is ready; {many} jobs of queue {job.queue} are ahead of it",
         "it runs when a worker of its queue has a free slot",
     )
+
+
+def _typed(name: str) -> str:
+    """As it can be typed into a shell."""
+    return name if re.fullmatch(r"[\w.@:/-]+", name) else "'" + name.replace("'", "'\\''") + "'"
 
 
 def _told(pause: Pause) -> str:

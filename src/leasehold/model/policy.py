@@ -36,6 +36,8 @@ class Policy:
     lane_on_failure: LaneOnFailure = "block"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.retry, Retry):
+            raise BadSettings(f"retry={self.retry!r}: give a Retry, as in Retry(max_attempts=3)")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise BadSettings(

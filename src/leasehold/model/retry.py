@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from leasehold.errors import BadSettings
@@ -44,6 +45,8 @@ class Retry:
             raise BadSettings(f"cap_seconds={self.cap_seconds!r}: give at most ten years")
         if not 0.0 <= self.jitter <= 1.0:
             raise BadSettings(f"jitter={self.jitter!r}: give a share from 0 to 1")
+        for name in ("retry_on", "give_up_on"):
+            object.__setattr__(self, name, _exceptions(name, getattr(self, name)))
 
     def delay_seconds(self, attempt: int, chance: float) -> float:
         """The wait after the given failed attempt; ``chance`` in [0, 1) comes from outside."""
@@ -58,6 +61,14 @@ class Retry:
         if isinstance(error, self.give_up_on):
             return False
         return isinstance(error, self.retry_on)
+
+
+def _exceptions(name: str, given: object) -> tuple[type[BaseException], ...]:
+    """As `isinstance` needs them: a handler's error must not meet one of ours in its place."""
+    each = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(one, type) and issubclass(one, BaseException) for one in each):
+        raise BadSettings(f"{name}={given!r}: give a tuple of exception classes")
+    return each
 
 
 DEFAULT_RETRY = Retry()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leasehold.errors import SchemaTooNew
-from leasehold.store.database import Migration
+from leasehold.errors import SchemaMissing, SchemaTooNew
+from leasehold.store.database import Database, Migration
 
 
 def check_not_newer(where: str, applied: int, known: Sequence[Migration]) -> None:
@@ -14,4 +14,12 @@ def check_not_newer(where: str, applied: int, known: Sequence[Migration]) -> Non
         raise SchemaTooNew(
             f"{where} has schema version {applied}, this program knows up to {newest}: "
             "upgrade leasehold here, or use the version that migrated the database"
+        )
+
+
+def check_migrated(database: Database) -> None:
+    """Raise SchemaMissing with what to do, before anything else fails less clearly."""
+    if pending := database.pending():
+        raise SchemaMissing(
+            f"{database.shown} needs {len(pending)} migration(s): run `leasehold migrate`"
         )

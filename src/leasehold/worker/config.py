@@ -34,6 +34,9 @@ class WorkerSettings:
     tokens: tuple[Token, ...] = ()
 
     def __post_init__(self) -> None:
+        queues: object = self.queues  # callers are not all checked by types
+        if isinstance(queues, str):
+            raise BadSettings(f"queues={queues!r}: give a list of names: [{queues!r}]")
         for queue in self.queues:
             check_name("queue", queue)
         if not self.queues:

@@ -7,6 +7,7 @@ is written at once, ten thousand in a few statements.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -165,9 +166,13 @@ class Finisher:
         if ended.outcome.kind is OutcomeKind.TIMEOUT:
             self._telemetry.count("timeouts")
         if ended.outcome.kind is not OutcomeKind.SUCCESS:
-            log.info(
-                "job %d of %s, attempt %d: %s, now %s%s", attempt.job_id, attempt.task,
+            has_failed = decision.state is State.FAILED
+            error = ended.outcome.error
+            log.log(
+                logging.ERROR if has_failed else logging.INFO,
+                "job %d of %s, attempt %d: %s, now %s%s%s", attempt.job_id, attempt.task,
                 attempt.number, ended.outcome.kind, decision.state,
                 f" ({decision.reason})" if decision.reason else "",
+                f"\n{error.trace}" if has_failed and error and error.trace else "",
                 extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
             )  # fmt: skip

@@ -82,7 +82,7 @@ class Sweeper:
         self._retain_at = self._walk_at = self._began = 0.0
         self._walked_to = ""
         self._asked_at = -_APART_SECONDS
-        #: Whether all that was due or lost when the worker started is ready by now.
+        #: Whether all that was due, lost or parked when the worker started is ready by now.
         self.has_swept = False
 
     def poke(self) -> None:
@@ -129,7 +129,7 @@ class Sweeper:
         if now >= self._retain_at and not await self._store.retain(self._history_days, BATCH):
             await self._store.forget_workers(SILENT_SECONDS)
             self._retain_at = now + RETENTION_SECONDS
-        self.has_swept = made_ready < BATCH
+        self.has_swept = made_ready < BATCH and not chores.parked
         if now >= self._walk_at and not await self._walk():
             self._walk_at = now + LANES_SECONDS
         if is_due or chores.expired:  # look when the next falls due

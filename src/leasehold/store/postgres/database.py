@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.errors import LockNotAvailable
 
-from leasehold.errors import SchemaMissing, StoreUnavailable
+from leasehold.errors import StoreUnavailable
 from leasehold.model.names import check_name, check_schema
 from leasehold.store.address import redacted
 from leasehold.store.database import Diagnosis, Migration
@@ -149,15 +149,6 @@ class PostgresDatabase:
             applied = (row and row[0]) or 0
         check_not_newer(self.shown, applied, known)
         return [migration for migration in known if migration.version > applied]
-
-    def check_schema(self) -> None:
-        """Raise SchemaMissing with what to do, before anything else fails less clearly."""
-        pending = self.pending()
-        if pending:
-            raise SchemaMissing(
-                f"{self.shown} needs {len(pending)} migration(s) in schema {self.schema}: "
-                "run `leasehold migrate`"
-            )
 
     # -- the rest ----------------------------------------------------------------------------
 

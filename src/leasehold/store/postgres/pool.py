@@ -110,7 +110,9 @@ class Way:
 
 def _unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
     text = " ".join(str(error).split()).partition(" Is the server running")[0]
-    return StoreUnavailable(f"cannot connect to {redacted(url)}: {text}; is the server running?")
+    # What the server itself says needs no such question.
+    ask = "" if "FATAL:" in text else "; is the server running?"
+    return StoreUnavailable(f"cannot connect to {redacted(url)}: {text}{ask}")
 
 
 def _stop_behind(error: BaseException) -> asyncio.CancelledError | None:

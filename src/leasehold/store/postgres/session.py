@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 import msgspec
+import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
 from psycopg.rows import tuple_row
 
@@ -173,13 +174,19 @@ def _send(connection: Connection[Any], sql: bytes, values: list[Any]) -> RawCurs
     return RawCursor(connection, row_factory=tuple_row).execute(sql, values)
 
 
-def _fetched(cursor: RawCursor[Any]) -> Rows:
-    return cursor.fetchall() if cursor.description is not None else []
-
-
 def rows_of(connection: Connection[Any], sql: bytes, values: list[Any]) -> Rows:
     with _send(connection, sql, values) as cursor:
-        return _fetched(cursor)
+        try:
+            return cursor.fetchall()  # in a caller's pipeline this is what waits for the answer
+        except psycopg.ProgrammingError as error:
+            return _no_rows(error)
+
+
+def _no_rows(error: psycopg.ProgrammingError) -> Rows:
+    """psycopg's own words for a statement that has none; what the server says has a state."""
+    if error.sqlstate is not None:
+        raise error
+    return []
 
 
 async def _asend(
@@ -188,10 +195,9 @@ async def _asend(
     return await AsyncRawCursor(connection, row_factory=tuple_row).execute(sql, values)
 
 
-async def _afetched(cursor: AsyncRawCursor[Any]) -> Rows:
-    return await cursor.fetchall() if cursor.description is not None else []
-
-
 async def arows_of(connection: AsyncConnection[Any], sql: bytes, values: list[Any]) -> Rows:
     async with await _asend(connection, sql, values) as cursor:
-        return await _afetched(cursor)
+        try:
+            return await cursor.fetchall()
+        except psycopg.ProgrammingError as error:
+            return _no_rows(error)
