@@ -118,7 +118,7 @@ def test_a_schema_of_a_newer_program_is_left_alone(
     migrated(postgres_url, "leasehold")
     admin.execute("insert into leasehold.migration (version, name) values (999, 'future')")
     database = PostgresDatabase(postgres_url)
-    for call in (database.migrate, database.pending, database.check_schema):
+    for call in (database.migrate, database.pending):
         with pytest.raises(SchemaTooNew, match=r"version 999.*knows up to \d+: upgrade leasehold"):
             call()
     database.close()
