@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
@@ -11,6 +10,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, Ty
 from leasehold.client import Client, JobHandle
 from leasehold.errors import BadSettings
 from leasehold.kinds import register
+from leasehold.locks import lock_of
 from leasehold.model.job import DEFAULT_QUEUE, NewJob
 from leasehold.model.names import check_name
 from leasehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
@@ -66,7 +66,7 @@ class Leasehold:
         self._client: Client | None = None
         self._tenancy: Tenancy | None = None
         self._bound: dict[str, Leasehold] = {}
-        self._lock = threading.RLock()
+        self._lock = lock_of(self)
 
     # -- tasks -------------------------------------------------------------------------------
 

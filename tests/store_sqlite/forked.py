@@ -6,6 +6,8 @@ process has threads, and keeps its rights.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -62,25 +64,53 @@ def forked(work: object) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def close_before_the_child_writes(path: Path) -> list[int]:
+class Listener:
+    """As a worker's keeper is one: in a thread, until the worker ends."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        hears = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._task = self._loop.create_task(database.listen(lambda _hint: hears.set()))
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        hears.wait()
+        time.sleep(0.1)  # and has looked at the file
+
+    def _run(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            self._loop.run_until_complete(self._task)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join()
+        self._loop.close()
+
+
+def close_before_the_child_writes(path: Path, *, listening: bool) -> list[int]:
     """The child writes after its parent has closed the file. Answers whose jobs are kept."""
     warnings.simplefilter("ignore", DeprecationWarning)
     database = SqliteDatabase(path)
     store = BlockingStore(database.session())
     store.enqueue([JOB])
+    listener = Listener(database) if listening else None
     is_closed, close = os.pipe()
+    has_written, write = os.pipe()
     child = os.fork()
     if child == 0:
-        store.counts()
+        store.enqueue([JOB])
+        os.write(write, b".")
         os.read(is_closed, 1)
         store.enqueue([JOB])
         os._exit(0)
     store.enqueue([JOB])
+    os.read(has_written, 1)
+    if listener is not None:
+        listener.stop()
     database.close()
     os.write(close, b".")
     assert os.waitpid(child, 0)[1] == 0
     again = SqliteDatabase(path)
-    kept = sorted(BlockingStore(again.session()).read([1, 2, 3]))
+    kept = sorted(BlockingStore(again.session()).read([1, 2, 3, 4]))
     again.close()
     return kept
 
@@ -122,8 +152,8 @@ def main(role: str, path: str, *rest: str) -> None:
     match role:
         case "fork":
             answer = fork_while_others_write(Path(path))
-        case "close":
-            answer = close_before_the_child_writes(Path(path))
+        case "close" | "listen":
+            answer = close_before_the_child_writes(Path(path), listening=role == "listen")
         case "migrate":
             answer = migrate_and_be_killed(Path(path), int(rest[0]))
         case _:

@@ -83,7 +83,11 @@ def test_children_forked_while_others_write_neither_hang_nor_break_the_file(path
 
 
 @pytest.mark.requirement("S2.1")
-def test_a_forked_child_loses_nothing_when_its_parent_closes_the_file(path: Path) -> None:
-    helper = Helper("close", str(path), module="tests.store_sqlite.forked")
-    assert helper.answer() == [1, 2, 3]
+@pytest.mark.parametrize("role", ["close", "listen"])
+def test_a_forked_child_loses_nothing_when_its_parent_closes_the_file(
+    path: Path, role: str
+) -> None:
+    """A worker listens; its connection once stayed open in the child, and broke its locks."""
+    helper = Helper(role, str(path), module="tests.store_sqlite.forked")
+    assert helper.answer() == [1, 2, 3, 4]
     check_whole(path)

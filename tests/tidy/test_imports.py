@@ -19,6 +19,7 @@ MAY_SEE: dict[str, set[str]] = {
     "release": set(),
     "exits": set(),
     "typed": set(),
+    "locks": set(),
     "seats": {"errors", "typed"},
     "exposition": {"telemetry"},
     "access": {"errors"},
@@ -30,8 +31,8 @@ MAY_SEE: dict[str, set[str]] = {
     "store": {"errors", "model", "typed"},
     "store.opening": {"clock", "errors", "store", "store.postgres", "store.sqlite"},
     # Decides by its server's clock; ours tells only for how long a connection has been out.
-    "store.postgres": {"clock", "errors", "model", "telemetry", "store"},
-    "store.sqlite": {"clock", "errors", "model", "store"},
+    "store.postgres": {"clock", "errors", "locks", "model", "telemetry", "store"},
+    "store.sqlite": {"clock", "errors", "locks", "model", "store"},
     # Those who use a store, whichever it is.
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
@@ -39,12 +40,12 @@ MAY_SEE: dict[str, set[str]] = {
     "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",
                "signature", "store", "tasks", "telemetry", "typed"},
     "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
-    "tenancy": {"clock", "errors", "model", "store", "telemetry"},
+    "tenancy": {"clock", "errors", "locks", "model", "store", "telemetry"},
     # What puts the parts together.
     "rules": {"model", "operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
-    "app": {"client", "errors", "kinds", "model", "operate", "rules", "settings", "signature",
-            "store", "store.opening", "tasks", "tenancy", "worker"},
+    "app": {"client", "errors", "kinds", "locks", "model", "operate", "rules", "settings",
+            "signature", "store", "store.opening", "tasks", "tenancy", "worker"},
     # leasehold/__init__.py: the public names
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
     "testing": {"app", "client", "clock", "errors", "exits", "model", "signature", "store",

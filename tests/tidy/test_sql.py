@@ -23,7 +23,6 @@ SQL_IN_PYTHON = {
     "store/postgres/chorus.py": "the same for many tenants",
     "store/postgres/place.py": "the look at all tenants at once",
     "store/postgres/relocation.py": "schemas as wholes: made, renamed, copied, dropped",
-    "store/sqlite/wake.py": "the pragma that tells of others' commits",
     "store/sqlite/glance.py": "the look at a file from outside",
     "store/sqlite/relocation.py": "files as wholes: their tables renamed, and copied",
     "store/sqlite/engine.py": "transactions, savepoints and pragmas",

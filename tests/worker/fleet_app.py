@@ -139,6 +139,21 @@ async def deaf(*, ctx: Context = GIVEN) -> None:
 
 
 @app.task(retry=SOON)
+async def beside(seconds: float, *, ctx: Context = GIVEN) -> None:
+    """Waits for a thread of its own, which nothing can stop."""
+    note(ctx, "start")
+    await asyncio.to_thread(time.sleep, seconds)
+
+
+@app.task(retry=SOON)
+def transacts(seconds: float, *, ctx: Context = GIVEN) -> None:
+    """Sleeps through everything, with a transaction open."""
+    with ctx.transaction():
+        note(ctx, "start")
+        time.sleep(seconds)
+
+
+@app.task(retry=SOON)
 async def kills_its_worker(*, ctx: Context = GIVEN) -> None:
     note(ctx, "start")
     os.kill(os.getpid(), signal.SIGKILL)

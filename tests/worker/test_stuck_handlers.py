@@ -53,3 +53,24 @@ def test_what_ignores_a_drain_is_released_at_last_and_the_process_ends(fleet: Fl
         job = fleet.job(job_id)
         assert (job.state, job.attempt) == (State.QUEUED, 0)
     assert fleet.nothing_leased()
+
+
+@pytest.mark.requirement("S4.11", "P13")
+def test_a_thread_with_a_transaction_open_does_not_keep_its_process_from_ending(
+    fleet: Fleet,
+) -> None:
+    """On SQLite it has the pen: whatever the worker wants to write waits for it."""
+    worker = fleet.start("--grace-seconds", "0", lease=2.0)
+    fleet.started(fleet_app.transacts.enqueue(120.0).id)
+    worker.send(signal.SIGTERM)
+    assert worker.ended() == EXIT_RECYCLE
+
+
+@pytest.mark.requirement("S4.11")
+def test_nor_does_a_thread_that_a_coroutine_waited_for(fleet: Fleet) -> None:
+    worker = fleet.start("--grace-seconds", "0")
+    job_id = fleet_app.beside.enqueue(120.0).id
+    fleet.started(job_id)
+    assert worker.drain() == 0
+    assert "1 threads of handlers (asyncio.to_thread) do not end" in worker.log
+    assert fleet.state(job_id) is State.QUEUED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from pathlib import Path
 
 import click
@@ -11,6 +13,7 @@ from leasehold.cli.common import StoreChoice, store_options, tell_strangers
 from leasehold.cli.logs import log_options, set_up_logs
 from leasehold.model.tenant import check_tenant
 from leasehold.telemetry import log
+from leasehold.worker.looping import threads_left
 
 
 @click.command()
@@ -79,6 +82,10 @@ def worker(
         )
     finally:
         app.close()
+    if left := threads_left():
+        log.error("%d threads of handlers (asyncio.to_thread) do not end: they are left", len(left))
+        logging.shutdown()
+        os._exit(code)
     raise click.exceptions.Exit(code)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 
 from leasehold.errors import BadSettings
+from leasehold.locks import lock_of
 from leasehold.store.relocating import Relocatable
 
 
@@ -16,7 +16,7 @@ class KnownPlaces:
         self._urls = dict(urls)
         self._opener = opener
         self._opened: dict[str, Relocatable] = {}
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
 
     def __getitem__(self, name: str) -> Relocatable:
         if name not in self._urls:

@@ -13,6 +13,7 @@ import functools
 import multiprocessing
 import os
 import signal
+from multiprocessing import resource_tracker
 
 import msgspec
 
@@ -40,6 +41,7 @@ class _Child:
         self.process = spawn.Process(
             target=child.main, args=(theirs, lifeline), name="leasehold-child", daemon=True
         )
+        resource_tracker.ensure_running()  # the first child would do so, and unblock signals again
         before = signal.pthread_sigmask(signal.SIG_BLOCK, child.GROUP_SIGNALS)
         try:
             self.process.start()
@@ -144,11 +146,13 @@ class Children:
         return outcome
 
     def _take(self) -> _Child:
-        while self._idle:
-            worker = self._idle.pop()
+        while True:
+            try:
+                worker = self._idle.pop()
+            except IndexError:  # other threads take some too
+                return _Child()
             if worker.is_usable:
                 return worker
-        return _Child()
 
     def close(self) -> None:
         """What is still busy was given up: it does not keep this process from ending."""

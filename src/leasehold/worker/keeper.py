@@ -91,7 +91,8 @@ class Keeper:
         if asked:
             self._asked = True
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._poke.set)
+            with contextlib.suppress(RuntimeError):  # it has crashed, and its loop is closed
+                self._loop.call_soon_threadsafe(self._poke.set)
 
     async def run_once(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -28,6 +28,7 @@ class Keepers:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._main, name="leasehold-keepers", daemon=True)
         self._ready = threading.Event()
+        self._error: BaseException | None = None
         #: Who hears for which tenant, by place.
         self._hearing: dict[str, dict[str, Heard]] = {}
         self._listening: set[str] = set()
@@ -37,9 +38,16 @@ class Keepers:
     def start(self) -> None:
         self._thread.start()
         self._ready.wait()
+        if self._error is not None:
+            raise self._error
 
     def _main(self) -> None:
-        asyncio.run(self._live())
+        try:
+            asyncio.run(self._live())
+        except BaseException as error:  # it has no loop: no more files can be opened
+            self._error = error
+        finally:
+            self._ready.set()
 
     async def _live(self) -> None:
         self._loop = asyncio.get_running_loop()

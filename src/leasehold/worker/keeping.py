@@ -62,7 +62,12 @@ class KeeperThread:
         await asyncio.to_thread(self._thread.join)
 
     def _main(self) -> None:
-        asyncio.run(self._run())
+        try:
+            asyncio.run(self._run())
+        except BaseException as error:  # it has no loop: no more files can be opened
+            self._tell(error)
+        finally:
+            self._ready.set()
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()

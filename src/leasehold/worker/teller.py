@@ -43,13 +43,16 @@ class Teller:
         self._send = send
         self._news = threading.Event()
         self._closing = threading.Event()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def _on_news(self) -> None:
         self._news.set()
-        if self._thread is None and not self._closing.is_set():
-            self._thread = threading.Thread(target=self._run, name="leasehold-teller", daemon=True)
-            self._thread.start()
+        with self._starting:  # threads of one handler may speak at once
+            if self._thread is None and not self._closing.is_set():
+                thread = threading.Thread(target=self._run, name="leasehold-teller", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def _run(self) -> None:
         while not self._closing.is_set():

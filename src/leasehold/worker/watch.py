@@ -4,6 +4,7 @@ when it is over. They lose no lease, but everybody else's latency."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,7 +47,8 @@ class LoopWatch:
             late = self._now() - self._beat > BLOCK_SECONDS + _BEAT_SECONDS
             if late and self._home is not None and self._suspect is None:
                 task = asyncio.current_task(self._home)
-                self._suspect = self._attempts.get(task) if task is not None else None
+                with contextlib.suppress(KeyError):  # it may end at this moment
+                    self._suspect = self._attempts.get(task) if task is not None else None
 
     def _tell(self, seconds: float) -> None:
         self._telemetry.count("loop_blocks")

@@ -353,7 +353,8 @@ class Worker:
 
     async def _drain(self, claiming: asyncio.Task[None], *, hurried: bool) -> None:
         """What a claim under way still brings is given back (see _take)."""
-        await asyncio.wait({claiming})
+        await asyncio.wait({claiming}, timeout=self._settings.lease_seconds)
+        claiming.cancel()  # what it may still bring nobody would renew
         self._give_back()
         await self._wait_for_attempts(0.0 if hurried else self._settings.grace_seconds)
         for held in self.hand.all():
@@ -390,4 +391,5 @@ class Worker:
 
 
 def _crashes(*parts: asyncio.Task[None]) -> list[asyncio.Task[None]]:
-    return [part for part in parts if part.done() and part.exception() is not None]
+    ended = [part for part in parts if part.done() and not part.cancelled()]
+    return [part for part in ended if part.exception() is not None]

@@ -7,10 +7,10 @@ the function that looks at all of them in one statement.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from leasehold.errors import BadName, Refused, TenantExists
+from leasehold.locks import lock_of
 from leasehold.model.names import check_schema
 from leasehold.model.tenant import check_tenant
 from leasehold.store.address import redacted
@@ -39,7 +39,7 @@ class PostgresPlace:
         self._connections = Connections(url, pool_size)
         self._control = PostgresDatabase(url, schema, connections=self._connections)
         self._tenants: dict[str, PostgresDatabase] = {}
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
 
     @property
     def shown(self) -> str:

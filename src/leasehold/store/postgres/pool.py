@@ -148,7 +148,9 @@ class Pool:
         self._idle: list[Line] = []
         #: Connections that are idle, lent, or being made; and how many wait for one of them.
         self._open = self._waiting = 0
-        self._change = threading.Condition(threading.Lock())
+        # Taken as it is, not by the condition: Ctrl-C in the midst of that would leave it taken.
+        self._lock = threading.Lock()
+        self._change = threading.Condition(self._lock)
 
     def connection(self, *, writes: bool) -> Lent:
         return Lent(self, writes)
@@ -171,7 +173,7 @@ class Pool:
 
     def _has_place(self) -> bool:
         """For one more; if there is none, wait until one is idle or gone."""
-        with self._change:
+        with self._lock:
             # Counted before the last look: who gives one back looks whether somebody waits.
             self._waiting += 1
             try:
@@ -206,7 +208,7 @@ class Pool:
             return
         self._idle.append(connection)
         if self._waiting:
-            with self._change:
+            with self._lock:
                 self._change.notify()
 
     def give_back_after(
@@ -227,7 +229,7 @@ class Pool:
             self._free_place()
 
     def _free_place(self) -> None:
-        with self._change:
+        with self._lock:
             self._open -= 1
             self._change.notify()
 

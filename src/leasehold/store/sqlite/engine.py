@@ -36,8 +36,8 @@ from leasehold.store.sqlite.turns import FileTurns, LoopTurn
 from leasehold.store.steps import Batch, Conflict, Rows, Statement
 
 _BUSY_SECONDS = 30.0
-#: How long a fork waits for an open transaction of another thread.
-_FORK_SECONDS = 2.0
+#: How long a fork, or the end, waits for an open transaction of another thread.
+_PATIENCE_SECONDS = 2.0
 #: What makes nothing ready, and asks nothing of anybody.
 _QUIET = frozenset({"renew", "start", "beat", "leave"})
 #: What a claim has looked at, and thinks of it. Each connection has its own, in memory.
@@ -102,11 +102,17 @@ class _Handle:
             raise
         return connection
 
-    def close(self) -> None:
-        with self.lock:
+    def close(self, also: Callable[[], None] = lambda: None) -> None:
+        """What another thread is busy with for too long stays open, and ends with the process."""
+        if not self.lock.acquire(timeout=_PATIENCE_SECONDS):
+            return
+        try:
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
+            also()
+        finally:
+            self.lock.release()
 
 
 class Engine:
@@ -229,20 +235,22 @@ class Engine:
 
     def close(self) -> None:
         self._reader.close()
-        self._writer.close()
-        if self._turns is not None:
-            self._turns.close()
+        self._writer.close(also=self._turns.close if self._turns is not None else lambda: None)
 
     # -- forks -------------------------------------------------------------------------------
 
     def rest(self) -> bool:
-        if not self._writer.lock.acquire(timeout=_FORK_SECONDS):
+        if not self._writer.lock.acquire(timeout=_PATIENCE_SECONDS):
             return False
-        if not self._reader.lock.acquire(timeout=_FORK_SECONDS):
+        if not self._reader.lock.acquire(timeout=_PATIENCE_SECONDS):
             self._writer.lock.release()
             return False
-        if self.path is not None and not self._writer.is_writing:
-            self.close()
+        try:
+            if self.path is not None and not self._writer.is_writing:
+                self.close()
+        except BaseException:
+            self.wake()
+            raise
         return True
 
     def wake(self) -> None:

@@ -30,15 +30,22 @@ class Forkable(Protocol):
 
 
 _every: weakref.WeakSet[Forkable] = weakref.WeakSet()
+_adding = threading.Lock()
 _resting = threading.local()
 
 
 def survives_forks(what: Forkable) -> None:
-    _every.add(what)
+    with _adding:
+        _every.add(what)
 
 
 def _before() -> None:
-    _resting.those = [each for each in tuple(_every) if each.rest()]
+    _resting.those = []
+    with _adding:
+        known = tuple(_every)
+    for each in known:
+        if each.rest():
+            _resting.those.append(each)
 
 
 def _in_parent() -> None:
@@ -47,6 +54,8 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
+    global _adding
+    _adding = threading.Lock()
     for each in tuple(_every):
         each.begin_anew()
 

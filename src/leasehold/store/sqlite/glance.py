@@ -76,7 +76,7 @@ class Glances:
             return False, f"{path}: {error}"
         except sqlite3.Error as error:
             return False, f"{path}: {error}"
-        if not has_work and _is_settled(before, now):
+        if not has_work and is_settled(before, now):
             self._seen[path] = _Glance(before, next_time)
         return has_work, None
 
@@ -94,7 +94,7 @@ def _state(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _is_settled(states: Signature, now_micros: int) -> bool:
+def is_settled(states: Signature, now_micros: int) -> bool:
     newest = max(state[2] for state in states if state is not None)
     return newest + _UNSURE_NANOSECONDS < now_micros * 1000
 

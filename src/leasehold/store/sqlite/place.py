@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from leasehold.clock import Micros, system_micros
 from leasehold.errors import TenantExists
+from leasehold.locks import lock_of
 from leasehold.model.tenant import check_tenant
 from leasehold.store.places import Awake
 from leasehold.store.relocating import Relocatable, cannot_move
@@ -37,7 +37,7 @@ class SqlitePlace:
         self._clock = clock
         self._glances = Glances(clock)
         self._tenants: dict[str, tuple[int, SqliteDatabase]] = {}
-        self._lock = threading.Lock()
+        self._lock = lock_of(self)
 
     @property
     def shown(self) -> str:

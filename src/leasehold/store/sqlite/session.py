@@ -18,6 +18,7 @@ from leasehold.store.sqlite.transaction import refuse_inside
 from leasehold.store.steps import Batch, Rows
 
 _GROUP_LIMIT = 64
+_PATIENCE_SECONDS = 5.0
 
 
 class Writer:
@@ -50,8 +51,9 @@ class Writer:
 
     def _start(self) -> None:
         self._waiting = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="leasehold-sqlite", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name="leasehold-sqlite", daemon=True)
+        thread.start()  # which can fail, and then there is none
+        self._thread = thread
 
     def _run(self) -> None:
         waiting = self._waiting
@@ -86,7 +88,7 @@ class Writer:
         with self._lock:
             if self._thread is not None:
                 self._waiting.put(None)
-                self._thread.join()
+                self._thread.join(_PATIENCE_SECONDS)  # it may wait for one who never ends
             self._thread = None
 
 

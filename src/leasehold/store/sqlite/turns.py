@@ -39,10 +39,10 @@ class FileTurns:
         fcntl.flock(self._pen, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        if self._pid == os.getpid():
+        pid, self._pid = self._pid, 0
+        if pid == os.getpid():
             os.close(self._gate)
             os.close(self._pen)
-        self._pid = 0
 
 
 class LoopTurn:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
+
+from leasehold.clock import system_micros
+from leasehold.store.sqlite.glance import is_settled, signature
 
 #: Looking costs a few microseconds, so it can be done often.
 LOOK_SECONDS = 0.02
@@ -37,26 +38,21 @@ class Bell:
 
 
 async def listen(path: Path, heard: Heard) -> None:
-    """Until cancelled; what goes wrong costs latency only."""
+    """Until cancelled; what goes wrong costs latency only.
+
+    By looking at the file from outside: a connection that a handler's fork took along would break
+    the locks of those who write (see `forks`).
+    """
     while True:
-        with contextlib.suppress(sqlite3.Error):
-            await _follow(path, heard)
-        heard(None)
-        await asyncio.sleep(_RETRY_SECONDS)
-
-
-async def _follow(path: Path, heard: Heard) -> None:
-    """A connection's data_version changes once others' commits can be seen."""
-    heard("")
-    with contextlib.closing(sqlite3.connect(str(path), isolation_level=None)) as connection:
-        last = _version(connection)
-        while True:
+        heard("")
+        last = signature(path)
+        while last[0] is not None:
+            is_sure = is_settled(last, system_micros())
             await asyncio.sleep(LOOK_SECONDS)
-            now = _version(connection)
-            if now != last:
+            now = signature(path)
+            # What was changed just before we looked may have changed again at the same time.
+            if now != last or not is_sure:
                 last = now
                 heard("")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("pragma data_version").fetchone()[0])
+        heard(None)
+        await asyncio.sleep(_RETRY_SECONDS)

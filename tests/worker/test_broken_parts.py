@@ -1,0 +1,132 @@
+"""Parts that break at an awkward moment: told, and nobody waits for them for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold import Leasehold, NewJob
+from leasehold.store.opening import open_database
+from leasehold.telemetry import Telemetry
+from leasehold.worker.hand import Hand
+from leasehold.worker.heart import Heart
+from leasehold.worker.keeper import Keeper
+from leasehold.worker.keeping import KeeperThread
+
+SOON_SECONDS = 20
+
+
+def keeper() -> Keeper:
+    nothing: Any = None
+    return Keeper(
+        nothing, "w1", Hand(), Heart(lambda: nothing), Telemetry(), lease_seconds=30.0,
+        request_poll_seconds=2.0,
+    )  # fmt: skip
+
+
+def test_a_keeper_without_files_for_its_loop_is_told_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_loop(coroutine: Any) -> None:
+        coroutine.close()
+        raise OSError("too many open files")
+
+    async def scenario() -> None:
+        nothing: Any = None
+        thread = KeeperThread(keeper(), nothing, nothing, lambda _hint: None)
+        with monkeypatch.context() as patched:
+            patched.setattr("leasehold.worker.keeping.asyncio.run", no_loop)
+            thread.start()
+        with pytest.raises(OSError, match="too many open files"):
+            await asyncio.wait_for(thread.crashed(), SOON_SECONDS)
+        await thread.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_keeper_whose_loop_is_gone_can_still_be_poked() -> None:
+    """A worker drains when its keeper has crashed, and pokes it first."""
+    broken = keeper()
+    loop = asyncio.new_event_loop()
+    loop.close()
+    broken._loop = loop
+    broken.poke(asked=True)
+
+
+def test_a_writer_whose_thread_could_not_start_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = Leasehold(str(tmp_path / "jobs.db"))
+    app.migrate()
+    app.close()
+    start = threading.Thread.start
+
+    def fails_once(thread: threading.Thread) -> None:
+        monkeypatch.setattr(threading.Thread, "start", start)
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fails_once)
+    with pytest.raises(RuntimeError, match="new thread"):
+        app.submit(NewJob(task="t"))
+    assert app.submit(NewJob(task="t")).id
+    app.close()
+
+
+@pytest.mark.parametrize("whose", ["app", "place"])
+def test_a_lock_that_another_thread_held_is_open_in_a_forked_child(
+    tmp_path: Path, whose: str
+) -> None:
+    warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of just this
+    app = Leasehold(str(tmp_path / "jobs.db"))
+    app.tenants.create("acme")
+    owner: Any = app if whose == "app" else app.tenants.places["home"]
+    held, free = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with owner._lock:
+            held.set()
+            free.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(SOON_SECONDS)
+        with owner._lock:
+            os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    free.set()
+    thread.join()
+    app.close()
+    assert status == 0
+
+
+def test_closing_does_not_wait_for_a_transaction_that_never_ends(tmp_path: Path) -> None:
+    database = open_database(str(tmp_path / "jobs.db"))
+    held, free = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        engine: Any = database
+        with engine._engine.transaction():
+            held.set()
+            free.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    closing = threading.Thread(target=database.close)
+    closing.start()
+    closing.join(SOON_SECONDS)
+    assert not closing.is_alive()
+    free.set()
+    thread.join()
+    database.close()
