@@ -63,7 +63,7 @@ class Context:
 
     @property
     def job(self) -> Attempt:
-        """The job as it was claimed: id, task, queue, target, attempt and limits."""
+        """The job as it was claimed: job_id, task, queue, target, number of the attempt, limits."""
         return self._held.attempt
 
     @property
