@@ -321,6 +321,11 @@ class Registry:
     def names(self) -> list[str]:
         return sorted(self._tasks)
 
+    @property
+    def queues(self) -> set[str]:
+        """Of their jobs, unless told otherwise."""
+        return {task.options.queue for task in self._tasks.values()}
+
     def __contains__(self, name: object) -> bool:
         return name in self._tasks
 

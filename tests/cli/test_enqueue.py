@@ -59,10 +59,11 @@ def test_all_arguments_as_one_document(shell: Shell) -> None:
 def test_all_options_arrive(shell: Shell) -> None:
     job = enqueued(
         shell, "t", "--queue", "q", "--priority", "-7", "--run-at", "2050-01-01T00:00:00+02:00",
-        "--target", "account-42", "--unique-key", "u", "--idempotency-key", "i",
+        "--target", "account-42", "--limit-key", "k", "--unique-key", "u", "--idempotency-key", "i",
         "--max-attempts", "9", "--timeout", "2m", "--tag", "a", "--tag", "b",
     )  # fmt: skip
     assert (job.queue, job.priority, job.target, job.unique_key) == ("q", -7, "account-42", "u")
+    assert job.limit_key == "k"
     assert (job.max_attempts, job.timeout_seconds, job.tags) == (9, 120, ("a", "b"))
     assert job.run_at.isoformat() == "2049-12-31T22:00:00+00:00"
 

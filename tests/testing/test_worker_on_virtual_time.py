@@ -215,6 +215,22 @@ def test_ends_that_cannot_be_written_are_told_when_the_worker_goes(
     assert "2 ends could not be written" in caplog.text
 
 
+def test_a_worker_says_which_of_its_tasks_jobs_it_leaves_to_others(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever forgot --queue sees why nothing happens."""
+    caplog.set_level("INFO", "leasehold")
+
+    @rig.app.task(name="mail", queue="mail")
+    async def mail() -> None: ...
+
+    rig.play(rig.worker(until_idle=True).run())
+    assert "leaves jobs of these queues to others: mail" in caplog.text
+    caplog.clear()
+    rig.play(rig.worker("w2", queues=("mail", "default"), until_idle=True).run())
+    assert "to others" not in caplog.text
+
+
 def test_a_worker_until_idle_does_not_leave_what_had_fallen_due_before(rig: Rig) -> None:
     @rig.app.task(name="work")
     async def work() -> None: ...

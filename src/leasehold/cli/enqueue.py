@@ -29,6 +29,7 @@ from leasehold.tasks import Options, raw_job
     "--run-at", type=moment, metavar="TIME", help="Not before this time: 2030-01-31T12:00:00Z."
 )
 @click.option("--target", help="The lane: jobs with one target run one by one, in order.")
+@click.option("--limit-key", help="Jobs with this key share its limit: see `leasehold limits`.")
 @click.option("--unique-key", help="At most one live job has this key.")
 @click.option("--idempotency-key", help="Repeating the command with it makes no second job.")
 @click.option("--max-attempts", type=int, help="How often it may be tried.")

@@ -109,6 +109,9 @@ class Worker:
         self._say("worker %s starts: queues %s, %d slots, %d tasks, %s", self.owner,
                   ", ".join(self._settings.queues), self._settings.concurrency,
                   len(self._tasks.names), self._database.shown)  # fmt: skip
+        if others := self._tasks.queues - set(self._settings.queues):
+            self._say("worker %s leaves jobs of these queues to others: %s", self.owner,
+                      ", ".join(sorted(others)))  # fmt: skip
         self._watch = LoopWatch(self.attempts, self.telemetry, self._loop.time)
         keeping = self._keep(self._keeper, self._database, self._watch, self._heard)
         with self._signals(), monitored(self.telemetry, self._settings):
