@@ -7,6 +7,7 @@ that any number of threads may read it.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any, TypeVar, overload
 
@@ -28,3 +29,12 @@ def decoder(kind: Any) -> msgspec.json.Decoder[Any]: ...
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     with _learning:
         return msgspec.json.Decoder(kind)
+
+
+def _in_child() -> None:
+    """A thread that the child does not have may have been learning."""
+    global _learning
+    _learning = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)
