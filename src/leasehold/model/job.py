@@ -70,8 +70,12 @@ class Lease(msgspec.Struct, frozen=True):
     started_at: datetime | None
 
 
-class Attempt(msgspec.Struct, frozen=True):
-    """One leased try, as its worker gets it: enough to run it and to decide its outcome."""
+class Attempt(msgspec.Struct, frozen=True, gc=False):
+    """One leased try, as its worker gets it: enough to run it and to decide its outcome.
+
+    A thousand of them, and of how they ended, are in a worker's hand. They hold texts and numbers
+    and each other, never in a circle: the collector of circles need not walk over them (`gc`).
+    """
 
     job_id: int
     owner: str
@@ -93,7 +97,7 @@ class Attempt(msgspec.Struct, frozen=True):
         return unpack(self.policy_json)
 
 
-class Error(msgspec.Struct, frozen=True, omit_defaults=True):
+class Error(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Why an attempt ended badly, as text that is safe to store and show."""
 
     type: str

@@ -30,7 +30,7 @@ class OutcomeKind(StrEnum):
     GIVE_BACK = "give_back"  # assigned, never started
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How one attempt ended."""
 
     kind: OutcomeKind
@@ -42,7 +42,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     ran_seconds: float | None = None
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What becomes of the job. A store persists it where the lease still holds."""
 
     state: State
@@ -72,12 +72,12 @@ _OBEDIENT = _CHARGED | {
 
 def decide(attempt: Attempt, outcome: Outcome, request: Request | None, chance: float) -> Decision:
     """What the outcome leads to under the job's policy and a pending request."""
+    if outcome.kind is OutcomeKind.SUCCESS:  # whatever the policy, and whatever was asked
+        return _ended(outcome, State.SUCCEEDED, EventKind.SUCCEEDED)
     policy = attempt.policy
     if request is not None and outcome.kind in _OBEDIENT:
         return _obey(attempt, outcome, request, policy)
     match outcome.kind:
-        case OutcomeKind.SUCCESS:
-            return _ended(outcome, State.SUCCEEDED, EventKind.SUCCEEDED)
         case OutcomeKind.FAIL:
             return _ended(outcome, State.FAILED, EventKind.FAILED)
         case OutcomeKind.CANCEL:

@@ -80,7 +80,7 @@ class Noted(msgspec.Struct, frozen=True):
     lines: tuple[Line, ...]
 
 
-class Ended(msgspec.Struct, frozen=True):
+class Ended(msgspec.Struct, frozen=True, gc=False):
     """An attempt and how it ended; ``request`` is what its worker knew to be asked of it."""
 
     attempt: Attempt
