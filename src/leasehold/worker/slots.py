@@ -19,12 +19,18 @@ from leasehold.worker.hand import Held
 
 AHEAD_SECONDS = 0.1
 AHEAD_LIMIT = 1000
+_LOOK_SECONDS = 0.05
+_MANY = 50
 #: What one claim brings, at least, is this part of what is in hand.
 _CLAIMS_A_HAND = 4
 
 
 class Pace:
-    """How fast jobs have been ending, and how many make a tenth of a second's work."""
+    """How fast jobs have been ending, and how many make a tenth of a second's work.
+
+    Looked at every twentieth of a second, or as soon as many have ended: whoever finds a flood
+    should not take it up by spoonfuls for long.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -37,7 +43,7 @@ class Pace:
 
     def ahead(self) -> int:
         elapsed = self._now() - self._since
-        if elapsed >= 0.05:
+        if elapsed >= _LOOK_SECONDS or (self._ended >= _MANY and elapsed > 0):
             self._rate = 0.5 * self._rate + 0.5 * (self._ended / elapsed)
             self._ended, self._since = 0, self._now()
         return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
