@@ -7,7 +7,8 @@ them too. What would not come back equal is refused before anything is written.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, auto
 from typing import Any, get_type_hints
 
 import msgspec
@@ -35,13 +36,12 @@ class Signature:
         ]
         self._signature = full.replace(parameters=parameters)
         self._parameters = parameters
+        self._ways = [(p.name, _way(p, parameters)) for p in parameters]
         self._what = f"the call of task {task}"
         # Where all of them may stand in their places, most calls need no further reading.
         plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
         self._names = tuple(p.name for p in parameters) if plain else None
         self._needed = sum(p.default is inspect.Parameter.empty for p in parameters)
-        # With *args, what comes before it must be given by place.
-        self._has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
         self._check_context(full.parameters.get(CONTEXT_PARAMETER))
         self._decoder = self._make_decoder(hints)
 
@@ -112,24 +112,46 @@ class Signature:
         decoded = self._decode(data)
         positional: list[Any] = []
         named: dict[str, Any] = {}
-        for parameter in self._parameters:
-            value = getattr(decoded, parameter.name)
+        for name, way in self._ways:
+            value = getattr(decoded, name)
             if value is msgspec.UNSET:
                 continue
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                positional += value
-            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                named.update(value)
-            elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                named[parameter.name] = value
-            elif parameter.kind is inspect.Parameter.POSITIONAL_ONLY or self._has_rest:
+            if way is _Way.BY_NAME:
+                named[name] = value
+            elif way is _Way.BY_PLACE:
                 positional.append(value)
+            elif way is _Way.REST_BY_PLACE:
+                positional += value
             else:
-                named[parameter.name] = value
+                named.update(value)
         return positional, named
 
     def _shown(self) -> str:
         return f"it takes {self._signature.replace(return_annotation=inspect.Signature.empty)}"
+
+
+class _Way(Enum):
+    """How an argument is given to the function."""
+
+    BY_NAME = auto()
+    BY_PLACE = auto()
+    REST_BY_NAME = auto()
+    REST_BY_PLACE = auto()
+
+
+def _way(parameter: inspect.Parameter, among: Iterable[inspect.Parameter]) -> _Way:
+    match parameter.kind:
+        case inspect.Parameter.VAR_POSITIONAL:
+            return _Way.REST_BY_PLACE
+        case inspect.Parameter.VAR_KEYWORD:
+            return _Way.REST_BY_NAME
+        case inspect.Parameter.POSITIONAL_ONLY:
+            return _Way.BY_PLACE
+        case inspect.Parameter.KEYWORD_ONLY:
+            return _Way.BY_NAME
+    # With *args, what comes before it must be given by place.
+    has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in among)
+    return _Way.BY_PLACE if has_rest else _Way.BY_NAME
 
 
 def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:

@@ -13,6 +13,10 @@ from leasehold.model.outcome import Outcome, OutcomeKind
 from leasehold.model.retry import Retry
 from leasehold.worker.hand import Held, StopReason
 
+_ASKED: dict[StopReason | None, Request] = {
+    StopReason.CANCELED: Request.CANCEL,
+    StopReason.PAUSED: Request.PAUSE,
+}
 MESSAGE_LIMIT = 2_000
 TRACE_LIMIT = 8_000
 
@@ -93,12 +97,7 @@ def of_undecodable(error: BadArguments) -> Outcome:
 
 def request_known(held: Held) -> Request | None:
     """What the worker knows to be asked of the job, for decide()."""
-    match held.stop_reason:
-        case StopReason.CANCELED:
-            return Request.CANCEL
-        case StopReason.PAUSED:
-            return Request.PAUSE
-    return held.request
+    return _ASKED.get(held.stop_reason, held.request)
 
 
 def error_of(error: BaseException) -> Error:

@@ -116,9 +116,7 @@ class Finisher:
                 wait = min(wait * 2, _RETRY_CAP_SECONDS)
                 continue
             self._telemetry.measure("finish_seconds", loop.time() - sent)
-            for held, ended in group:
-                self._hand.let_go(held)
-                self._tell(ended, answer.decisions.get(ended.attempt.job_id))
+            self._tell_all(group, answer)
             waits = any(decision.delay_seconds for decision in answer.decisions.values())
             break
         self._on_written(waits)
@@ -151,6 +149,18 @@ class Finisher:
                 self._tell(ended, None)
         return [each for each in group if each[0].valid_until > now]
 
+    def _tell_all(self, group: list[tuple[Held, Ended]], answer: Finished) -> None:
+        succeeded = 0
+        for held, ended in group:
+            self._hand.let_go(held)
+            decision = answer.decisions.get(ended.attempt.job_id)
+            if decision is not None and ended.outcome.kind is OutcomeKind.SUCCESS:
+                succeeded += 1  # most of them, of which there is nothing else to tell
+            else:
+                self._tell(ended, decision)
+        if succeeded:
+            self._telemetry.count("finished", succeeded, label=OutcomeKind.SUCCESS.value)
+
     def _tell(self, ended: Ended, decision: Decision | None) -> None:
         attempt = ended.attempt
         if decision is None:
@@ -165,14 +175,13 @@ class Finisher:
             self._telemetry.count("retried")
         if ended.outcome.kind is OutcomeKind.TIMEOUT:
             self._telemetry.count("timeouts")
-        if ended.outcome.kind is not OutcomeKind.SUCCESS:
-            has_failed = decision.state is State.FAILED
-            error = ended.outcome.error
-            log.log(
-                logging.ERROR if has_failed else logging.INFO,
-                "job %d of %s, attempt %d: %s, now %s%s%s", attempt.job_id, attempt.task,
-                attempt.number, ended.outcome.kind, decision.state,
-                f" ({decision.reason})" if decision.reason else "",
-                f"\n{error.trace}" if has_failed and error and error.trace else "",
-                extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
-            )  # fmt: skip
+        has_failed = decision.state is State.FAILED
+        error = ended.outcome.error
+        log.log(
+            logging.ERROR if has_failed else logging.INFO,
+            "job %d of %s, attempt %d: %s, now %s%s%s", attempt.job_id, attempt.task,
+            attempt.number, ended.outcome.kind, decision.state,
+            f" ({decision.reason})" if decision.reason else "",
+            f"\n{error.trace}" if has_failed and error and error.trace else "",
+            extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+        )  # fmt: skip

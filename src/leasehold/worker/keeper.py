@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -62,6 +63,8 @@ class Keeper:
         self._asked = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._renew_at = self._look_at = 0.0
+        #: When it wakes by itself; 0: it is awake, and looks at all of it before it sleeps again.
+        self._wakes_at = 0.0
         self._is_failing = False
 
     async def run(self) -> None:
@@ -84,10 +87,17 @@ class Keeper:
         self._loop = asyncio.get_running_loop()
         while True:
             await self._wait()
+            self._wakes_at = 0.0
             await self.run_once()
 
+    def took(self, now: float, valid_until: float) -> None:
+        """Something was taken in hand. Who claims hundreds of times a second wakes nobody who will
+        look in time."""
+        if self._wakes_at > min(now + SHOW_SECONDS, self._renewal_of(valid_until)):
+            self.poke()
+
     def poke(self, *, asked: bool = False) -> None:
-        """Something was taken in hand, or asked of it. From any thread."""
+        """Something changed, or was asked of what is in hand. From any thread."""
         if asked:
             self._asked = True
         if self._loop is not None:
@@ -108,6 +118,7 @@ class Keeper:
     async def _wait(self) -> None:
         """Until the next thing is due; with empty hands, until something is taken, or a beat."""
         self._poke.clear()
+        self._wakes_at = math.inf  # before it looks: what is taken after that pokes
         held = self._hand.all()
         if self._asked and held:
             return
@@ -135,9 +146,13 @@ class Keeper:
             if not (held.ended or self._is_overdue(held, now))
         ]
         if ends and not self._is_failing:
-            self._renew_at = min(self._renew_at, min(ends) - self._lease_seconds * 2 / 3)
+            self._renew_at = min(self._renew_at, self._renewal_of(min(ends)))
+
+    def _renewal_of(self, valid_until: float) -> float:
+        return valid_until - self._lease_seconds * 2 / 3
 
     async def _wait_until(self, due: float) -> None:
+        self._wakes_at = due
         now = asyncio.get_running_loop().time()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.005, due - now)):

@@ -27,14 +27,18 @@ from leasehold.worker.threads import Threads
 #: A handler that was told to stop and has not ended after this long is stuck.
 STUCK_SECONDS = 5.0
 
+#: Too late is too late, even if the handler made something of it.
+_TOO_LATE = frozenset({StopReason.LEASE_LOST, StopReason.TIMEOUT})
+
 
 class Runner:
     """Runs attempts of known tasks in the running loop, in threads, or in child processes."""
 
     def __init__(
-        self, tasks: Registry, threads: Threads, children: Children,
-        on_stuck: Callable[[Held], None], context: Callable[[Held], Context],
+        self, loop: asyncio.AbstractEventLoop, tasks: Registry, threads: Threads,
+        children: Children, on_stuck: Callable[[Held], None], context: Callable[[Held], Context],
     ) -> None:  # fmt: skip
+        self._loop = loop
         self._tasks = tasks
         self._threads = threads
         self._children = children
@@ -43,53 +47,48 @@ class Runner:
 
     async def run(self, held: Held) -> Outcome | None:
         """None: the lease was lost, or the job is finished already; nothing may be written."""
-        loop = asyncio.get_running_loop()
         if held.stop_reason is not None:  # asked while it waited in hand
             return ending.of_stop(held, 0.0)
         definition = self._tasks.get(held.attempt.task).definition
-        held.started = began = loop.time()
+        held.started = began = self._loop.time()
         try:
             args, kwargs = definition.signature.decode(held.attempt.args)
         except BadArguments as error:
             return ending.of_undecodable(error)
-        timer = self._limit(loop, held)
+        timer = self._limit(held)
+        ended: Any
         try:
-            ended = await self._execute(definition, held, args, kwargs)
+            if definition.signature.wants_context:
+                kwargs[CONTEXT_PARAMETER] = self._context(held)
+            call = functools.partial(definition.function, *args, **kwargs)
+            if definition.isolation == "process":
+                ended = await self._children.run(definition, held) or _Stopped()
+            elif definition.is_coroutine:
+                ended = await self._await_coroutine(held, call())
+            else:
+                ended = await self._await_thread(held, self._threads.run(call))
         except Exception as error:  # no handler's: say, that no process could be started
             ended = error
         finally:
             held.on_stop = None
             if timer is not None:
                 timer.cancel()
-        return _judged(held, definition, ended, loop.time() - began)
+        return _judged(held, definition, ended, self._loop.time() - began)
 
-    def _limit(self, loop: asyncio.AbstractEventLoop, held: Held) -> asyncio.TimerHandle | None:
+    def _limit(self, held: Held) -> asyncio.TimerHandle | None:
         seconds = held.attempt.timeout_seconds
         if seconds is None:
             return None
-        held.deadline = loop.time() + seconds
-        return loop.call_later(seconds, held.stop, StopReason.TIMEOUT)
+        held.deadline = self._loop.time() + seconds
+        return self._loop.call_later(seconds, held.stop, StopReason.TIMEOUT)
 
-    async def _execute(
-        self, definition: TaskDefinition, held: Held, args: list[Any], kwargs: dict[str, Any]
-    ) -> Any:
-        """The handler's result, its exception, or _Stopped: as values."""
-        if definition.signature.wants_context:
-            kwargs[CONTEXT_PARAMETER] = self._context(held)
-        function = definition.function
-        if definition.isolation == "process":
-            return await self._children.run(definition, held) or _Stopped()
-        if definition.is_coroutine:
-            return await self._await_coroutine(held, function(*args, **kwargs))
-        call = functools.partial(function, *args, **kwargs)
-        return await self._await_thread(held, self._threads.run(call))
+    # Answer the handler's result, its exception, or _Stopped: as values.
 
     async def _await_coroutine(self, held: Held, coroutine: Awaitable[Any]) -> Any:
         """In the current task, which the stop cancels: the cheapest way to run a handler."""
-        loop = asyncio.get_running_loop()
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
-        stop = _Cancel(loop, task, functools.partial(self._on_stuck, held))
+        stop = _Cancel(self._loop, task, held, self._on_stuck)
         held.on_stop = stop
         if held.stop_reason is not None:
             stop(held.stop_reason)
@@ -108,7 +107,7 @@ class Runner:
 
     async def _await_thread(self, held: Held, future: asyncio.Future[Any]) -> Any:
         """A thread cannot be stopped. One that ignores its stop is given up, and its slot freed."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         given_up = loop.create_future()
 
         def give_up() -> None:
@@ -137,8 +136,7 @@ def _judged(held: Held, definition: TaskDefinition, ended: Any, ran: float) -> O
     if held.finished:
         _tell_if_unheard(held, ended)
         return None
-    # Too late is too late, even if the handler made something of it.
-    if held.was_stopped_by(StopReason.LEASE_LOST, StopReason.TIMEOUT):
+    if held.stop_reason in _TOO_LATE:
         return ending.of_stop(held, ran)
     if isinstance(ended, Outcome):  # a child process has made it
         return ended
@@ -179,12 +177,16 @@ class _Stopped:
 class _Cancel:
     """Cancels a task when told to, from any thread; names it stuck if that does not help."""
 
+    __slots__ = ("_ended", "_held", "_loop", "_on_stuck", "_task")
+
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], stuck: Callable[[], None]
-    ) -> None:
+        self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any], held: Held,
+        on_stuck: Callable[[Held], None],
+    ) -> None:  # fmt: skip
         self._loop = loop
         self._task = task
-        self._stuck = stuck
+        self._held = held
+        self._on_stuck = on_stuck
         self._ended = False
 
     def __call__(self, _reason: StopReason) -> None:
@@ -199,7 +201,7 @@ class _Cancel:
     def _again(self) -> None:
         """A handler that swallowed its cancellation gets another, and is named."""
         if not self._ended:
-            self._stuck()
+            self._on_stuck(self._held)
             self._cancel()
 
     def end(self) -> None:

@@ -77,14 +77,14 @@ class Scribe:
                 await asyncio.sleep(FLUSH_SECONDS)
                 self._something.set()
 
-    async def last_words(self, held: Held) -> None:
+    async def last_words(self, held: Held, notes: Notepad) -> None:
         """Before an attempt's end is written. What cannot be written in time is given up."""
-        if held.notes is None or held.was_stopped_by(StopReason.LEASE_LOST):
+        if held.was_stopped_by(StopReason.LEASE_LOST):
             return
-        if held.finished and not held.notes.wants_rest:
+        if held.finished and not notes.wants_rest:
             return
-        held.notes.close()
-        if held.notes.peek() is None:
+        notes.close()
+        if notes.peek() is None:
             return
         self._last_words[held] = written = self._loop.create_future()
         self._hear(held)

@@ -91,7 +91,6 @@ class Worker:
         self._is_hosted = is_hosted
         self._tenant = tenant
         self._children = Children(self._threads, tenant)
-        self._runner = Runner(tasks, self._threads, self._children, self._on_stuck, self._context)
         self._stuck: set[int] = set()
         self.attempts: dict[asyncio.Task[None], Held] = {}
         self._listening = False
@@ -151,6 +150,9 @@ class Worker:
             Heart(self._beat), self.telemetry, lease_seconds=settings.lease_seconds,
             request_poll_seconds=settings.request_poll_seconds,
         )  # fmt: skip
+        self._runner = Runner(
+            self._loop, self._tasks, self._threads, self._children, self._on_stuck, self._context
+        )
         self._finisher = Finisher(store, self.owner, self.hand, self.telemetry, self._written)
         self._scribe = Scribe(store, self.owner, self.telemetry)
         self._fencing = Fencing(self._database, self.owner, self.hand, self.telemetry, self._loop)
@@ -260,7 +262,7 @@ class Worker:
             held = Held(attempt, valid_until, is_limited=attempt.job_id in limited)
             self.hand.take(held)
             self._slots.take(held)
-        self._keeper.poke()
+        self._keeper.took(self._loop.time(), valid_until)
         self._sweeper.look(SWEEP_SECONDS)
         if self._draining.is_set():
             self._give_back()
@@ -276,7 +278,8 @@ class Worker:
     async def _attempt(self, held: Held) -> None:
         try:
             outcome = await self._runner.run(held)
-            await self._scribe.last_words(held)
+            if held.notes is not None:
+                await self._scribe.last_words(held, held.notes)
             self._hand_over(held, outcome)
         except Exception as error:  # ours: but no job may hang because of it
             log.exception("job %d: its attempt broke", held.attempt.job_id)
