@@ -14,13 +14,13 @@ from leasehold.worker.hand import Held
 _tokens = count(1)
 
 
-def held(lost: int = 0) -> Held:
+def held(lost: int = 0, taken_at: float = 0.0) -> Held:
     number = next(_tokens)
     attempt = Attempt(
         job_id=number, owner="w1", token=number, task="t", queue="default", args="{}", number=1,
         max_attempts=1, lost=lost, priority=0, target=None, timeout_seconds=None, policy_json=None,
     )  # fmt: skip
-    return Held(attempt, 1e9)
+    return Held(attempt, 1e9, taken_at=taken_at)
 
 
 class Tenants:

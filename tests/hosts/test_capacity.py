@@ -292,6 +292,19 @@ def test_one_that_drains_stands_at_the_gate_no_more(clock: Clock) -> None:
     assert tenants.claim("other") == 1
 
 
+@pytest.mark.requirement("P3")
+def test_what_waits_too_long_is_given_back_and_leaves_room(clock: Clock) -> None:
+    tenants = Tenants(4, clock)
+    share = tenants.add("a", 1.0, 0)
+    for taken_at in (0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 2.0):
+        share.take(held(taken_at=taken_at))
+    tenants.start_all()
+    clock.now = 2.5
+    assert [each.taken_at for each in share.give_back_late()] == [1.0]
+    assert len(share.waiting) == 2
+    assert (tenants.capacity.running, tenants.capacity.in_hand) == (4, 6)
+
+
 def test_a_changed_weight_counts_from_now_on(clock: Clock) -> None:
     tenants = Tenants(10, clock)
     tenants.add("a", 1.0, MANY)

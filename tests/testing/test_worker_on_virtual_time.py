@@ -299,3 +299,55 @@ def test_two_workers_from_one_seed_repeat_their_whole_history() -> None:
 
     assert history(5) == history(5)
     assert history(5)[0] != history(6)[0]
+
+
+@pytest.mark.requirement("P3")
+def test_what_was_claimed_ahead_of_long_jobs_goes_to_whoever_has_a_slot(rig: Rig) -> None:
+    """Many short ones make a worker claim ahead; then long ones take all of its slots."""
+    ended: list[tuple[str, float]] = []
+
+    @rig.app.task(name="short")
+    async def short(after: str) -> None:
+        await asyncio.sleep(0.001)
+        ended.append((after, asyncio.get_running_loop().time()))
+
+    @rig.app.task(name="long")
+    async def long() -> None:
+        await asyncio.sleep(300)
+
+    async def scenario() -> tuple[float, float]:
+        async with rig.working("w1", concurrency=2):
+            await rig.app.aenqueue_many(
+                [short.prepare("before") for _ in range(400)]
+                + [long.prepare() for _ in range(2)]
+                + [short.prepare("behind") for _ in range(50)]
+            )
+            await rig.until(lambda: len(ended) >= 400, within=5)
+            blocked = asyncio.get_running_loop().time()
+            async with rig.working("w2", concurrency=2):
+                await rig.until(lambda: len(ended) == 450, within=30)
+                return blocked, ended[-1][1]
+
+    blocked, last = rig.play(scenario())
+    assert last - blocked < 3.0
+    given_back = rig.telemetry.total("finished", "give_back")
+    assert 0 < given_back <= 50
+
+
+def test_what_waits_behind_short_jobs_is_not_given_back(rig: Rig) -> None:
+    done = 0
+
+    @rig.app.task(name="short")
+    async def short() -> None:
+        nonlocal done
+        await asyncio.sleep(0.001)
+        done += 1
+
+    async def scenario() -> None:
+        async with rig.working("w1", concurrency=2):
+            await rig.app.aenqueue_many([short.prepare() for _ in range(5000)])
+            await rig.until(lambda: done == 5000, within=30)
+
+    rig.play(scenario())
+    assert rig.telemetry.total("claims") < 500  # many at a time, for seconds
+    assert rig.telemetry.total("finished", "give_back") == 0

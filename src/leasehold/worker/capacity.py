@@ -376,6 +376,11 @@ class Share(Slots):
         given = super().give_back()
         if not self._has_left:
             self._capacity.withdraw(self)
+        return given
+
+    def _given(self, given: list[Held]) -> list[Held]:
+        super()._given(given)
+        if not self._has_left:
             self._capacity.given_back(self, given)
         return given
 

@@ -33,11 +33,15 @@ class Held:
 
     __slots__ = (
         "attempt", "deadline", "ended", "fenced", "finished", "is_limited", "notes", "on_stop",
-        "request", "saw_stop", "shown", "started", "stop_reason", "valid_until",
+        "request", "saw_stop", "shown", "started", "stop_reason", "taken_at", "valid_until",
     )  # fmt: skip
 
-    def __init__(self, attempt: Attempt, valid_until: float, *, is_limited: bool = False) -> None:
+    def __init__(
+        self, attempt: Attempt, valid_until: float, *, taken_at: float = 0.0,
+        is_limited: bool = False,
+    ) -> None:  # fmt: skip
         self.attempt = attempt
+        self.taken_at = taken_at
         #: While it waits it takes room under a limit that others could use.
         self.is_limited = is_limited
         #: Until then the lease certainly holds: counted from when its renewal was *sent*.

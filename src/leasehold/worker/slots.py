@@ -1,9 +1,10 @@
 """Which attempts run now and which wait in hand: the worker's own small queue.
 
 Where jobs are short, some are claimed ahead, so that no slot waits for the database. How many
-follows from how fast they have been ending: about a tenth of a second's work. A job that once
-lost its worker takes no neighbours along: it is not claimed ahead itself, and while one is in
-hand, nothing is.
+follows from how fast they have been ending: about a tenth of a second's work. If they take
+longer after all, what still waits after a second is given back: others may have a slot for it. A
+job that once lost its worker takes no neighbours along: it is not claimed ahead itself, and while
+one is in hand, nothing is.
 
 What is limited is not claimed ahead either: others could have run it meanwhile. But what was
 claimed ahead keeps all slots taken, for ever, and limited jobs must have their share beside it.
@@ -19,6 +20,7 @@ from leasehold.worker.hand import Held
 
 AHEAD_SECONDS = 0.1
 AHEAD_LIMIT = 1000
+LATE_SECONDS = 1.0
 _LOOK_SECONDS = 0.05
 _MANY = 50
 #: What one claim brings, at least, is this part of what is in hand.
@@ -44,7 +46,9 @@ class Pace:
     def ahead(self) -> int:
         elapsed = self._now() - self._since
         if elapsed >= _LOOK_SECONDS or (self._ended >= _MANY and elapsed > 0):
-            self._rate = 0.5 * self._rate + 0.5 * (self._ended / elapsed)
+            # The longer the look, the less counts what was before: slow jobs are rarely looked at.
+            before = 0.5 ** max(1.0, elapsed / _LOOK_SECONDS)
+            self._rate = before * self._rate + (1.0 - before) * (self._ended / elapsed)
             self._ended, self._since = 0, self._now()
         return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
 
@@ -56,6 +60,7 @@ class Slots:
         self.count = count
         self.running: set[Held] = set()
         self.waiting: deque[Held] = deque()
+        self._now = now
         self._pace = Pace(now)
         #: Jobs in hand that once lost their worker.
         self._suspects = 0
@@ -119,8 +124,16 @@ class Slots:
 
     def give_back(self) -> list[Held]:
         """Everything that has not started."""
-        given = list(self.waiting)
-        self.waiting.clear()
-        self._limited = 0
+        return self._given(list(self.waiting))
+
+    def give_back_late(self) -> list[Held]:
+        """What has waited for too long."""
+        late = self._now() - LATE_SECONDS
+        return self._given([held for held in self.waiting if held.taken_at <= late])
+
+    def _given(self, given: list[Held]) -> list[Held]:
+        gone = set(given)
+        self.waiting = deque(held for held in self.waiting if held not in gone)
+        self._limited = sum(held.is_limited for held in self.waiting)
         self._suspects -= sum(held.attempt.lost > 0 for held in given)
         return given

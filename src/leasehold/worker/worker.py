@@ -52,7 +52,7 @@ from leasehold.worker.monitor import monitored
 from leasehold.worker.runner import STUCK_SECONDS, Runner
 from leasehold.worker.scribe import Scribe
 from leasehold.worker.signals import stop_signals
-from leasehold.worker.slots import Slots
+from leasehold.worker.slots import LATE_SECONDS, Slots
 from leasehold.worker.sweeper import SWEEP_SECONDS, Sweeper
 from leasehold.worker.threads import Threads
 from leasehold.worker.watch import LoopWatch
@@ -94,6 +94,7 @@ class Worker:
         self._stuck: set[int] = set()
         self.attempts: dict[asyncio.Task[None], Held] = {}
         self._listening = False
+        self._looks_for_late = False
 
     # -- life --------------------------------------------------------------------------------
 
@@ -258,16 +259,19 @@ class Worker:
         return 0 if self._finisher.is_full else self._slots.room()
 
     def _take(self, attempts: list[Attempt], valid_until: float, limited: Collection[int]) -> None:
+        now = self._loop.time()
         for attempt in attempts:
-            held = Held(attempt, valid_until, is_limited=attempt.job_id in limited)
+            is_limited = attempt.job_id in limited
+            held = Held(attempt, valid_until, taken_at=now, is_limited=is_limited)
             self.hand.take(held)
             self._slots.take(held)
-        self._keeper.took(self._loop.time(), valid_until)
+        self._keeper.took(now, valid_until)
         self._sweeper.look(SWEEP_SECONDS)
         if self._draining.is_set():
             self._give_back()
         else:
             self._start_waiting()
+            self._look_for_late()
 
     def _start_waiting(self) -> None:
         while (held := self._slots.next()) is not None:
@@ -301,9 +305,23 @@ class Worker:
         request = ending.request_known(held)
         self._finisher.submit(held, Ended(held.attempt, outcome, request, self._chance()))
 
+    def _look_for_late(self) -> None:
+        """As long as something waits in hand."""
+        if self._slots.waiting and not self._looks_for_late:
+            self._looks_for_late = True
+            self._loop.call_later(LATE_SECONDS, self._give_back_late)
+
+    def _give_back_late(self) -> None:
+        self._looks_for_late = False
+        if not self._draining.is_set():
+            self._hand_back(self._slots.give_back_late(), "given back: those before it take long")
+            self._look_for_late()
+
     def _give_back(self) -> None:
-        reason = "given back before it started"
-        for held in self._slots.give_back():
+        self._hand_back(self._slots.give_back(), "given back before it started")
+
+    def _hand_back(self, given: list[Held], reason: str) -> None:
+        for held in given:
             self._hand_over(held, Outcome(kind=OutcomeKind.GIVE_BACK, reason=reason))
 
     # -- hints -------------------------------------------------------------------------------
