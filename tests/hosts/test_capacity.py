@@ -305,6 +305,22 @@ def test_what_waits_too_long_is_given_back_and_leaves_room(clock: Clock) -> None
     assert (tenants.capacity.running, tenants.capacity.in_hand) == (4, 6)
 
 
+@pytest.mark.requirement("P3")
+def test_a_first_job_that_waits_for_its_turn_stays(clock: Clock) -> None:
+    """Given back, it would be claimed again at once, and again."""
+    tenants = Tenants(4, clock)
+    busy_one, light = tenants.add("busy", 1.0, 0), tenants.add("light", 1.0, 0)
+    for _ in range(4):
+        busy_one.take(held())
+    tenants.start_all()
+    light.grant(1)
+    light.take(held())
+    clock.now = 60.0
+    assert light.give_back_late() == []
+    busy_one.end(next(iter(busy_one.running)))
+    assert tenants.capacity.first_to_start() is light
+
+
 def test_a_changed_weight_counts_from_now_on(clock: Clock) -> None:
     tenants = Tenants(10, clock)
     tenants.add("a", 1.0, MANY)

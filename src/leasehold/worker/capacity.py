@@ -267,7 +267,8 @@ class Capacity:
         self.pass_on()
 
     def given_back(self, share: Share, given: list[Held]) -> None:
-        self._firsts.pop(share, None)
+        if not share.waiting:
+            self._firsts.pop(share, None)
         for held in given:
             self._gone(share, held)
 
@@ -377,6 +378,11 @@ class Share(Slots):
         if not self._has_left:
             self._capacity.withdraw(self)
         return given
+
+    def give_back_late(self) -> list[Held]:
+        """Who runs nothing waits for its turn, not for its own long jobs. Its first job stays: it
+        would only be claimed again."""
+        return super().give_back_late() if self.running else []
 
     def _given(self, given: list[Held]) -> list[Held]:
         super()._given(given)

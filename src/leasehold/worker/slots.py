@@ -30,8 +30,8 @@ _CLAIMS_A_HAND = 4
 class Pace:
     """How fast jobs have been ending, and how many make a tenth of a second's work.
 
-    Looked at every twentieth of a second, or as soon as many have ended: whoever finds a flood
-    should not take it up by spoonfuls for long.
+    Looked at every twentieth of a second, or as soon as many have ended: whoever comes to a flood
+    from rest should not take it up by spoonfuls for long.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -46,8 +46,9 @@ class Pace:
     def ahead(self) -> int:
         elapsed = self._now() - self._since
         if elapsed >= _LOOK_SECONDS or (self._ended >= _MANY and elapsed > 0):
-            # The longer the look, the less counts what was before: slow jobs are rarely looked at.
-            before = 0.5 ** max(1.0, elapsed / _LOOK_SECONDS)
+            # The longer the look, the less counts what was before: many that end at one moment
+            # are no flood, and slow jobs are rarely looked at.
+            before = 0.5 ** (elapsed / _LOOK_SECONDS) if self._rate else 0.0
             self._rate = before * self._rate + (1.0 - before) * (self._ended / elapsed)
             self._ended, self._since = 0, self._now()
         return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
@@ -127,9 +128,11 @@ class Slots:
         return self._given(list(self.waiting))
 
     def give_back_late(self) -> list[Held]:
-        """What has waited for too long."""
+        """What has waited for too long. Not what is limited: it has used up a start of its rate."""
         late = self._now() - LATE_SECONDS
-        return self._given([held for held in self.waiting if held.taken_at <= late])
+        return self._given([
+            held for held in self.waiting if held.taken_at <= late and not held.is_limited
+        ])  # fmt: skip
 
     def _given(self, given: list[Held]) -> list[Held]:
         gone = set(given)

@@ -322,7 +322,9 @@ class Worker:
 
     def _hand_back(self, given: list[Held], reason: str) -> None:
         for held in given:
-            self._hand_over(held, Outcome(kind=OutcomeKind.GIVE_BACK, reason=reason))
+            is_lost = held.was_stopped_by(StopReason.LEASE_LOST)
+            outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason=reason)
+            self._hand_over(held, None if is_lost else outcome)
 
     # -- hints -------------------------------------------------------------------------------
 
