@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_LABEL, _BAR, _VALUE, _ROW, _GAP = 240, 360, 90, 20, 14
+_BAR, _VALUE, _ROW, _GAP = 360, 90, 20, 14
+#: Nobody knows the reader's fonts: as wide as labels are in a wide one.
+_LETTER = 7.2
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#57606a}.t{font-weight:600}"
     ".b{fill:#8b949e}.o{fill:#2f81f7}"
@@ -35,6 +37,8 @@ class Group:
 def drawn(title: str, groups: Sequence[Group]) -> str:
     """The whole picture; its title is also what a reader hears who cannot see it."""
     parts: list[str] = []
+    longest = max((len(bar.label) for group in groups for bar in group.bars), default=0)
+    left = 16 + int(longest * _LETTER)
     y = _GAP
     for group in groups:
         y += _ROW
@@ -45,13 +49,13 @@ def drawn(title: str, groups: Sequence[Group]) -> str:
             width = max(1.0, round(bar.value / most * _BAR, 1))
             parts.append(f'<text x="8" y="{y}">{escape(bar.label)}</text>')
             parts.append(
-                f'<rect class="{"o" if bar.ours else "b"}" x="{_LABEL}" y="{y - 11}" '
+                f'<rect class="{"o" if bar.ours else "b"}" x="{left}" y="{y - 11}" '
                 f'width="{width}" height="12" rx="2"/>'
             )
-            parts.append(f'<text x="{_LABEL + width + 6}" y="{y}">{escape(bar.text)}</text>')
+            parts.append(f'<text x="{left + width + 6}" y="{y}">{escape(bar.text)}</text>')
         y += _GAP
-    size = f'width="{_LABEL + _BAR + _VALUE}" height="{y + _GAP}"'
-    box = f'viewBox="0 0 {_LABEL + _BAR + _VALUE} {y + _GAP}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} role="img">'
+    across, down = left + _BAR + _VALUE, y + _GAP
+    size = f'width="{across}" height="{down}" viewBox="0 0 {across} {down}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
     body = "\n".join([head, f"<title>{escape(title)}</title>", f"<style>{_STYLE}</style>", *parts])
     return f"{body}\n</svg>\n"

@@ -125,7 +125,8 @@ def growth(document: Mapping[str, Any]) -> str:
         if "rate" not in found:
             continue
         rate, base = at(found, "rate"), medians.get(_BASES.get(name, "clean"), {})
-        row = [grown(name, sizes), number(rate), ratio(rate, at(base, "rate"))]
+        label = grown(name, sizes) + (f" (of the {_BASES[name]})" if name in _BASES else "")
+        row = [label, number(rate), ratio(rate, at(base, "rate"))]
         for figure, digits in (("buffers", 1), ("wal_bytes", 0)):
             value, of = per_job(found, figure), per_job(base, figure)
             row += [number(value, digits), ratio(value, of)]
@@ -161,8 +162,7 @@ def grown(name: str, sizes: Mapping[str, Any]) -> str:
         "held snapshot": "a snapshot held open",
         "lanes": f"{sizes['lanes']:,} lanes",
         "behind a failed head": f"{sizes['behind']:,} jobs behind a failed one",
-        "lanes beside a failed head": f"the same lanes, beside {sizes['behind']:,} such jobs "
-        "(of the lanes)",
+        "lanes beside a failed head": f"the same lanes, beside {sizes['behind']:,} such jobs",
         "beside a limit": "a queue with a limit of 7, served by the same worker",
         "beside claimers of a limit": "64 slots of 4 other processes want jobs under a limit of 7",
     }
