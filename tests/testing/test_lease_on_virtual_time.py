@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 
@@ -10,8 +12,10 @@ import pytest
 
 from leasehold import Retry
 from leasehold.model.history import EventKind
+from leasehold.store.contract import ClaimAsk, Want
 from leasehold.worker.context import Context
-from leasehold.worker.hand import StopReason
+from leasehold.worker.hand import Hand, Held, StopReason
+from leasehold.worker.keeper import Keeper
 from tests.testing.rig import Rig, crash
 
 STEAL = "update job set lease_owner = 'thief', lease_token = lease_token + 1"
@@ -177,3 +181,64 @@ def test_a_timeout_ends_a_job_in_time_and_counts_a_failed_attempt(rig: Rig) -> N
 
     rig.play(scenario())
     assert rig.telemetry.total("timeouts") == 2
+
+
+@pytest.mark.requirement("S2.3", "P3")
+def test_a_keeper_that_sleeps_with_empty_hands_is_woken_by_the_first_job(rig: Rig) -> None:
+    """It says that its worker lives every ten seconds: far too late for a lease of six."""
+    story = Story(rig)
+    rig.database.is_deaf = True  # or every hint would wake it too
+
+    async def one() -> None:
+        await asyncio.sleep(60.7)
+        job = await story.task.aenqueue(30)
+        await rig.until(lambda: rig.state(job.id) == "running", within=0.9)
+        await rig.until(lambda: rig.state(job.id) == "succeeded", within=31)
+
+    async def scenario() -> None:
+        async with rig.working(lease_seconds=6):
+            for _ in range(5):
+                await one()
+
+    rig.play(scenario())
+    assert len(story.ran) == 5
+
+
+class Late(Hand):
+    """Something is taken when the keeper has just looked, and is about to sleep."""
+
+    then: Callable[[], None] | None = None
+
+    def all(self) -> list[Held]:
+        seen = super().all()
+        falls_asleep = sys._getframe(1).f_code is Keeper._wait.__code__
+        if falls_asleep and self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return seen
+
+
+@pytest.mark.requirement("S0.5", "P3")
+def test_what_is_taken_while_the_keeper_falls_asleep_wakes_it(rig: Rig) -> None:
+    story = Story(rig)
+    rig.database.is_deaf = True
+
+    async def scenario() -> None:
+        worker = rig.worker(lease_seconds=6, queues=("other",))
+        worker.hand = hand = Late()
+        running = asyncio.create_task(worker.run())
+        await asyncio.sleep(30.3)  # it has just said that it lives
+        job = await story.task.aenqueue(30)
+        loop, store = asyncio.get_running_loop(), rig.app.client.awaited
+        sent = loop.time()
+        ask = ClaimAsk(owner="w1", lease_seconds=6, wants=(Want("default", 1),))
+        attempts = await store.claim(ask)
+        hand.then = lambda: worker._take(attempts, sent + 6, ())
+        worker._keeper.poke()
+        await rig.until(lambda: rig.state(job.id) == "running", within=0.6)
+        await rig.until(lambda: rig.state(job.id) == "succeeded", within=31)
+        worker.drain()
+        await running
+
+    rig.play(scenario())
+    assert len(story.ran) == 1
