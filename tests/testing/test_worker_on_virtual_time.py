@@ -332,6 +332,7 @@ def test_what_was_claimed_ahead_of_long_jobs_goes_to_whoever_has_a_slot(rig: Rig
     assert last - blocked < 3.0
     given_back = rig.telemetry.total("finished", "give_back")
     assert 0 < given_back <= 50
+    assert rig.telemetry.total("retried") == 0  # what never began is not tried again
 
 
 def test_what_waits_behind_short_jobs_is_not_given_back(rig: Rig) -> None:

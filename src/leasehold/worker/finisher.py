@@ -171,7 +171,8 @@ class Finisher:
             )  # fmt: skip
             return
         self._telemetry.count("finished", label=ended.outcome.kind.value)
-        if decision.state is State.QUEUED:
+        has_begun = ended.outcome.kind is not OutcomeKind.GIVE_BACK
+        if decision.state is State.QUEUED and has_begun:
             self._telemetry.count("retried")
         if ended.outcome.kind is OutcomeKind.TIMEOUT:
             self._telemetry.count("timeouts")
