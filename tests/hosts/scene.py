@@ -14,6 +14,16 @@ from leasehold.worker.hand import Held
 _tokens = count(1)
 
 
+class Clock:
+    """Stands still until a test moves it."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def held(lost: int = 0, taken_at: float = 0.0) -> Held:
     number = next(_tokens)
     attempt = Attempt(

@@ -8,19 +8,11 @@ from itertools import groupby, pairwise
 
 import pytest
 
-from tests.hosts.scene import Tenants, held
+from tests.hosts.scene import Clock, Tenants, held
 
 MANY = 100_000
 SLOW = 1000.0  # jobs so long that nothing is claimed ahead
 QUICK = 0.001
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

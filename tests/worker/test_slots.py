@@ -6,20 +6,12 @@ import pytest
 
 from leasehold.worker.hand import Held
 from leasehold.worker.slots import AHEAD_LIMIT, Pace, Slots
-from tests.hosts.scene import held
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.hosts.scene import Clock, held
 
 
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(100.0)
 
 
 def end(pace: Pace, count: int) -> None:
