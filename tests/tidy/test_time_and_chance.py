@@ -12,6 +12,9 @@ DOORS: dict[str, dict[str, str]] = {
         "time.time_ns": "the machine's clock, which is SQLite's",
         "time.monotonic": "the machine's stop watch, for whoever measures outside a loop",
     },
+    "telemetry.py": {
+        "time.monotonic": "how long statements take: a loop's clock may go by milliseconds",
+    },
     "worker/worker.py": {
         "random.random": "the default chance; tests and simulations hand in their own",
         "secrets.token_hex": "an owner's name must never come again",

@@ -122,8 +122,8 @@ class Claimer:
 
     async def _claim_from(self, queue: str, count: int) -> int | None:
         """None: the store cannot be reached just now."""
-        now = asyncio.get_running_loop().time
-        sent, soon, place = now(), self._soon(), self._memory.place(queue)
+        sent, began = asyncio.get_running_loop().time(), self._telemetry.now()
+        soon, place = self._soon(), self._memory.place(queue)
         ask = ClaimAsk(
             owner=self._owner,
             lease_seconds=self._lease_seconds,
@@ -141,7 +141,7 @@ class Claimer:
             self._memory.forget()
             return None
         self._telemetry.count("claims")
-        self._telemetry.measure("claim_seconds", now() - sent)
+        self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
         self._fairness.weigh(queue, place.weight)
         # What was not claimed for want of slots is still owed.
         asked = min(count, soon) if place.is_limited else count

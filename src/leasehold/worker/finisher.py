@@ -102,7 +102,7 @@ class Finisher:
         loop = asyncio.get_running_loop()
         wait, waits = _RETRY_SECONDS, False
         while group:
-            sent = loop.time()
+            sent = self._telemetry.now()
             try:
                 answer = await self._store.finish(self._owner, [ended for _, ended in group])
             except StoreError as error:
@@ -115,7 +115,7 @@ class Finisher:
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, _RETRY_CAP_SECONDS)
                 continue
-            self._telemetry.measure("finish_seconds", loop.time() - sent)
+            self._telemetry.measure("finish_seconds", self._telemetry.now() - sent)
             self._tell_all(group, answer)
             waits = any(decision.delay_seconds for decision in answer.decisions.values())
             break
