@@ -36,6 +36,10 @@ class LeaseholdPeer(Peer):
         from generate_series(1, {n}) g"""
 
     async def open(self) -> None:
+        self._define()
+        await self.app.client.awaited.now()  # the peers connect here too
+
+    def _define(self) -> None:
         self.app = Leasehold(self.dsn)
 
         @self.app.task(name="bench.job")
@@ -45,7 +49,7 @@ class LeaseholdPeer(Peer):
         self.job = job
 
     async def setup(self) -> None:
-        await self.open()
+        self._define()
         self.app.migrate()
 
     async def one(self, t: float) -> None:
