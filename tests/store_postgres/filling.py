@@ -29,8 +29,8 @@ begin
         for back in 1 .. 30 loop
             day := (now() at time zone 'UTC')::date - back;
             part := format('leasehold.%I', parent || '_' || to_char(day, 'YYYYMMDD'));
-            execute format('create table %s partition of leasehold.%I for values from (%L) to (%L) '
-                'with (autovacuum_enabled = off)', part, parent, day::timestamp at time zone 'UTC',
+            execute format('create table %s partition of leasehold.%I for values from (%L) to (%L)',
+                part, parent, day::timestamp at time zone 'UTC',
                 (day + 1)::timestamp at time zone 'UTC');
         end loop;
     end loop;
@@ -56,17 +56,6 @@ select id, finished_at, attempt, 'retried', 'queued' from leasehold.history wher
 _KEYS = """
 insert into leasehold.idempotency (key, job_id, expires_at)
 select 'key' || i, i, now() + interval '1 hour' from generate_series(1, {count}) i
-"""
-
-_NO_AUTOVACUUM = """
-do $$
-declare part regclass;
-begin
-    for part in select oid from pg_class
-        where relnamespace = 'leasehold'::regnamespace and relkind = 'r' loop
-        execute format('alter table %s set (autovacuum_enabled = off)', part);
-    end loop;
-end $$
 """
 
 _LIVE = """
@@ -95,7 +84,6 @@ _PLAIN = {
 
 def fill(connection: Connection[Any]) -> None:
     """Jobs in every stage; none of what this writes is known to the planner's statistics."""
-    connection.execute(_HISTORY_DAYS)
     connection.execute(_FINISHED.format(count=FINISHED).encode())
     connection.execute(_EVENTS)
     connection.execute(_KEYS.format(count=KEYS).encode())
@@ -143,11 +131,15 @@ def live(connection: Connection[Any], count: int, stage: str, **columns: str) ->
 
 def rest_after_another_hour(connection: Connection[Any]) -> None:
     """Empty and vacuumed, with statistics from when all jobs waited and no lane or key was used."""
-    connection.execute(_NO_AUTOVACUUM)
     live(connection, 3_000, "'w'", run_at="now() + interval '1 day'", unique_key="null::text")
     connection.execute("analyze leasehold.job, leasehold.history, leasehold.event")
     connection.execute("delete from leasehold.job")
     connection.execute("vacuum leasehold.job, leasehold.idempotency")
+
+
+def add_days(connection: Connection[Any]) -> None:
+    """Partitions for the last 30 days. Without statistics, as every new day is at first."""
+    connection.execute(_HISTORY_DAYS)
 
 
 def forget_statistics(connection: Connection[Any]) -> None:
