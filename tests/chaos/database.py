@@ -32,6 +32,8 @@ _SETTINGS: dict[str, str | int] = {
     "full_page_writes": "off",
     "max_connections": 300,
 }
+#: What reading raises while the database is stopped, or otherwise not to be had.
+AWAY = (psycopg.Error, sqlite3.Error)
 #: Sharing a small file system with the books would end the run itself.
 _TMPFS_BYTES = 600 * 2**20
 

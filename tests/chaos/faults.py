@@ -11,11 +11,12 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from typing import Any
 
 from leasehold.errors import StoreError
 from tests.chaos.database import PostgresTarget, SqliteTarget, Target
-from tests.chaos.ghosts import Ghosts
+from tests.chaos.ghosts import Ghosts, unended
 from tests.chaos.pen import Pen, micros
 from tests.chaos.plan import Plan
 from tests.chaos.processes import Member, Processes
@@ -25,6 +26,11 @@ _MICROS = 1_000_000
 #: Faults that come at a steady pace, because they take long themselves.
 _STEADY = frozenset({"hard_stop", "promotion"})
 _LINKS_AT_ONCE = 3
+#: The share of faults that strike any process, in its first moments too. The others wait for one
+#: in the middle of an attempt: a slow machine would otherwise start workers more slowly than they
+#: are killed, and no work would ever be interrupted.
+_AT_ANY_MOMENT = 0.2
+_LOOK_SECONDS = 0.05
 
 
 class Faults:
@@ -36,6 +42,7 @@ class Faults:
         self._pen = pen
         self._chance = random.Random(f"{plan.seed}/faults")
         self._tasks: set[asyncio.Task[None]] = set()
+        self._over = asyncio.Event()
         #: Who stops or replaces the server does so alone.
         self._server = asyncio.Lock()
         self.counts: Counter[str] = Counter()
@@ -56,17 +63,21 @@ class Faults:
         strike = getattr(self, f"_{kind}")
         loop = asyncio.get_running_loop()
         due = loop.time()
-        end = due + self._plan.seconds
-        while True:
+        while not self._over.is_set():
             due += mean if kind in _STEADY else chance.expovariate(1 / mean)
             due = max(due, loop.time())
-            if due >= end:
-                return
-            await asyncio.sleep(due - loop.time())
-            await strike()
+            if await self._goes_on_for(due - loop.time()):
+                await strike()
 
-    async def until_over(self) -> None:
+    async def _goes_on_for(self, seconds: float) -> bool:
+        """False as soon as the faults are over."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), seconds)
+        return not self._over.is_set()
+
+    async def stop(self) -> None:
         """The last ones end, the frozen go on, and the ghosts have had their say."""
+        self._over.set()
         while self._tasks:
             done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -102,12 +113,21 @@ class Faults:
 
     # -- processes ---------------------------------------------------------------------------
 
-    def _someone(self) -> Member | None:
-        able = self._processes.whole()
-        return self._chance.choice(able) if able else None
+    async def _someone(self) -> Member | None:
+        """A worker at work, as soon as there is one; or, now and then, any worker at once."""
+        at_once = self._chance.random() < _AT_ANY_MOMENT
+        while True:
+            able = [each for each in self._processes.whole() if at_once or self._is_at_work(each)]
+            if able:
+                return self._chance.choice(able)
+            if at_once or not await self._goes_on_for(_LOOK_SECONDS):
+                return None
+
+    def _is_at_work(self, worker: Member) -> bool:
+        return bool(unended(self._plan.books / worker.name))
 
     async def _kill(self) -> None:
-        worker = self._someone()
+        worker = await self._someone()
         if worker is None:
             return
         self._struck("kill", [worker.name])
@@ -124,7 +144,7 @@ class Faults:
             self.counts["ghosts without a store"] += 1
 
     async def _freeze(self) -> None:
-        worker = self._someone()
+        worker = await self._someone()
         if worker is not None:
             self._spawn(self._freeze_one(worker), "freeze")
 
@@ -144,7 +164,7 @@ class Faults:
         worker.is_frozen = False
 
     async def _drain(self) -> None:
-        worker = self._someone()
+        worker = await self._someone()
         if worker is None:
             return
         self._struck("drain", [worker.name], grave=False)

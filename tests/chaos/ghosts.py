@@ -33,7 +33,7 @@ class Ghosts:
         self.accepted: list[str] = []
 
     async def haunt(self, owner: str, book: Path, lease_seconds: float) -> None:
-        attempts = _unended(book)[-_MOST:]
+        attempts = unended(book)[-_MOST:]
         now = await self._store.now()
         jobs = await self._store.read([attempt.job_id for attempt in attempts])
         stale = []
@@ -69,8 +69,8 @@ def _lease(job: Job | None) -> tuple[int, float] | None:
     return job.lease.token, job.lease.expires_at.timestamp()
 
 
-def _unended(book: Path) -> list[Attempt]:
-    """What it had begun, and not ended, when it was killed."""
+def unended(book: Path) -> list[Attempt]:
+    """What a worker has begun and not ended, or had when it was killed."""
     begun: dict[tuple[int, int], Record] = {}
     for record in read_books([book] if book.exists() else []):
         if record.what == "started":

@@ -35,6 +35,7 @@ class Plan:
     """Everything that a run is made of; processes get it as a whole."""
 
     store: StoreKind
+    #: How long faults come at least.
     seconds: float
     seed: int
     folder: Path
@@ -48,6 +49,10 @@ class Plan:
     grace_seconds: float = 0.8
     #: Fault -> mean seconds between two of them.
     faults: dict[str, float] = field(default_factory=dict)
+    #: What must have happened before the faults end: a fault, or a name of `progress` -> how often.
+    at_least: dict[str, int] = field(default_factory=dict)
+    #: The faults end now even if it has not: only a standstill takes so long.
+    most_seconds: float = 300.0
     #: PgBouncer stands before PostgreSQL, in transaction mode.
     pooled: bool = False
     #: How long everything may take to end once all faults are over.

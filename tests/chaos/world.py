@@ -7,6 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 
 from leasehold.app import Leasehold
 from leasehold.errors import StoreError
@@ -14,7 +15,7 @@ from leasehold.model.limit import Limit
 from leasehold.model.state import State
 from leasehold.proof.record import Record, read_books
 from leasehold.store.contract import Counts, Filter
-from tests.chaos.database import PostgresTarget, SqliteTarget, Target
+from tests.chaos.database import AWAY, PostgresTarget, SqliteTarget, Target
 from tests.chaos.faults import Faults
 from tests.chaos.ghosts import Ghosts
 from tests.chaos.judging import gather_evidence, judge
@@ -22,10 +23,12 @@ from tests.chaos.operating import People
 from tests.chaos.pen import Pen
 from tests.chaos.plan import LIMITED_KEY, LIMITED_TO, Plan
 from tests.chaos.processes import Member, Processes
+from tests.chaos.progress import GHOSTS_REJECTED, progress
 from tests.chaos.report import Report, promises_of
 
 _LOOK_SECONDS = 0.1
 _TIDY_SECONDS = 0.5
+_PROGRESS_SECONDS = 0.3
 _DRAIN_SECONDS = 30.0
 
 
@@ -74,8 +77,8 @@ class World:
         watching = asyncio.create_task(self._watch(app))
         await self._until_work_is_done(app)
         self._faults.begin(self._target, ghosts)
-        await asyncio.sleep(self._plan.seconds)
-        await self._faults.until_over()
+        await self._until_enough_has_happened(ghosts)
+        await self._faults.stop()
         self._heal()
         began = time.monotonic()
         await self._until_all_has_ended(app)
@@ -91,6 +94,23 @@ class World:
             if (await app.client.awaited.page(Filter(states=done, limit=1))).jobs:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _until_enough_has_happened(self, ghosts: Ghosts) -> None:
+        began = time.monotonic()
+        await asyncio.sleep(self._plan.seconds)
+        while missing := Counter(self._plan.at_least) - await self._progress(ghosts):
+            if time.monotonic() >= began + self._plan.most_seconds:
+                break
+            self._say(f"faults go on until there are {dict(missing)} more")
+            await asyncio.sleep(_PROGRESS_SECONDS)
+        self._minutes = (time.monotonic() - began) / 60
+
+    async def _progress(self, ghosts: Ghosts) -> Counter[str]:
+        found = self._faults.counts + Counter({GHOSTS_REJECTED: ghosts.rejected.total()})
+        with suppress(*AWAY):
+            events = await asyncio.to_thread(self._target.events)
+            found += progress(events, read_books(self._plan.books.iterdir()))
+        return found
 
     def _heal(self) -> None:
         self._say("no more faults: waiting for everything to end")
@@ -162,7 +182,7 @@ class World:
         return Report(
             store=self._plan.store,
             seed=self._plan.seed,
-            minutes=round(self._plan.seconds / 60, 2),
+            minutes=round(self._minutes, 2),
             jobs=judgement.jobs,
             acknowledged=judgement.acknowledged,
             attempts=judgement.attempts,
