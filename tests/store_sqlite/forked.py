@@ -21,6 +21,7 @@ from leasehold.errors import StoreError
 from leasehold.model.job import NewJob
 from leasehold.store.faces import BlockingStore
 from leasehold.store.sqlite.database import SqliteDatabase
+from tests.kills import kill_in_the_middle
 
 NOBODY = 65534
 JOB = NewJob(task="t")
@@ -115,21 +116,16 @@ def close_before_the_child_writes(path: Path, *, listening: bool) -> list[int]:
     return kept
 
 
-def migrate_and_be_killed(folder: Path, count: int) -> list[int]:
-    """A new file for each; killed a little later each time. Answers who was killed."""
+def migrate_and_be_killed(folder: Path, children: int, least: int) -> list[bool]:
+    """A new file for each child. Returns which of them were killed in time."""
     began = time.monotonic()
     SqliteDatabase(folder / "whole.db").close()
-    took = time.monotonic() - began
-    statuses = []
-    for number in range(count):
-        child = os.fork()
-        if child == 0:
-            SqliteDatabase(folder / f"killed{number}.db")
-            os._exit(0)
-        time.sleep(1.5 * took * number / count)  # the moment of the kill
-        os.kill(child, signal.SIGKILL)
-        statuses.append(os.waitpid(child, 0)[1])
-    return statuses
+    return kill_in_the_middle(
+        lambda number: SqliteDatabase(folder / f"killed{number}.db"),
+        time.monotonic() - began,
+        children=children,
+        least=least,
+    )
 
 
 def try_without_rights(path: Path) -> list[str]:
@@ -155,7 +151,7 @@ def main(role: str, path: str, *rest: str) -> None:
         case "close" | "listen":
             answer = close_before_the_child_writes(Path(path), listening=role == "listen")
         case "migrate":
-            answer = migrate_and_be_killed(Path(path), int(rest[0]))
+            answer = migrate_and_be_killed(Path(path), int(rest[0]), int(rest[1]))
         case _:
             answer = try_without_rights(Path(path))
     print(json.dumps(answer), flush=True)
