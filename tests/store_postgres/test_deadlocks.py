@@ -26,6 +26,8 @@ from leasehold.store.postgres.database import PostgresDatabase
 from tests.crowd import at_once
 
 SECONDS = float(os.environ.get("LEASEHOLD_FIRE_SECONDS", "3"))
+#: Of each thread, however long a busy machine takes for them.
+LEAST_STEPS = 5
 JOBS = 400
 BATCH = 60
 OWNER = "everybody"
@@ -44,15 +46,13 @@ def deadlocks(database: PostgresDatabase) -> int:
     return int(row[0])
 
 
-def for_a_while(step: Callable[[random.Random], object], seed: int) -> int:
-    """Answers how often."""
+def for_a_while(step: Callable[[random.Random], object], seed: int) -> None:
     chance = random.Random(seed)
     deadline = time.monotonic() + SECONDS
-    times = 0
-    while time.monotonic() < deadline:
+    steps = 0
+    while steps < LEAST_STEPS or time.monotonic() < deadline:
         step(chance)
-        times += 1
-    return times
+        steps += 1
 
 
 class Crowd:
@@ -109,8 +109,7 @@ def test_batches_of_all_verbs_in_any_order_never_deadlock(
     before = deadlocks(database)
     crowd = Crowd(queue)
     steps = [crowd.renew, crowd.finish, crowd.succeed, crowd.recover, crowd.operate, crowd.renew]
-    times = at_once([partial(for_a_while, step, seed) for seed, step in enumerate(steps)])
-    assert min(times) > 3, times
+    at_once([partial(for_a_while, step, seed) for seed, step in enumerate(steps)])
     assert deadlocks(database) == before
     ids = {job_id for job_id, job in queue.read(crowd.ids).items()}
     assert ids == set(crowd.ids), "no job was lost on the way"
@@ -137,6 +136,5 @@ def test_batches_of_keys_in_any_order_never_deadlock(
         if chance.random() < 0.5:
             queue.delete([each.id for each in answers if each.created])
 
-    times = at_once([partial(for_a_while, enqueue, seed) for seed in range(5)])
-    assert min(times) > 3, times
+    at_once([partial(for_a_while, enqueue, seed) for seed in range(5)])
     assert deadlocks(database) == before

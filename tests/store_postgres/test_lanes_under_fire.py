@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,9 @@ from tests.crowd import wait_until
 from tests.store_postgres.fire import Fire
 
 SECONDS = float(os.environ.get("LEASEHOLD_FIRE_SECONDS", "3"))
+#: So many attempts are ended by their owners, however long a busy machine takes for them: fewer
+#: would prove nothing.
+LEAST_HELD = 100
 
 ATTEMPTS = """
 select target, leased_at, ended_at, token, id from (
@@ -46,7 +49,6 @@ def test_lanes_under_fire(database: PostgresDatabase, lanes: int, operators: int
     check_one_at_a_time((*row[:3], row[3:]) for row in fire.rows(ATTEMPTS))
     check_one_at_a_time((h.target, h.since, h.until, (h.token, h.job_id)) for h in fire.held)
     assert deadlocks(fire) == deadlocks_before
-    assert len(fire.held) > 20 * SECONDS, "else this proved nothing"
 
 
 def burn(fire: Fire) -> None:
@@ -56,14 +58,18 @@ def burn(fire: Fire) -> None:
         futures = [pool.submit(guarded(fire, work)) for work in crew]
         try:
             wait(futures, timeout=SECONDS)
+            wait_until(lambda: failed(futures) or len(fire.held) >= LEAST_HELD, "enough is done")
             fire.writing.clear()
-            wait_until(lambda: any(f.done() and f.exception() for f in futures)
-                       or fire.rescue() == 0, "every job has ended")  # fmt: skip
+            wait_until(lambda: failed(futures) or fire.rescue() == 0, "every job has ended")
         finally:
             fire.writing.clear()
             fire.working.clear()
     for future in futures:
         future.result()
+
+
+def failed(futures: list[Future[None]]) -> bool:
+    return any(future.done() and future.exception() for future in futures)
 
 
 def guarded(fire: Fire, work: Callable[[], None]) -> Callable[[], None]:
