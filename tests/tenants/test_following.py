@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
+from typing import Any
 
 import psycopg
 import pytest
 
 from leasehold.client import Client
 from leasehold.clock import VirtualClock
-from leasehold.errors import StoreUnavailable
+from leasehold.errors import SchemaMissing, StoreUnavailable
 from leasehold.model.job import NewJob
 from leasehold.model.tenant import HOME
 from leasehold.store.faces import BlockingStore
@@ -20,6 +22,7 @@ from leasehold.tenancy.lookup import Lookup
 from tests.conftest import POSTGRES_VARIABLE
 from tests.stores import fresh_database
 from tests.tenants.rooms import EAST, Rooms, add
+from tests.tenants.test_move import FORTH, die_after
 
 
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
@@ -92,3 +95,92 @@ def test_a_callers_transaction_is_waited_for_by_a_move(house: Rooms) -> None:
             house.tenancy.move("acme", EAST, timeout_seconds=0.1)
     house.tenancy.move("acme", EAST)
     assert house.inside("acme").counts().ready == 1
+
+
+@pytest.mark.requirement("S4.2")
+@pytest.mark.parametrize("face", ["line", "aline"])
+def test_a_move_taken_back_before_the_lookup_is_not_noticed(
+    house: Rooms, monkeypatch: pytest.MonkeyPatch, face: str
+) -> None:
+    """The batch finds the schema locked up; then the directory says that the tenant lives there."""
+    client = _locked_up(house)
+    _around_the_first_lookup(monkeypatch, face, before=lambda: house.tenancy.move("acme", HOME))
+    _enqueue(client, face)
+    assert house.inside("acme").counts().ready == 2
+
+
+@pytest.mark.parametrize("face", ["line", "aline"])
+def test_a_second_move_before_the_second_try_is_told_as_a_move(
+    house: Rooms, monkeypatch: pytest.MonkeyPatch, face: str
+) -> None:
+    client = _locked_up(house)
+    _around_the_first_lookup(
+        monkeypatch,
+        face,
+        before=lambda: house.tenancy.move("acme", HOME),
+        after=lambda: die_after(house, EAST, FORTH.index("lock up") + 1),
+    )
+    with pytest.raises(StoreUnavailable, match="being moved to east: try again"):
+        _enqueue(client, face)
+
+
+@pytest.mark.parametrize("face", ["line", "aline"])
+def test_a_schema_that_is_really_missing_is_told_as_such(house: Rooms, face: str) -> None:
+    house.tenancy.create("acme")
+    client = Client(house.tenancy.open("acme"))
+    client.enqueue([NewJob(task="t")])
+    house.places[HOME].drop("acme")
+    with pytest.raises(SchemaMissing):
+        _enqueue(client, face)
+
+
+def _locked_up(house: Rooms) -> Client:
+    """A client that knows where the tenant lives; then a mover locks the tenant up, and dies."""
+    house.tenancy.create("acme")
+    client = Client(house.tenancy.open("acme"))
+    client.enqueue([NewJob(task="t")])
+    die_after(house, EAST, FORTH.index("lock up") + 1)
+    return client
+
+
+def _around_the_first_lookup(
+    monkeypatch: pytest.MonkeyPatch,
+    face: str,
+    before: Callable[[], object],
+    after: Callable[[], object] = lambda: None,
+) -> None:
+    """What happens between a batch that fails, its lookup, and its second try."""
+    original: Any = getattr(Lookup, face)
+
+    def line(lookup: Lookup, name: str, *, anew: bool = False) -> Any:
+        if not anew:
+            return original(lookup, name)
+        monkeypatch.setattr(Lookup, face, original)
+        before()
+        found = original(lookup, name, anew=True)
+        after()
+        return found
+
+    async def aline(lookup: Lookup, name: str, *, anew: bool = False) -> Any:
+        if not anew:
+            return await original(lookup, name)
+        monkeypatch.setattr(Lookup, face, original)
+        await asyncio.to_thread(before)
+        found = await original(lookup, name, anew=True)
+        await asyncio.to_thread(after)
+        return found
+
+    monkeypatch.setattr(Lookup, face, {"line": line, "aline": aline}[face])
+
+
+def _enqueue(client: Client, face: str) -> None:
+    async def awaited() -> None:
+        try:
+            await client.aenqueue([NewJob(task="t")])
+        finally:
+            await client.database.aclose()
+
+    if face == "line":
+        client.enqueue([NewJob(task="t")])
+    else:
+        asyncio.run(awaited())

@@ -1,7 +1,8 @@
 """Sessions of a database that can move.
 
-Whoever comes to its old place finds nothing there, and nothing was written. So a batch that hears
-SchemaMissing asks where it is now, and is executed once more there.
+At its old place a database is missing, and a batch that raises SchemaMissing has written nothing.
+So such a batch looks up the place anew and is executed again, also where it has just failed: a
+move that was taken back between the failure and the lookup leaves the database where it was.
 """
 
 from __future__ import annotations
@@ -12,19 +13,23 @@ from leasehold.errors import SchemaMissing
 from leasehold.store.database import Database
 from leasehold.store.steps import Batch, Rows
 
+#: A database that is missing so often, where the directory says that it is, is really missing.
+_TRIES = 3
+
 
 class Movable(Protocol):
-    """Says where it is, and where it went."""
+    """Knows where it is, and can look it up anew."""
 
     def current(self) -> Database: ...
 
     async def acurrent(self) -> Database: ...
 
-    def moved(self, tried: Database | None, missing: SchemaMissing) -> Database:
-        """Where it is now; raises what the caller should hear if that is where we have tried."""
+    def look_again(self, missing: SchemaMissing) -> None:
+        """From now on current() is what the directory says now. Raises StoreUnavailable while the
+        database is on its way."""
         ...
 
-    async def amoved(self, tried: Database | None, missing: SchemaMissing) -> Database: ...
+    async def alook_again(self, missing: SchemaMissing) -> None: ...
 
 
 class FollowingSession:
@@ -34,13 +39,15 @@ class FollowingSession:
         self._movable = movable
 
     def execute(self, batch: Batch) -> list[Rows]:
-        tried: Database | None = None
-        try:
-            tried = self._movable.current()
-            return tried.session().execute(batch)
-        except SchemaMissing as missing:
-            elsewhere = self._movable.moved(tried, missing)
-        return elsewhere.session().execute(batch)
+        tries = _TRIES
+        while True:
+            try:
+                return self._movable.current().session().execute(batch)
+            except SchemaMissing as missing:
+                self._movable.look_again(missing)
+                tries -= 1
+                if not tries:
+                    raise
 
 
 class AsyncFollowingSession:
@@ -50,10 +57,13 @@ class AsyncFollowingSession:
         self._movable = movable
 
     async def execute(self, batch: Batch) -> list[Rows]:
-        tried: Database | None = None
-        try:
-            tried = await self._movable.acurrent()
-            return await tried.async_session().execute(batch)
-        except SchemaMissing as missing:
-            elsewhere = await self._movable.amoved(tried, missing)
-        return await elsewhere.async_session().execute(batch)
+        tries = _TRIES
+        while True:
+            try:
+                database = await self._movable.acurrent()
+                return await database.async_session().execute(batch)
+            except SchemaMissing as missing:
+                await self._movable.alook_again(missing)
+                tries -= 1
+                if not tries:
+                    raise

@@ -41,21 +41,11 @@ class TenantDatabase:
     async def acurrent(self) -> Database:
         return self._at(await self._lookup.aline(self.name))
 
-    def moved(self, tried: Database | None, missing: SchemaMissing) -> Database:
-        return self._elsewhere(self._lookup.line(self.name, anew=True), tried, missing)
+    def look_again(self, missing: SchemaMissing) -> None:
+        _check_settled(self._lookup.line(self.name, anew=True), missing)
 
-    async def amoved(self, tried: Database | None, missing: SchemaMissing) -> Database:
-        return self._elsewhere(await self._lookup.aline(self.name, anew=True), tried, missing)
-
-    def _elsewhere(self, line: Tenant, tried: Database | None, missing: SchemaMissing) -> Database:
-        if line.state is TenantState.MOVING:
-            raise StoreUnavailable(
-                f"tenant {line.name} is being moved to {line.moving_to}: try again in a moment"
-            ) from missing
-        found = self._at(line)
-        if found is tried:
-            raise missing
-        return found
+    async def alook_again(self, missing: SchemaMissing) -> None:
+        _check_settled(await self._lookup.aline(self.name, anew=True), missing)
 
     @property
     def shown(self) -> str:
@@ -127,3 +117,10 @@ class TenantDatabase:
         """Those of the running loop, which may end now."""
         await self._places.aclose()
         await self._lookup.aclose()
+
+
+def _check_settled(line: Tenant, missing: SchemaMissing) -> None:
+    if line.state is TenantState.MOVING:
+        raise StoreUnavailable(
+            f"tenant {line.name} is being moved to {line.moving_to}: try again in a moment"
+        ) from missing
