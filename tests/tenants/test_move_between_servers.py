@@ -20,12 +20,13 @@ import pytest
 from leasehold import Leasehold
 from leasehold.devpostgres import DevPostgres
 from leasehold.model.tenant import HOME, TenantState
+from leasehold.store.relocating import Relocatable
 from tests.conftest import SERVER_SETTINGS
 from tests.crowd import DEADLINE_SECONDS
 from tests.tenants import traffic
 from tests.tenants.dying_mover import HALF_COPIED
 from tests.tenants.rooms import EAST
-from tests.worker.fleet import ROOT
+from tests.worker.fleet import ROOT, eventually
 
 BEFORE_THE_FLIP = ("mark", "hold", "lock up", HALF_COPIED, "copy")
 IS_LONG = os.environ.get("LEASEHOLD_TEST_STEPS") == "all"
@@ -42,12 +43,19 @@ def servers(postgres_url: str) -> Iterator[dict[str, str]]:
         yield {HOME: postgres_url, EAST: second.url}
 
 
-def die_at(step: str, to: str, environment: dict[str, str]) -> None:
+def die_at(step: str, to: str, environment: dict[str, str], source: Relocatable) -> None:
+    """The next mover is refused until the server has seen that this one is gone."""
     mover = [sys.executable, "-m", "tests.tenants.dying_mover", environment["LEASEHOLD_URL"], to]
     ended = subprocess.run(
         [*mover, step], cwd=ROOT, env=environment, check=False, timeout=DEADLINE_SECONDS
     )
     assert ended.returncode == -signal.SIGKILL
+    eventually(lambda: is_free(source))
+
+
+def is_free(source: Relocatable) -> bool:
+    with source.alone("acme") as is_alone:
+        return is_alone
 
 
 def identity(url: str) -> object:
@@ -70,7 +78,7 @@ def test_nothing_is_lost_or_doubled_wherever_the_mover_dies(
     with traffic.working(environment, tmp_path) as worker:
         with traffic.producing(acme) as producers:
             for step in STEPS[then]:
-                die_at(step, goal, environment)
+                die_at(step, goal, environment, app.tenants.places[source])
                 if then == "goes back":
                     assert app.tenants.get("acme").state is TenantState.MOVING
                     app.tenants.move("acme", source)

@@ -42,6 +42,7 @@ class Producer(threading.Thread):
         self._app = app
         self._halt = stop
         self.acknowledged: list[int] = []
+        self.refusal: Exception | None = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
@@ -59,7 +60,8 @@ class Producer(threading.Thread):
             try:
                 self.acknowledged.append(self._app.submit(job).id)
                 return
-            except (StoreUnavailable, OutcomeUnknown):
+            except (StoreUnavailable, OutcomeUnknown) as refusal:
+                self.refusal = refusal
                 self._halt.wait(0.02)
 
 
@@ -88,23 +90,41 @@ def working(environment: dict[str, str], folder: Path) -> Iterator[WorkerProcess
 
 
 def is_served(producers: list[Producer]) -> None:
-    """Everybody was told of another job since this was asked."""
+    """Every producer was told of another job since this was asked. One that ended with an error
+    fails the test at once: it will never be told of another."""
     before = [len(each.acknowledged) for each in producers]
-    eventually(
-        lambda: all(
-            len(each.acknowledged) > told for each, told in zip(producers, before, strict=True)
-        )
-    )
+
+    def was_told() -> list[bool]:
+        check_alive(producers)
+        return [len(each.acknowledged) > told for each, told in zip(producers, before, strict=True)]
+
+    try:
+        eventually(lambda: all(was_told()))
+    except AssertionError as error:
+        stuck = [each for each, told in zip(producers, was_told(), strict=True) if not told]
+        error.add_note("\n".join(f"{each.name} was refused: {each.refusal!r}" for each in stuck))
+        raise
+
+
+def check_alive(producers: list[Producer]) -> None:
+    for each in producers:
+        if each.error is not None:
+            raise AssertionError(f"producer {each.name} ended") from each.error
 
 
 def drained(app: Leasehold, worker: WorkerProcess) -> None:
-    eventually(lambda: not any(structs.astuple(app.operate.counts())))
+    try:
+        eventually(lambda: not any(structs.astuple(app.operate.counts())))
+    except AssertionError as error:
+        error.add_note(f"{app.operate.counts()}; the worker's log ends with:")
+        error.add_note(worker.log[-4000:])
+        raise
     assert worker.drain() == 0
 
 
 def check_nothing_lost_or_doubled(app: Leasehold, producers: list[Producer], folder: Path) -> None:
     """What producers were told of is there, once, and has run, once."""
-    assert [each.error for each in producers] == [None] * PRODUCERS
+    check_alive(producers)
     told = sorted(job for each in producers for job in each.acknowledged)
     assert len(told) == len(set(told)) > PRODUCERS * 3
     found = _all_jobs(app)
