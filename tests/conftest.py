@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Generator, Iterator
 
+import psycopg
 import pytest
 from hypothesis import settings
 
 from leasehold.devpostgres import DevPostgres, DevPostgresError
 from tests.lending import Lending
+from tests.models.spinning import missing_tools
+from tests.progress import Progress
 from tests.requirements_table import requirements_of
+from tests.sizes import LONG_VARIABLE, is_long
 from tests.stores import PostgresUnderTest, SqliteUnderTest, StoreUnderTest, fresh_database
 
 # The address of a server to use instead of our own; it must name a database.
@@ -38,16 +43,47 @@ LONGEST = (
     "tests/store_sqlite/test_processes.py",
 )
 
-# The same command gives the same answer everywhere; `--hypothesis-profile=long` explores.
+# The same command gives the same result everywhere; `--hypothesis-profile=explore` looks further.
 settings.register_profile("default", deadline=None, print_blob=True, derandomize=True)
-settings.register_profile("long", deadline=None, print_blob=True, max_examples=2000)
-settings.load_profile("default")
+settings.register_profile(
+    "long", deadline=None, print_blob=True, derandomize=True, max_examples=1000
+)
+settings.register_profile("explore", deadline=None, print_blob=True, max_examples=2000)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="the long form: sizes of hours, and Spin")
+    parser.addoption("--progress", action="store_true", help="lines of progress instead of dots")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One server for all xdist workers: they start later and inherit the environment."""
+    if config.option.long:
+        os.environ[LONG_VARIABLE] = "1"
+    if config.getoption("--hypothesis-profile", None) is None:
+        settings.load_profile("long" if is_long() else "default")
     is_worker = hasattr(config, "workerinput")
-    if is_worker or config.option.collectonly or POSTGRES_VARIABLE in os.environ:
+    if is_worker or config.option.collectonly:
+        return
+    if config.option.long and _is_whole(config) and (missing := missing_tools()):
+        pytest.exit(f"the long form needs the model: {missing}", returncode=1)
+    _start_postgres(config)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    plugins = session.config.pluginmanager
+    reporter = plugins.get_plugin("terminalreporter")
+    if session.config.option.progress and reporter is not None:
+        plugins.register(Progress(reporter))
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """All tests, not a choice of files."""
+    return config.args_source is not pytest.Config.ArgsSource.ARGS
+
+
+def _start_postgres(config: pytest.Config) -> None:
+    """One server for all xdist workers: they start later and inherit the environment."""
+    if POSTGRES_VARIABLE in os.environ:
         return
     server = config.stash[SERVER] = DevPostgres(settings=SERVER_SETTINGS)
     try:
@@ -64,8 +100,35 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server.close()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    if config.option.collectonly:
+        return []
+    own = SERVER in config.stash
+    return [
+        f"form: {'long' if is_long() else 'short (--long for the long one)'}",
+        f"stores: SQLite {sqlite3.sqlite_version}; PostgreSQL {_server_version()}, "
+        + ("a server of this run" if own else f"the server of {POSTGRES_VARIABLE}"),
+        f"model of the lease protocol: {missing_tools() or 'run by Spin'}",
+    ]
+
+
+def _server_version() -> str:
+    with psycopg.connect(os.environ[POSTGRES_VARIABLE]) as connection:
+        return connection.info.parameter_status("server_version") or "unknown"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A test that did not run is named at the end, where the result is read."""
+    if not is_long() and (missing := missing_tools()):
+        terminalreporter.write_line(f"NOT RUN: tests/models with Spin: {missing}", yellow=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: LONGEST.index(f) if (f := item.location[0]) in LONGEST else 99)
+    if not is_long() and missing_tools():
+        without = [item for item in items if item.get_closest_marker("needs_spin")]
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 MODEL = Path(__file__).parents[2] / "models" / "lease.pml"
 #: The longest way through the model; one that is cut off would prove nothing.
 _DEPTH = 1_000_000
+_INSTALL = "install with `apt-get install spin gcc` (Debian, Ubuntu) or `brew install spin` (macOS)"
 _SAFETY = ("-O2", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=2048")
 
 _TWO_WORKERS = ("JOBS=2", "MAX_ATTEMPTS=1", "NO_OPERATOR")
@@ -62,12 +63,10 @@ class Searched:
 
 
 def missing_tools() -> str | None:
-    """What is not installed here, and so keeps the model from being run."""
-    if shutil.which("spin") is None:
-        return "Spin is not installed (Debian's package `spin`)"
-    if compiler() is None:
-        return "there is no C compiler, which Spin needs (cc or gcc)"
-    return None
+    """The tools of the model that are not installed here, and how to install them."""
+    tools = {"Spin": shutil.which("spin"), "a C compiler": compiler()}
+    missing = [name for name, path in tools.items() if path is None]
+    return f"{' and '.join(missing)} not found; {_INSTALL}" if missing else None
 
 
 def compiler() -> str | None:

@@ -6,27 +6,42 @@ import re
 
 import pytest
 
-from tests.models.spinning import MODEL, MUTANTS, SMALL, SMALL_MUTANTS, missing_tools, search
+from tests.models.spinning import (
+    LARGE,
+    MODEL,
+    MUTANTS,
+    SMALL,
+    SMALL_MUTANTS,
+    missing_tools,
+    search,
+)
+from tests.sizes import is_long
 from tests.tidy.sources import PACKAGE
 
-#: The one thing that may be missing where tests run: a model checker is no part of a development
-#: environment. Whoever reads the report sees that the model was not run.
-_MISSING = missing_tools()
-needs_spin = pytest.mark.skipif(_MISSING is not None, reason=str(_MISSING))
+#: A model checker is no part of a development environment: see `needs_spin` in pyproject.toml.
+needs_spin = pytest.mark.needs_spin
+WORLDS = SMALL | LARGE if is_long() else SMALL
+FOUND = tuple(MUTANTS) if is_long() else SMALL_MUTANTS
+
+
+@pytest.fixture(autouse=True)
+def spin(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("needs_spin") and (missing := missing_tools()):
+        pytest.fail(missing, pytrace=False)
 
 
 @needs_spin
 @pytest.mark.requirement("S0.3", "S0.6", "S0.7", "S0.9")
-@pytest.mark.parametrize("world", SMALL)
+@pytest.mark.parametrize("world", WORLDS)
 def test_the_model_keeps_every_promise(world: str) -> None:
-    found = search(*SMALL[world])
+    found = search(*WORLDS[world])
     assert found.broken is None
     assert found.is_whole
     assert found.states > 100_000
 
 
 @needs_spin
-@pytest.mark.parametrize("mutant", SMALL_MUTANTS)
+@pytest.mark.parametrize("mutant", FOUND)
 def test_a_mutant_breaks_one(mutant: str) -> None:
     assert search(*MUTANTS[mutant], mutant).broken is not None
 
