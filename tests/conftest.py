@@ -46,7 +46,7 @@ LONGEST = (
 # The same command gives the same result everywhere; `--hypothesis-profile=explore` looks further.
 settings.register_profile("default", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile(
-    "long", deadline=None, print_blob=True, derandomize=True, max_examples=1000
+    "long", deadline=None, print_blob=True, derandomize=True, max_examples=1500
 )
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=2000)
 

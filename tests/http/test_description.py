@@ -26,6 +26,7 @@ from leasehold.http.service import TABLE
 from leasehold.model.operation import Verb
 from leasehold.tasks import Registry
 from tests.http.desk import Desk, bearer, settings_with
+from tests.sizes import sized
 
 CHECKS = [
     schemathesis.checks.not_a_server_error,
@@ -35,7 +36,7 @@ CHECKS = [
     response_schema_conformance,
     negative_data_rejection,
 ]
-EXAMPLES = 25
+EXAMPLES = sized("REQUESTS", short=12, long=250)
 
 
 def test_every_route_is_described() -> None:

@@ -1,20 +1,20 @@
 """Managers and workers killed with -9 at random, under load.
 
-Six times here; LEASEHOLD_TEST_KILLS=100 is the long form, some six minutes for each store.
+Three times in the short form; a hundred times, some six minutes for each store, in the long one.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 
 import pytest
 
 from tests.manager.chaos import Chaos
 from tests.manager.service import Service
+from tests.sizes import sized
 from tests.worker.fleet import eventually
 
-KILLS = int(os.environ.get("LEASEHOLD_TEST_KILLS", "6"))
+KILLS = sized("KILLS", short=3, long=100)
 MOST = 4
 
 

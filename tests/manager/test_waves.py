@@ -1,11 +1,10 @@
 """Load in waves: workers come at once, go slowly, and nobody's job is interrupted by it.
 
-Two waves here; LEASEHOLD_TEST_WAVES=20 is the long form, some two minutes for each store.
+One wave in the short form; twenty, some two minutes for each store, in the long one.
 """
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -15,10 +14,11 @@ import pytest
 from leasehold.model.state import State
 from tests.manager.load_app import naps, waits
 from tests.manager.service import Counting, Service
+from tests.sizes import sized
 from tests.worker.fleet import eventually
 
 COOLDOWN_SECONDS = 1.5
-WAVES = int(os.environ.get("LEASEHOLD_TEST_WAVES", "2"))
+WAVES = sized("WAVES", short=1, long=20)
 
 
 def moments(lines: list[dict[str, Any]]) -> list[float]:

@@ -344,7 +344,7 @@ def test_both_stores_do_exactly_what_the_oracle_says(
         postgres = postgres_under_test
 
     # Each is a life of fifty steps on three sides: fewer of them than of smaller things.
-    examples = settings().max_examples * 3 // 5
+    examples = settings().max_examples * 2 // 5
     run_state_machine_as_test(
         HereStoresAgree, settings=settings(max_examples=examples, stateful_step_count=50)
     )

@@ -1,13 +1,12 @@
 """A busy tenant moves between two PostgreSQL servers, and its mover is killed on the way.
 
-At some of its steps here; LEASEHOLD_TEST_STEPS=all is the long form, a minute for each case. Then
-another one goes on, or takes it back. Whatever it did, what a producer was told exists must be
-there in the end, once, and have run once.
+At some of its steps in the short form, at every step in the long one. Then another mover goes on,
+or takes the tenant back. A job that a producer stored must be there in the end, once, and have run
+once.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -23,16 +22,16 @@ from leasehold.model.tenant import HOME, TenantState
 from leasehold.store.relocating import Relocatable
 from tests.conftest import SERVER_SETTINGS
 from tests.crowd import DEADLINE_SECONDS
+from tests.sizes import is_long
 from tests.tenants import traffic
 from tests.tenants.dying_mover import HALF_COPIED
 from tests.tenants.rooms import EAST
 from tests.worker.fleet import ROOT, eventually
 
 BEFORE_THE_FLIP = ("mark", "hold", "lock up", HALF_COPIED, "copy")
-IS_LONG = os.environ.get("LEASEHOLD_TEST_STEPS") == "all"
 STEPS = {
-    "goes on": (*BEFORE_THE_FLIP, "flip", "clean up") if IS_LONG else ("hold", "copy", "flip"),
-    "goes back": BEFORE_THE_FLIP if IS_LONG else ("lock up", HALF_COPIED),
+    "goes on": (*BEFORE_THE_FLIP, "flip", "clean up") if is_long() else ("hold", "copy", "flip"),
+    "goes back": BEFORE_THE_FLIP if is_long() else ("lock up", HALF_COPIED),
 }
 
 
