@@ -68,8 +68,12 @@ def test_data_survives_a_crash_of_the_server() -> None:
         assert query(server.url, b"SELECT answer FROM kept") == 42
 
 
-def test_data_in_a_given_directory_survives_the_launcher(open_folder: Path) -> None:
-    data = open_folder / "data"
+@pytest.mark.parametrize("is_relative", [False, True])
+def test_data_in_a_given_directory_survives_the_launcher(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch, is_relative: bool
+) -> None:
+    monkeypatch.chdir(open_folder)
+    data = Path("data") if is_relative else open_folder / "data"
     with DevPostgres(data=data, settings=SETTINGS) as server:
         query(server.url, b"CREATE TABLE kept AS SELECT 42 AS answer")
     with DevPostgres(data=data, settings=SETTINGS) as server:

@@ -97,7 +97,8 @@ class DevPostgres:
         self.settings = dict(settings or {})
         self.port = _free_port() if port == 0 else port
         self._wanted_binaries = binaries
-        self._wanted_data = data
+        # Absolute: the server and initdb run in another directory.
+        self._wanted_data = data and data.absolute()
         self._account = _account_for_server()
         self._scratch: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
