@@ -74,8 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[LONG_VARIABLE] = "1"
     if config.getoption("--hypothesis-profile", None) is None:
         settings.load_profile("long" if is_long() else "default")
-    is_worker = hasattr(config, "workerinput")
-    if is_worker or config.option.collectonly:
+    if _is_worker(config) or config.option.collectonly:
         return
     if config.option.long and _is_whole(config) and (missing := missing_tools()):
         pytest.exit(f"the long form needs the model: {missing}", returncode=1)
@@ -83,10 +82,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    plugins = session.config.pluginmanager
-    reporter = plugins.get_plugin("terminalreporter")
-    if session.config.option.progress and reporter is not None:
-        plugins.register(Progress(reporter))
+    config = session.config
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if config.option.progress and reporter is not None and not _is_worker(config):
+        config.pluginmanager.register(Progress(reporter))
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    """A process of xdist."""
+    return hasattr(config, "workerinput")
 
 
 def _is_whole(config: pytest.Config) -> bool:
