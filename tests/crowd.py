@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 #: Nothing here takes as long; whoever waits longer waits for ever.
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 120.0
 
 
 def at_once(works: Iterable[Callable[[], T]]) -> list[T]:

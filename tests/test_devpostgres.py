@@ -45,7 +45,7 @@ def query(url: str, statement: bytes) -> object:
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain until {what}"
         time.sleep(0.02)

@@ -50,7 +50,7 @@ def spawn(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Said:
         env=environment(env),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return Said(done.returncode, done.stdout, done.stderr)

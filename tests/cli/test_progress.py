@@ -52,7 +52,7 @@ def watched(*words: str, cwd: Path, env: dict[str, str]) -> Said:
     seen: list[bytes] = []
     watching = threading.Thread(target=lambda: seen.extend(iter(lambda: _read(ours), b"")))
     watching.start()
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=120)
     watching.join(60)
     os.close(ours)
     return Said(process.returncode, out.decode(), b"".join(seen).decode())

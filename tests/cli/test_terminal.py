@@ -91,7 +91,7 @@ def test_a_reader_that_goes_away_is_no_error(sqlite_shell: Shell) -> None:
             env=environment({"LEASEHOLD_URL": sqlite_shell.url}),
             stdout=writer,
             stderr=subprocess.PIPE,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         os.close(writer)
@@ -115,7 +115,7 @@ def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert err.strip() == "leasehold: interrupted"
 
@@ -135,7 +135,7 @@ def test_the_installed_command_is_the_same(sqlite_shell: Shell) -> None:
         [installed, "jobs", "--url", sqlite_shell.url],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "no jobs\n", "")

@@ -136,7 +136,7 @@ def test_a_terminal_sees_it_change_until_it_is_interrupted(sqlite_shell: Shell) 
                 break
         except OSError:
             break
-    _, error = process.communicate(timeout=30)
+    _, error = process.communicate(timeout=120)
     os.close(ours)
     assert (process.returncode, error) == (0, b"")
 

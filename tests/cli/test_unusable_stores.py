@@ -145,7 +145,7 @@ def _without_override(*args: str) -> Said:
         env=environment({"HOME": os.devnull}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return Said(done.returncode, done.stdout, done.stderr)

@@ -190,7 +190,7 @@ def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_u
     with psycopg.connect(postgres_url, autocommit=True) as listener:
         listener.execute("listen leasehold_leasehold")
         first.client.enqueue([NewJob(task="work")])
-        assert next(listener.notifies(timeout=10)).payload == ready("default")
+        assert next(listener.notifies(timeout=120)).payload == ready("default")
         # As if it were just now, whenever that is.
         listener.execute(
             "create or replace function leasehold.clock() returns timestamptz "
@@ -199,7 +199,7 @@ def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_u
         tell = "update leasehold.told set at = leasehold.clock() where hint = '+default'"
         assert listener.execute(tell).rowcount == 1
         client.enqueue([NewJob(task="work")])  # tells, because it did not know
-        assert next(listener.notifies(timeout=10)).payload == ready("default")
+        assert next(listener.notifies(timeout=120)).payload == ready("default")
         assert listener.execute(tell).rowcount == 1
         watch.now += 1.0
         client.enqueue([NewJob(task="work")])

@@ -17,8 +17,8 @@ from leasehold.store.contract import Filter
 from tests.cli.shell import environment
 from tests.processes import pids_with
 
-#: It promises to end within a minute.
-MINUTE = 60.0
+#: It ends within a minute, on a machine that does nothing else.
+PATIENCE_SECONDS = 200.0
 
 
 class Run:
@@ -47,7 +47,7 @@ class Run:
 
     def ended(self) -> int:
         try:
-            return self._process.wait(MINUTE)
+            return self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still runs:\n{self.said}") from None
 

@@ -106,7 +106,7 @@ def test_ctrl_c_leaves_no_process_behind(demo: Callable[..., Run], url: str) -> 
 def test_with_serve_it_stays_up_with_the_api(demo: Callable[..., Run], tmp_path: Path) -> None:
     url = str(tmp_path / "given.db")
     run = demo("--url", url, "--jobs", "60", "--serve", "--port", "0")
-    address = eventually(lambda: re.findall(r"http://127\.0\.0\.1:\d+", run.said), 60.0)[0]
+    address = eventually(lambda: re.findall(r"http://127\.0\.0\.1:\d+", run.said))[0]
     with urllib.request.urlopen(f"{address}/readyz") as answer:
         assert answer.status == 200
     said = command("enqueue", "demo.quick", "--queue", "demo-mail", "--url", url, "--json")

@@ -215,6 +215,6 @@ def test_systemd_understands_the_unit(name: str, tmp_path: Path) -> None:
     path.write_text(text.replace("/opt/leasehold/bin/leasehold", "/bin/true"), encoding="utf-8")
     done = subprocess.run(
         [judge, "verify", "--man=no", "--recursive-errors=no", str(path)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -45,7 +45,7 @@ def main(words: Sequence[str]) -> None:
         given.url,
         content=given.d,
         headers=dict(header.split(": ", 1) for header in given.H),
-        timeout=30,
+        timeout=120,
     )
     if given.o is not None:
         given.o.write_bytes(answer.content)

@@ -16,7 +16,7 @@ import pytest
 from tests.docs.curl import curl_in
 from tests.docs.pages import ROOT, Block, Command, blocks, commands, write_files
 
-LIMIT_SECONDS = 60
+LIMIT_SECONDS = 120
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:

@@ -25,7 +25,7 @@ def test_saturated_tenants_share_two_processes_by_weight(crew: Crew) -> None:
         crew.add(name, weight)
         crew.enqueue(name, count, seconds=0.02)
     hosts = [crew.start() for _ in range(2)]
-    crew.until(lambda: len(crew.lines("start")) >= 2700, 90)
+    crew.until(lambda: len(crew.lines("start")) >= 2700)
     assert {host.drain() for host in hosts} == {0}
     starts = sorted(crew.lines("start"), key=lambda line: line.at)[:2700]
     counts = Counter(line.tenant for line in starts)
@@ -41,7 +41,7 @@ def test_an_idle_tenants_share_goes_to_the_others(crew: Crew) -> None:
     crew.add("busy", 1.0)
     crew.enqueue("busy", 40, seconds=0.1)
     crew.start("--concurrency", "4")
-    crew.until(lambda: crew.ended("busy") == 40, 60)
+    crew.until(lambda: crew.ended("busy") == 40)
     lines = sorted(
         [(line.at, 1 if line.what == "start" else -1) for line in crew.lines("start")]
         + [(line.at, -1) for line in crew.lines("end")]
@@ -67,7 +67,7 @@ def test_drain_leaves_nothing_leased_and_loses_nothing(crew: Crew) -> None:
     ends = Counter((line.tenant, line.job) for line in crew.lines("end"))
     assert starts == ends  # within the grace period
     assert 0 < sum(ends.values()) < 360
-    assert crew.start("--until-idle", "--concurrency", "20").ended(60) == 0
+    assert crew.start("--until-idle", "--concurrency", "20").ended() == 0
     assert [crew.live(name) for name in names] == [0] * 6
     again = Counter((line.tenant, line.job) for line in crew.lines("start"))
     assert len(again) == 360

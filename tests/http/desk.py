@@ -21,7 +21,7 @@ from leasehold.settings import Settings, load
 from leasehold.telemetry import Telemetry
 
 T = TypeVar("T")
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 120.0
 TOKENS = {
     role: f"{role.replace('@', '-of-')}-token-chosen-by-chance"
     for role in ("viewer", "operator", "admin", "admin@other", "admin@ours")

@@ -17,7 +17,7 @@ from tests.http.desk import Desk, bearer, served, serving, settings_with
 def test_without_its_extra_it_says_what_to_install() -> None:
     program = "import sys; sys.modules['starlette'] = None; import leasehold.http"
     ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert "BadSettings: the HTTP API needs starlette" in ended.stderr
     assert "install `leasehold[http]`" in ended.stderr

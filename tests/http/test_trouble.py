@@ -55,7 +55,7 @@ def test_readyz_says_when_the_schema_is_missing(tmp_path: Path, postgres_url: st
 
 def test_a_request_that_takes_too_long_is_ended(postgres_desk: Desk) -> None:
     desk = postgres_desk
-    desk.open(settings_with(desk.folder), Limits(request_seconds=0.6, ready_seconds=0.2))
+    desk.open(settings_with(desk.folder), Limits(request_seconds=2.0, ready_seconds=1.0))
     job_id = desk.add()
     with psycopg.connect(desk.app.url) as other:
         other.execute("lock table leasehold.job")

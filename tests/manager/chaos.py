@@ -8,42 +8,62 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from leasehold.model.history import EventKind
-from leasehold.model.registry import WorkerState
+from leasehold.model.registry import LiveWorker, WorkerState
 from leasehold.seats import manager_in
 from tests.manager.load_app import naps
-from tests.manager.service import Service, Up
+from tests.manager.service import Service
+from tests.worker.fleet import eventually
 from tests.worker.record import Line
 
-#: A worker is its manager's, or drains, this long after the death of the one before.
-SETTLED_SECONDS = 5.0
 #: Between two kills: the pace of the attack, nothing waits for it.
 _PAUSE_SECONDS = (0.1, 1.5)
-#: Not always back at once: workers drain after some 3 s without a manager.
-_ABSENCE_SECONDS = (0.0, 0.0, 0.3, 1.0, 2.5, 3.0, 3.5, 6.0)
+#: Before the next manager; none: when every worker has ended or drains for want of one.
+_ABSENCE_SECONDS = (0.0, 0.0, 0.3, 1.0, 2.5, 3.0, 3.5, None)
 _BACKLOG = 40
+
+
+@dataclass(frozen=True)
+class Strike:
+    """One kill of an attack."""
+
+    pause_seconds: float
+    is_manager: bool
+    #: Which of the workers, as a share of their number.
+    share: float
+    absence_seconds: float | None
+    is_waited_for: bool
+
+
+def attack(seed: int, kills: int) -> Iterator[Strike]:
+    """The first two strikes are one of each kind, so that the shortest attack has both."""
+    chance = random.Random(seed)
+    for number in range(kills):
+        yield Strike(
+            pause_seconds=chance.uniform(*_PAUSE_SECONDS),
+            is_manager=(chance.random() < 0.4 and number > 0) or number == 1,
+            share=chance.random(),
+            absence_seconds=chance.choice(_ABSENCE_SECONDS),
+            is_waited_for=chance.random() < 0.5,
+        )
 
 
 @dataclass
 class Findings:
-    """What was done, and what was seen."""
+    """The kills, and what was seen meanwhile."""
 
     managers_killed: int = 0
     workers_killed: int = 0
     looks: int = 0
     most: int = 0
-    #: Looks at a moment when everybody had to be adopted or draining, and who was not.
-    settled_looks: int = 0
-    unsettled: list[str] = field(default_factory=list)
+    #: How often every working worker was seen to be one of the manager that is there.
+    settled: int = 0
     ids: list[int] = field(default_factory=list)
     lost_leases: int = 0
-
-    @property
-    def kills(self) -> int:
-        return self.managers_killed + self.workers_killed
 
 
 class Chaos:
@@ -51,91 +71,78 @@ class Chaos:
 
     def __init__(self, service: Service, seed: int, *arguments: str) -> None:
         self._service = service
-        self._random = random.Random(seed)
+        self._seed = seed
         self._arguments = arguments
         self._over = threading.Event()
-        self._lonely_since = time.monotonic()
-        self._seen_first: dict[int, float] = {}
         self.found = Findings()
 
     def run(self, kills: int) -> Findings:
-        up = self._service.up(*self._arguments)
+        self.last = self._service.up(*self._arguments)
         self._service.until_workers(2)
         watching = [threading.Thread(target=each) for each in (self._watch, self._produce)]
         for thread in watching:
             thread.start()
         try:
-            while self.found.kills < kills:
-                time.sleep(self._random.uniform(*_PAUSE_SECONDS))
-                up = self._strike(up)
-            time.sleep(SETTLED_SECONDS + 1.0)  # one more moment to look at
-            self.last = up
+            for strike in attack(self._seed, kills):
+                time.sleep(strike.pause_seconds)
+                if strike.is_manager:
+                    self._kill_manager(strike)
+                else:
+                    self._kill_worker(strike)
+            self._until_settled()
         finally:
             self._over.set()
             for thread in watching:
                 thread.join()
         return self.found
 
-    def _strike(self, up: Up) -> Up:
-        if self._random.random() < 0.4:
-            self._lonely_since = float("inf")  # from now until the next one is there
-            up.kill()
-            self._lonely_since = time.monotonic()
-            self.found.managers_killed += 1
-            time.sleep(self._random.choice(_ABSENCE_SECONDS))
-            up = self._service.up(*self._arguments)
-            if self._random.random() < 0.5:  # time to settle, and to be looked at
-                time.sleep(SETTLED_SECONDS)
-            return up
-        pids = self._service.worker_pids()
-        if pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._random.choice(pids), signal.SIGKILL)
-                self.found.workers_killed += 1
-        return up
+    def _kill_manager(self, strike: Strike) -> None:
+        self.last.kill()
+        self.found.managers_killed += 1
+        if strike.absence_seconds is None:
+            self._until_settled()
+        else:
+            time.sleep(strike.absence_seconds)
+        self.last = self._service.up(*self._arguments)
+        if strike.is_waited_for:
+            self._until_settled()
+
+    def _kill_worker(self, strike: Strike) -> None:
+        pids = eventually(self._service.worker_pids)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pids[int(strike.share * len(pids))], signal.SIGKILL)
+        self.found.workers_killed += 1
 
     def _produce(self) -> None:
         """Work all the time, never much more than can be done."""
+        chance = random.Random(self._seed)
         while not self._over.wait(0.05):
             if self._service.app.client.store.counts().ready < _BACKLOG:
-                self.found.ids += [
-                    naps.enqueue(self._random.uniform(0.01, 0.4)).id for _ in range(5)
-                ]
+                self.found.ids += [naps.enqueue(chance.uniform(0.01, 0.4)).id for _ in range(5)]
 
     # -- looking -----------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        while not self._over.wait(0.02):
-            pids = self._service.worker_pids()
-            now = time.monotonic()
+        while not self._over.wait(0.05):
             self.found.looks += 1
-            self.found.most = max(self.found.most, len(pids))
-            self._seen_first = {pid: self._seen_first.get(pid, now) for pid in pids}
-            if self.found.looks % 10 == 0 and self._has_settled(now):
-                self._look_who_is_whose(now)
+            self.found.most = max(self.found.most, len(self._service.worker_pids()))
 
-    def _has_settled(self, now: float) -> bool:
-        return now - self._lonely_since >= SETTLED_SECONDS
+    def _until_settled(self) -> None:
+        eventually(lambda: not self._astray())
+        self.found.settled += 1
 
-    def _look_who_is_whose(self, now: float) -> None:
+    def _astray(self) -> list[LiveWorker]:
+        """Workers that take jobs, and are not those of the manager that is there."""
         folder = self._folder()
-        registered = {worker.pid: worker for worker in self._service.registered()}
         manager = manager_in(folder) if folder else None
         alive = set(self._service.worker_pids())
-        if not self._has_settled(time.monotonic()):
-            return  # another one died while we looked
-        self.found.settled_looks += 1
-        for pid, since in self._seen_first.items():
-            worker = registered.get(pid)
-            if pid not in alive or now - since < SETTLED_SECONDS:
-                continue
-            if worker is None:  # it has left, or not come yet: whatever it is, it is not working
-                continue
-            if worker.state is WorkerState.WORKING and (not manager or worker.manager != manager):
-                late = now - self._lonely_since
-                self.found.unsettled.append(
-                    f"{pid} of {worker.manager}, not of {manager}, {late:.1f} s after"
-                )
+        return [
+            worker
+            for worker in self._service.registered()
+            if worker.pid in alive
+            and worker.state is WorkerState.WORKING
+            and (manager is None or worker.manager != manager)
+        ]
 
     def _folder(self) -> Path | None:
         return next(iter(self._service.folder.glob("leasehold-*/*-default")), None)

@@ -71,4 +71,4 @@ def test_after_a_stop_of_everything_it_goes_on_where_it_was(service: Service) ->
     eventually(lambda: not service.worker_pids())
     assert not service.all_succeeded(ids)
     service.up()
-    eventually(lambda: service.all_succeeded(ids), seconds=60.0)
+    eventually(lambda: service.all_succeeded(ids))

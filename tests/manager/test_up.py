@@ -107,10 +107,10 @@ def test_the_api_is_served_beside_the_manager(service: Service) -> None:
     up = service.up()
     served = eventually(lambda: re.findall(r"served on (http://[0-9.:]+)", service.log_text()))
     address = served[0]
-    with urllib.request.urlopen(f"{address}/livez", timeout=10) as answer:
+    with urllib.request.urlopen(f"{address}/livez", timeout=120) as answer:
         assert answer.status == 200
     service.until_registered(2)
-    with urllib.request.urlopen(f"{address}/api/workers", timeout=10) as answer:
+    with urllib.request.urlopen(f"{address}/api/workers", timeout=120) as answer:
         assert len(json.load(answer)["workers"]) == 2
     up.send(signal.SIGTERM)
     assert up.ended() == 0

@@ -16,7 +16,7 @@ from leasehold.store.faces import BlockingStore
 from leasehold.store.postgres.database import PostgresDatabase
 
 SIZE = 3
-HANG_SECONDS = 10
+HANG_SECONDS = 120
 
 
 def main(url: str) -> None:

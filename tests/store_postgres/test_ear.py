@@ -26,7 +26,7 @@ from leasehold.store.postgres.session import AsyncPostgresSession, Statements
 from leasehold.store.postgres.wire import Ear, Talk
 
 #: If it takes longer, nobody ever hears of it.
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 
 Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 

@@ -51,7 +51,7 @@ def test_what_is_said_then_comes_after_the_commit_and_cannot_fail_it(postgres_ur
             assert rows[0] == [(1,)], repeated
         other.execute("listen news")
         ours.wait(ours.wire.talk([said(_PUT, "apple")], then=said("notify news")))
-        assert next(other.notifies(timeout=10)).channel == "news"
+        assert next(other.notifies(timeout=120)).channel == "news"
         with pytest.raises(psycopg.errors.UniqueViolation):
             ours.wait(ours.wire.talk([said(_PUT, "apple")], then=said("notify news")))
         assert names(ours) == ["apple"]

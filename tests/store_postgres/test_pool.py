@@ -18,7 +18,7 @@ from leasehold.errors import StoreError, StoreUnavailable
 from leasehold.store.postgres.database import PostgresDatabase
 from leasehold.store.postgres.pool import AsyncPool, Pool
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 SIZE = 2
 WHO = b"select pg_backend_pid()"
 

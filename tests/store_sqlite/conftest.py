@@ -17,7 +17,7 @@ import pytest
 from leasehold.store.sqlite.database import SqliteDatabase
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_SECONDS = 90.0
+DEADLINE_SECONDS = 200.0
 
 
 class Helper:

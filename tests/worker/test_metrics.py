@@ -21,7 +21,7 @@ SECRET = "a-token-chosen-by-chance"
 
 
 def get(port: int, path: str, **headers: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
         connection.request("GET", path, headers={"Host": f"127.0.0.1:{port}", **headers})
         answer = connection.getresponse()

@@ -101,7 +101,7 @@ def test_processes_that_get_sigterm_at_random_moments_leave_nothing_leased(fleet
         eventually(lambda moment=moment: time.monotonic() >= moment)  # type: ignore[misc]
         worker.send(signal.SIGTERM)
         assert worker.ended() == 0
-        eventually(fleet.nothing_leased, 1.0)
+        eventually(fleet.nothing_leased)
         _nothing_unstarted_is_charged(fleet, ids)
     fleet.start("--concurrency", "20")
     for job_id in ids:

@@ -28,7 +28,7 @@ def test_a_thousand_jobs_of_mixed_kinds_end_the_same_both_times(fleet: Fleet) ->
     for _ in range(2):
         fleet.start("--concurrency", "150", lease=10.0)
     every = runs[0] + runs[1]
-    eventually(lambda: _all_final(fleet, every), 60.0)
+    eventually(lambda: _all_final(fleet, every))
     first, second = ([_outcome(job) for job in _read(fleet, ids)] for ids in runs)
     assert first == second
     for job in _read(fleet, every):
