@@ -44,7 +44,9 @@ class Record:
     def lines(self, job: int | None = None, what: str | None = None) -> list[Line]:
         if not self.path.exists():
             return []
-        every = [Line(**json.loads(text)) for text in self.path.read_text().splitlines()]
+        # A reader can see the first part of a line that is being written: only whole lines count.
+        whole, _, _ = self.path.read_text().rpartition("\n")
+        every = [Line(**json.loads(text)) for text in whole.splitlines()]
         return [
             line
             for line in every
