@@ -1,1 +1,1 @@
-"""Measurements of Leasehold, of the raw limit of its database, and of its peers."""
+"""Measurements of Freehold, of the raw limit of its database, and of its peers."""

@@ -1,6 +1,6 @@
 """scripts/bench: measure, or write down what was measured.
 
-    scripts/bench [core]  [--rounds 3] [--jobs 50000] [--only raw-sql,leasehold] [--quick]
+    scripts/bench [core]  [--rounds 3] [--jobs 50000] [--only raw-sql,freehold] [--quick]
     scripts/bench growth  [--rounds 3] [--jobs 50000] [--only clean,finished] [--quick]
     scripts/bench wide    the same for wider payloads, more processes, tenants, idle workers
     scripts/bench wake    [--rounds 5] [--seconds 5] [--quick]
@@ -64,15 +64,25 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", nargs="?", default="core",
-                        choices=["core", "growth", "wide", "wake", "report"])  # fmt: skip
+    parser.add_argument(
+        "what", nargs="?", default="core", choices=["core", "growth", "wide", "wake", "report"]
+    )
     parser.add_argument("--dsn", help="of a role that may create databases")
     parser.add_argument("--node", type=Path, help="where npm installed graphile-worker")
     parser.add_argument("--only", help="names, with commas between them")
     parser.add_argument("--quick", action="store_true", help="tiny: to see whether it works")
     parser.add_argument("--out", type=Path, help="default: bench/results/DATE-WHAT.json")
-    for name in ("rounds", "jobs", "finished", "scheduled", "lanes", "behind", "tenants",
-                 "workers", "clients"):  # fmt: skip
+    for name in (
+        "rounds",
+        "jobs",
+        "finished",
+        "scheduled",
+        "lanes",
+        "behind",
+        "tenants",
+        "workers",
+        "clients",
+    ):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--seconds", type=float)
     return parser.parse_args()

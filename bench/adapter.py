@@ -1,13 +1,13 @@
-"""Leasehold as a peer of the side-by-side harness: BENCH_ALSO=bench/adapter.py.
+"""Freehold as a peer of the side-by-side harness: BENCH_ALSO=bench/adapter.py.
 
-The harness provides `Peer`, `tick` and `PEERS`; its settings for Leasehold are the defaults.
+The harness provides `Peer`, `tick` and `PEERS`; its settings for Freehold are the defaults.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leasehold import Leasehold
+from freehold import Freehold
 
 if TYPE_CHECKING:
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     def tick(sent: float = 0.0) -> None: ...
 
 
-class LeaseholdPeer(Peer):
-    left = "select count(*) from leasehold.job where stage <> 'w'"
-    table = "leasehold.job"
+class FreeholdPeer(Peer):
+    left = "select count(*) from freehold.job where stage <> 'w'"
+    table = "freehold.job"
     clone_done = """
-        insert into leasehold.history (id, created_at, finished_at, priority, attempt,
+        insert into freehold.history (id, created_at, finished_at, priority, attempt,
             max_attempts, lost, state, queue, task, args)
         select -g, now(), now(), 0, 1, 5, 0, 'succeeded', 'default', 'bench.job', '{{"t": 0}}'
         from generate_series(1, {n}) g"""
     clone_future = """
-        insert into leasehold.job (id, created_at, run_at, priority, max_attempts, stage, queue,
+        insert into freehold.job (id, created_at, run_at, priority, max_attempts, stage, queue,
             task, args)
-        select nextval('leasehold.job_id'), now(), now() + interval '1 day', 0, 5, 'w', 'default',
+        select nextval('freehold.job_id'), now(), now() + interval '1 day', 0, 5, 'w', 'default',
             'bench.job', '{{"t": 0}}'
         from generate_series(1, {n}) g"""
 
@@ -40,7 +40,7 @@ class LeaseholdPeer(Peer):
         await self.app.client.awaited.now()  # the peers connect here too
 
     def _define(self) -> None:
-        self.app = Leasehold(self.dsn)
+        self.app = Freehold(self.dsn)
 
         @self.app.task(name="bench.job")
         async def job(t: float) -> None:
@@ -64,4 +64,4 @@ class LeaseholdPeer(Peer):
         await self.app.arun_worker()
 
 
-PEERS["leasehold"] = LeaseholdPeer  # noqa: F821  (the harness puts it there)
+PEERS["freehold"] = FreeholdPeer  # noqa: F821  (the harness puts it there)

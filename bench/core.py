@@ -1,4 +1,4 @@
-"""The raw limit, Leasehold on both stores, and the peers that are installed: side by side."""
+"""The raw limit, Freehold on both stores, and the peers that are installed: side by side."""
 
 from __future__ import annotations
 
@@ -43,11 +43,20 @@ def measure(
     bench: Bench, sizes: Sizes, only: list[str], node: Path | None, keep: Path | None
 ) -> Run:
     versions, absent = present(only, node)
-    run = Run("core", {
-        "server": bench.server.described(), "round_count": sizes.rounds, "jobs": sizes.jobs,
-        "one_seconds": sizes.one_seconds, "latency_jobs": sizes.latency_jobs, "absent": absent,
-        "sides": {name: {"version": v, "terms": SIDES[name].terms} for name, v in versions.items()},
-    })  # fmt: skip
+    run = Run(
+        "core",
+        {
+            "server": bench.server.described(),
+            "round_count": sizes.rounds,
+            "jobs": sizes.jobs,
+            "one_seconds": sizes.one_seconds,
+            "latency_jobs": sizes.latency_jobs,
+            "absent": absent,
+            "sides": {
+                name: {"version": v, "terms": SIDES[name].terms} for name, v in versions.items()
+            },
+        },
+    )
     works = {name: functools.partial(_all, bench, SIDES[name], sizes) for name in versions}
     interleaved(run, works, sizes.rounds, keep)
     return run

@@ -34,8 +34,11 @@ class Fleet:
         """A process that ends by itself, and what it answered."""
         done = subprocess.run(
             self._command(side, role, url, number, "-"),
-            capture_output=True, text=True, timeout=PRODUCER_SECONDS, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=PRODUCER_SECONDS,
+            check=False,
+        )
         if done.returncode:
             raise Trouble(f"{side.name} {role}: {done.stderr.strip()[-1500:]}")
         lines = done.stdout.strip().splitlines()

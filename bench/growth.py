@@ -20,28 +20,28 @@ from typing import Any
 from bench.measures import Bench, emptied
 from bench.rounds import Run, Work, interleaved
 from bench.server import BYSTANDER
-from bench.sides.leasehold import (
+from bench.sides.freehold import (
     LIMITED_QUEUE,
     SLOW_TASK,
     TASK,
-    LeaseholdClaimers,
-    LeaseholdLimited,
-    LeaseholdPostgres,
-    LeaseholdTenants,
+    FreeholdClaimers,
+    FreeholdLimited,
+    FreeholdPostgres,
+    FreeholdTenants,
 )
 from bench.sides.side import BULK, Side
 from bench.statements import Statements
-from leasehold import Leasehold
-from leasehold.model.job import NewJob
-from leasehold.model.limit import Limit
+from freehold import Freehold
+from freehold.model.job import NewJob
+from freehold.model.limit import Limit
 
 LIMIT = 7
 BLOCKED = "blocked"
 #: By way of indexes: to count a million others takes longer than to end the last jobs.
 _LEFT_BUT_BLOCKED = f"""
-    select (select count(*) from leasehold.job where coalesce(stage in ('r','R'), false))
-         + (select count(*) from leasehold.job where stage = 'h')
-         + (select count(*) from leasehold.job
+    select (select count(*) from freehold.job where coalesce(stage in ('r','R'), false))
+         + (select count(*) from freehold.job where stage = 'h')
+         + (select count(*) from freehold.job
             where stage in ('r','f','q') and target > '{BLOCKED}')
 """
 #: Slots, in so many processes.
@@ -105,7 +105,7 @@ class Filled:
         self.bench = bench
         self.url = url
         self.sizes = sizes
-        self.side: type[Side] = LeaseholdPostgres
+        self.side: type[Side] = FreeholdPostgres
         self.shape: Callable[[int], NewJob] = lambda number: NewJob(task=TASK, args=_args())
 
     def sql(self, text: str) -> None:
@@ -113,7 +113,7 @@ class Filled:
             connection.execute(text.encode())
 
     def enqueue(self, count: int, shape: Callable[[int], NewJob]) -> None:
-        with contextlib.closing(Leasehold(self.url)) as app:
+        with contextlib.closing(Freehold(self.url)) as app:
             for start in range(0, count, BULK):
                 app.enqueue_many([shape(n) for n in range(start, min(start + BULK, count))])
 
@@ -123,7 +123,7 @@ def _args(more: str = "") -> bytes:
 
 
 def _case(bench: Bench, sizes: Sizes, fill: Fill, processes: int = 1) -> dict[str, Any]:
-    filled = Filled(bench, bench.fresh(LeaseholdPostgres), sizes)
+    filled = Filled(bench, bench.fresh(FreeholdPostgres), sizes)
     with fill(filled):
         filled.enqueue(sizes.jobs, filled.shape)
         filled.sql("vacuum analyze")
@@ -141,7 +141,7 @@ def _clean(filled: Filled) -> Iterator[None]:
 @contextlib.contextmanager
 def _finished(filled: Filled) -> Iterator[None]:
     filled.sql(f"""
-        insert into leasehold.history (id, created_at, finished_at, priority, attempt,
+        insert into freehold.history (id, created_at, finished_at, priority, attempt,
             max_attempts, lost, state, queue, task, args)
         select -g, now(), now(), 0, 1, 5, 0, 'succeeded', 'default', '{TASK}', '{{"sent": 0.0}}'
         from generate_series(1, {filled.sizes.finished}) g""")
@@ -185,21 +185,21 @@ def _lanes_beside_a_failed_head(filled: Filled) -> Iterator[None]:
 def _behind_a_failed_head(filled: Filled) -> Iterator[None]:
     """One lane whose first job has failed, and blocks all others of it."""
     filled.sql(f"""
-        insert into leasehold.job (id, created_at, priority, max_attempts, stage, queue, task,
+        insert into freehold.job (id, created_at, priority, max_attempts, stage, queue, task,
             target, args)
-        select nextval('leasehold.job_id'), now(), 0, 5,
+        select nextval('freehold.job_id'), now(), 0, 5,
             (case when g = 0 then 'x' else 'f' end)::"char", 'default', '{TASK}',
             '{BLOCKED}', '{{"sent": 0.0}}'
         from generate_series(0, {filled.sizes.behind}) g""")
-    filled.side = type("Behind", (LeaseholdPostgres,), {"left": _LEFT_BUT_BLOCKED})
+    filled.side = type("Behind", (FreeholdPostgres,), {"left": _LEFT_BUT_BLOCKED})
     yield
 
 
 @contextlib.contextmanager
 def _beside_a_limit(filled: Filled) -> Iterator[None]:
     """Another queue that may run a few at once, with more waiting than can be run meanwhile."""
-    filled.side = LeaseholdLimited
-    with contextlib.closing(Leasehold(filled.url)) as app:
+    filled.side = FreeholdLimited
+    with contextlib.closing(Freehold(filled.url)) as app:
         app.operate.set_queue_limit(LIMITED_QUEUE, Limit(max_leases=LIMIT))
     filled.enqueue(filled.sizes.jobs, lambda _: NewJob(task=SLOW_TASK, queue=LIMITED_QUEUE))
     yield
@@ -208,11 +208,11 @@ def _beside_a_limit(filled: Filled) -> Iterator[None]:
 @contextlib.contextmanager
 def _beside_claimers_of_a_limit(filled: Filled) -> Iterator[None]:
     """Other processes want many more of a queue than it may run at once."""
-    with contextlib.closing(Leasehold(filled.url)) as app:
+    with contextlib.closing(Freehold(filled.url)) as app:
         app.operate.set_queue_limit(LIMITED_QUEUE, Limit(max_leases=LIMIT))
     filled.enqueue(CLAIMERS * 10, lambda _: NewJob(task=SLOW_TASK, queue=LIMITED_QUEUE))
-    filled.side = type("Beside", (LeaseholdPostgres,), {"left": LeaseholdLimited.left})
-    with filled.bench.working(LeaseholdClaimers, filled.url, CLAIMER_PROCESSES) as claimers:
+    filled.side = type("Beside", (FreeholdPostgres,), {"left": FreeholdLimited.left})
+    with filled.bench.working(FreeholdClaimers, filled.url, CLAIMER_PROCESSES) as claimers:
         claimers.until(lambda found: sum(each.jobs for each in found) >= LIMIT, 60.0)
         yield
 
@@ -246,22 +246,22 @@ PAYLOADS: dict[str, Fill] = {
 
 def _tenants(bench: Bench, sizes: Sizes) -> dict[str, Any]:
     """The same number of jobs, spread over tenants with schemas of their own."""
-    url = bench.fresh(LeaseholdPostgres)
+    url = bench.fresh(FreeholdPostgres)
     names = _created(url, sizes.tenants, sizes.jobs)
     left = " + ".join(
-        f"(select count(*) from leasehold_t_{name}.job where stage <> 'w')" for name in names
+        f"(select count(*) from freehold_t_{name}.job where stage <> 'w')" for name in names
     )
-    side = type("Tenants", (LeaseholdTenants,), {"left": f"select {left}"})
+    side = type("Tenants", (FreeholdTenants,), {"left": f"select {left}"})
     return emptied(bench, side, url, sizes.jobs)
 
 
 def _idle(bench: Bench, sizes: Sizes) -> dict[str, Any]:
     """What workers ask for while there is nothing to do: some processes, each with a worker for
     every tenant. (A worker of its own is a process with connections of its own.)"""
-    url = bench.fresh(LeaseholdPostgres)
+    url = bench.fresh(FreeholdPostgres)
     tenants = max(1, sizes.workers // IDLE_PROCESSES)
     _created(url, tenants, tenants)
-    with bench.working(LeaseholdTenants, url, IDLE_PROCESSES) as workers:
+    with bench.working(FreeholdTenants, url, IDLE_PROCESSES) as workers:
         workers.until(lambda found: sum(each.jobs for each in found) >= tenants, 300.0)
         time.sleep(sizes.seconds + tenants * SETTLE_SECONDS)
         before = _transactions(bench, url)
@@ -277,7 +277,7 @@ def _idle(bench: Bench, sizes: Sizes) -> dict[str, Any]:
 def _created(url: str, tenants: int, jobs: int) -> list[str]:
     """Tenants with so many jobs, all together."""
     names = [f"t{number}" for number in range(tenants)]
-    with contextlib.closing(Leasehold(url)) as app:
+    with contextlib.closing(Freehold(url)) as app:
         for number, name in enumerate(names):
             app.tenants.create(name)
             count = jobs * (number + 1) // tenants - jobs * number // tenants

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("leasehold", "psycopg", "asyncpg", "uvloop", "msgspec")
+PACKAGES = ("freehold", "psycopg", "asyncpg", "uvloop", "msgspec")
 
 
 def described() -> dict[str, Any]:

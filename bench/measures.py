@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.fleet import Fleet, Trouble, Workers
 from bench.server import Server
-from bench.sides.leasehold import unfinished_in_file
+from bench.sides.freehold import unfinished_in_file
 from bench.sides.side import Side
 
 DRAIN_SECONDS = 180.0
@@ -102,9 +102,12 @@ def emptied(
     began = min(each.first for each in found)
     cpu = sum(each.cpu_last - each.cpu_first for each in found)
     answer = {
-        "rate": jobs / (ended - began), "jobs": jobs, "unfinished": left,
-        "started": sum(each.jobs for each in found), "cpu_us": round(cpu / jobs * 1e6, 1),
-    }  # fmt: skip
+        "rate": jobs / (ended - began),
+        "jobs": jobs,
+        "unfinished": left,
+        "started": sum(each.jobs for each in found),
+        "cpu_us": round(cpu / jobs * 1e6, 1),
+    }
     if before is not None:
         answer |= bench.server.counters(url).per_job(before, jobs)
     return answer

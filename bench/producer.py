@@ -9,16 +9,16 @@ import json
 import sys
 import time
 
-from bench.sides.leasehold import TASK
-from leasehold import Leasehold
-from leasehold.store.crier import Crier
+from bench.sides.freehold import TASK
+from freehold import Freehold
+from freehold.store.notify_limiter import NotifyLimiter
 
 
 def main() -> None:
     url, wakes, seconds = sys.argv[1], sys.argv[2] == "1", float(sys.argv[3])
-    app = Leasehold(url)
+    app = Freehold(url)
     if not wakes:
-        Crier.before = Crier.after = lambda *_: False  # type: ignore[method-assign, assignment]
+        NotifyLimiter.before = NotifyLimiter.after = lambda *_: False  # type: ignore[method-assign, assignment]
 
     @app.task(name=TASK)
     def job(sent: float) -> None: ...

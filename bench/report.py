@@ -72,14 +72,17 @@ def _core(document: Mapping[str, Any]) -> str:
         ("from enqueue to start, p99, ms (less is better)", ("latency", "p99"), 1),
     )
     groups = [
-        Group(title, [
-            Bar(name, value, tables.number(value, digits), name.startswith(tables.OURS))
-            for name, found in document["medians"].items()
-            if (value := tables.at(found, *path)) is not None
-        ])
+        Group(
+            title,
+            [
+                Bar(name, value, tables.number(value, digits), name.startswith(tables.OURS))
+                for name, found in document["medians"].items()
+                if (value := tables.at(found, *path)) is not None
+            ],
+        )
         for title, path, digits in measures
-    ]  # fmt: skip
-    return drawn("Leasehold, the raw limit and its peers", groups)
+    ]
+    return drawn("Freehold, the raw limit and its peers", groups)
 
 
 def _growth(document: Mapping[str, Any]) -> str:
@@ -91,13 +94,16 @@ def _growth(document: Mapping[str, Any]) -> str:
         ("WAL per job, of clean", lambda found: tables.per_job(found, "wal_bytes")),
     )
     groups = [
-        Group(title, [
-            Bar(tables.grown(name, document["sizes"]), value / of, f"{value / of:.2f}", True)
-            for name, found in medians.items()
-            if (value := read(found)) is not None and (of := read(clean))
-        ])
+        Group(
+            title,
+            [
+                Bar(tables.grown(name, document["sizes"]), value / of, f"{value / of:.2f}", True)
+                for name, found in medians.items()
+                if (value := read(found)) is not None and (of := read(clean))
+            ],
+        )
         for title, read in measures
-    ]  # fmt: skip
+    ]
     return drawn("What a job costs while everything around it grows", groups)
 
 

@@ -30,10 +30,14 @@ class Run:
 
     def document(self) -> dict[str, Any]:
         return {
-            "name": self.name, **machine.described(), **self.told, "load_average": self.load,
+            "name": self.name,
+            **machine.described(),
+            **self.told,
+            "load_average": self.load,
             "medians": {who: medians(found) for who, found in self.rounds.items()},
-            "rounds": self.rounds, "troubles": self.troubles,
-        }  # fmt: skip
+            "rounds": self.rounds,
+            "troubles": self.troubles,
+        }
 
 
 def interleaved(

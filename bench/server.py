@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from leasehold.devpostgres import DevPostgres
+from freehold.lab.devpostgres import DevPostgres
 
 #: The name of sessions that are there on purpose, while others are waited for.
 BYSTANDER = "bench bystander"
@@ -20,10 +20,20 @@ BYSTANDER = "bench bystander"
 SETTLE_SECONDS = 20.0
 #: Told with the results: what changes the figures, and is not always the default.
 SETTINGS = (
-    "fsync", "synchronous_commit", "full_page_writes", "wal_level", "shared_buffers",
-    "max_wal_size", "checkpoint_timeout", "wal_compression", "autovacuum", "max_connections",
-    "commit_delay", "jit", "data_checksums",
-)  # fmt: skip
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_level",
+    "shared_buffers",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "wal_compression",
+    "autovacuum",
+    "max_connections",
+    "commit_delay",
+    "jit",
+    "data_checksums",
+)
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,7 @@ class Server:
 
     def database(self, name: str) -> str:
         """The URL of a database of this run."""
-        parts = {**conninfo_to_dict(self.url), "dbname": f"leasehold_bench_{name}"}
+        parts = {**conninfo_to_dict(self.url), "dbname": f"freehold_bench_{name}"}
         return _url(parts)
 
     def connect(self, url: str | None = None) -> Connection[Any]:
@@ -60,10 +70,10 @@ class Server:
     def renew(self, name: str, template: str | None = None) -> str:
         """An empty database of this name, or a copy of another."""
         with self.connect() as connection:
-            _drop(connection, f"leasehold_bench_{name}")
-            made = sql.SQL("create database {}").format(sql.Identifier(f"leasehold_bench_{name}"))
+            _drop(connection, f"freehold_bench_{name}")
+            made = sql.SQL("create database {}").format(sql.Identifier(f"freehold_bench_{name}"))
             if template is not None:
-                of = sql.Identifier(f"leasehold_bench_{template}")
+                of = sql.Identifier(f"freehold_bench_{template}")
                 made += sql.SQL(" template {}").format(of)
             connection.execute(made)
         self.write_out()
@@ -122,7 +132,7 @@ class Server:
     def close(self) -> None:
         with self.connect() as connection:
             for name in self._made:
-                _drop(connection, f"leasehold_bench_{name}")
+                _drop(connection, f"freehold_bench_{name}")
 
 
 def _drop(connection: Connection[Any], database: str) -> None:

@@ -12,14 +12,14 @@ import psycopg
 
 from bench.server import Server
 
-#: What no other statement of Leasehold has.
+#: What no other statement of Freehold has.
 _IS_CLAIM = "(query like '%lease_token%' and query like '%skip locked%')"
 _SUMS = """
     select sum(calls), sum(shared_blks_hit + shared_blks_read), sum(wal_bytes),
            sum(total_exec_time)
     from pg_stat_statements
     where dbid = (select oid from pg_database where datname = current_database())
-      and query not like 'select count(*) from leasehold.job%' and query not like '%pg_stat_%'
+      and query not like 'select count(*) from freehold.job%' and query not like '%pg_stat_%'
 """
 _NAMES = ("calls", "buffers", "wal_bytes", "ms")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-OURS = "leasehold"
+OURS = "freehold"
 MISSING = "–"
 
 
@@ -36,8 +36,11 @@ def setting(document: Mapping[str, Any]) -> str:
     machine, server = document["machine"], document["server"]
     named = document["versions"]
     low, high = min(document["load_average"]), max(document["load_average"])
-    odd = [f"{name}={value}" for name, value in server["settings"].items()
-           if name in ("fsync", "synchronous_commit", "shared_buffers")]  # fmt: skip
+    odd = [
+        f"{name}={value}"
+        for name, value in server["settings"].items()
+        if name in ("fsync", "synchronous_commit", "shared_buffers")
+    ]
     return (
         f"Measured {document['date'][:10]} on {machine['cores']} cores ({machine['processor']}, "
         f"{machine['memory_gib']:g} GiB), PostgreSQL {server['version'].split()[0]} "
@@ -50,23 +53,42 @@ def core(document: Mapping[str, Any]) -> str:
     medians = document["medians"]
     limit = medians.get("raw-sql", {})
     rows = [
-        [f"**{name}**" if name.startswith(OURS) else name,
-         number(at(found, "drain1", "rate")),
-         ratio(at(found, "drain1", "rate"), at(limit, "drain1", "rate")),
-         number(at(found, "drain2", "rate")), number(at(found, "one", "rate")),
-         number(at(found, "blocking", "rate")),
-         number(at(found, "bulk", "rate")), number(at(found, "latency", "p50"), 1),
-         number(at(found, "latency", "p99"), 1), number(at(found, "drain1", "wal_bytes")),
-         number(at(found, "drain1", "cpu_us"), 0)]
+        [
+            f"**{name}**" if name.startswith(OURS) else name,
+            number(at(found, "drain1", "rate")),
+            ratio(at(found, "drain1", "rate"), at(limit, "drain1", "rate")),
+            number(at(found, "drain2", "rate")),
+            number(at(found, "one", "rate")),
+            number(at(found, "blocking", "rate")),
+            number(at(found, "bulk", "rate")),
+            number(at(found, "latency", "p50"), 1),
+            number(at(found, "latency", "p99"), 1),
+            number(at(found, "drain1", "wal_bytes")),
+            number(at(found, "drain1", "cpu_us"), 0),
+        ]
         for name, found in medians.items()
-    ]  # fmt: skip
-    head = ["", "drain, 1 process", "of raw", "drain, 2", "enqueue one by one", "blocking",
-            "bulk enqueue", "start p50 ms", "p99 ms", "WAL B per job", "worker CPU µs"]  # fmt: skip
-    told = [f"- `{name}` {side['version']}: {side['terms']}"
-            for name, side in document["sides"].items()]  # fmt: skip
+    ]
+    head = [
+        "",
+        "drain, 1 process",
+        "of raw",
+        "drain, 2",
+        "enqueue one by one",
+        "blocking",
+        "bulk enqueue",
+        "start p50 ms",
+        "p99 ms",
+        "WAL B per job",
+        "worker CPU µs",
+    ]
+    told = [
+        f"- `{name}` {side['version']}: {side['terms']}" for name, side in document["sides"].items()
+    ]
     told += [f"- `{name}`: absent, {why}" for name, why in document["absent"].items()]
-    told += [f"- `{each['who']}`, round {each['round'] + 1}: {each['what'].splitlines()[0]}"
-             for each in document["troubles"]]  # fmt: skip
+    told += [
+        f"- `{each['who']}`, round {each['round'] + 1}: {each['what'].splitlines()[0]}"
+        for each in document["troubles"]
+    ]
     shown = table(*_without_empty(head, rows))
     return "\n\n".join([setting(document), shown, aims(document), "\n".join(told)])
 
@@ -98,8 +120,11 @@ def aims(document: Mapping[str, Any]) -> str:
     ours = medians.get(OURS, {})
     rows = []
     for what, path, names, wanted in AIMS:
-        peers = [at(medians[name], *path) for name in names or medians
-                 if name in medians and name not in _NO_PEERS]  # fmt: skip
+        peers = [
+            at(medians[name], *path)
+            for name in names or medians
+            if name in medians and name not in _NO_PEERS
+        ]
         best = max((value for value in peers if value is not None), default=None)
         if (reached := ratio(at(ours, *path), best)) != MISSING:
             rows.append([what, f"{wanted:g}", reached])
@@ -130,11 +155,24 @@ def growth(document: Mapping[str, Any]) -> str:
         for figure, digits in (("buffers", 1), ("wal_bytes", 0)):
             value, of = per_job(found, figure), per_job(base, figure)
             row += [number(value, digits), ratio(value, of)]
-        row += [number(at(found, "cpu_us")), number(at(found, "claim", "buffers")),
-                number(at(found, "claim", "ms"), 2)]  # fmt: skip
+        row += [
+            number(at(found, "cpu_us")),
+            number(at(found, "claim", "buffers")),
+            number(at(found, "claim", "ms"), 2),
+        ]
         rows.append(row)
-    head = ["", "jobs/s", "of clean", "buffers per job", "of clean", "WAL B per job", "of clean",
-            "worker CPU µs", "buffers per claim", "ms per claim"]  # fmt: skip
+    head = [
+        "",
+        "jobs/s",
+        "of clean",
+        "buffers per job",
+        "of clean",
+        "WAL B per job",
+        "of clean",
+        "worker CPU µs",
+        "buffers per claim",
+        "ms per claim",
+    ]
     parts = [setting(document), table(head, rows)]
     if (idle := medians.get("idle workers")) is not None:
         parts.append(
@@ -173,6 +211,8 @@ def wake(document: Mapping[str, Any]) -> str:
     with_them = at(document["medians"], "with wake-ups", "rate")
     without = at(document["medians"], "without", "rate")
     head = [f"{document['clients']} enqueuing clients", "jobs/s", "of the rate without"]
-    rows = [["with wake-ups", number(with_them), ratio(with_them, without)],
-            ["without", number(without), "1"]]  # fmt: skip
+    rows = [
+        ["with wake-ups", number(with_them), ratio(with_them, without)],
+        ["without", number(without), "1"],
+    ]
     return "\n\n".join([setting(document), table(head, rows)])

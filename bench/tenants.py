@@ -27,16 +27,16 @@ from typing import Any
 
 import psycopg
 
-from leasehold import Leasehold
-from leasehold.devpostgres import DevPostgres
-from leasehold.model.tenant import TenantState
+from freehold import Freehold
+from freehold.lab.devpostgres import DevPostgres
+from freehold.model.tenant import TenantState
 
 HERE = Path(__file__).parent
-RECORD = "LEASEHOLD_BENCH_RECORD"
+RECORD = "FREEHOLD_BENCH_RECORD"
 #: Quiet and flood take turns, so that what else happens on the machine meets both alike.
 TURNS = 8
 
-app = Leasehold(os.environ.get("LEASEHOLD_URL", "sqlite://:memory:"))
+app = Freehold(os.environ.get("FREEHOLD_URL", "sqlite://:memory:"))
 
 
 @app.task(name="bench.job")
@@ -67,9 +67,18 @@ class Bench:
 
     def host(self, *arguments: str) -> None:
         log = (self.folder / f"host-{len(self._hosts)}.log").open("wb")
-        command = [sys.executable, "-m", "leasehold", "worker", "--tenants", "all",
-                   "--app", "tenants:app", *arguments]  # fmt: skip
-        env = {**os.environ, "LEASEHOLD_URL": self.url, RECORD: str(self.record)}
+        command = [
+            sys.executable,
+            "-m",
+            "freehold",
+            "worker",
+            "--tenants",
+            "all",
+            "--app",
+            "tenants:app",
+            *arguments,
+        ]
+        env = {**os.environ, "FREEHOLD_URL": self.url, RECORD: str(self.record)}
         self._hosts.append(subprocess.Popen(command, cwd=HERE, env=env, stdout=log, stderr=log))
 
     def lines(self) -> list[tuple[str, float, float, int]]:
@@ -155,7 +164,7 @@ def latency(
             flooded.operate.resume_queue("default")
             if turn == 1:
                 with psycopg.connect(bench.url, autocommit=True) as connection:
-                    connection.execute("drop table leasehold_t_broken.job cascade")
+                    connection.execute("drop table freehold_t_broken.job cascade")
                 bench.until(lambda: app.tenants.get("broken").state is TenantState.DEGRADED)
             bench.until(functools.partial(_more_than, bench, len(bench.lines()) + 100))
         measured[name] += _send(bench, names, jobs // TURNS, chance)
@@ -164,8 +173,12 @@ def latency(
             assert any(line[0] == "flooded" for line in last), "the flood has run dry"
             flooded.operate.pause_queue("default", "bench")
             time.sleep(0.5)
-    answer: dict[str, Any] = {"others": others, "flood_ms": flood_ms, "spread": spread,
-                              "max_slots": max_slots}  # fmt: skip
+    answer: dict[str, Any] = {
+        "others": others,
+        "flood_ms": flood_ms,
+        "spread": spread,
+        "max_slots": max_slots,
+    }
     for name, found in measured.items():
         answer[name] = {
             "jobs": len(found),
@@ -209,11 +222,13 @@ def shares(bench: Bench, jobs: int) -> dict[str, Any]:
     counts = Counter(line[0] for line in starts)
     expected = {name: jobs * weight / 9 for name, weight in weights.items()}
     return {
-        "starts": jobs, "seconds": round(seconds, 1), "counts": dict(counts),
+        "starts": jobs,
+        "seconds": round(seconds, 1),
+        "counts": dict(counts),
         "off_percent": {
             name: round(100 * (counts[name] / expected[name] - 1), 1) for name in weights
         },
-    }  # fmt: skip
+    }
 
 
 @contextlib.contextmanager

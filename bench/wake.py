@@ -13,7 +13,7 @@ from typing import Any
 from bench.fleet import Trouble
 from bench.measures import Bench
 from bench.rounds import Run, interleaved
-from bench.sides.leasehold import LeaseholdPostgres
+from bench.sides.freehold import FreeholdPostgres
 
 END_SECONDS = 60.0
 
@@ -31,8 +31,12 @@ QUICK = Sizes(rounds=1, clients=3, seconds=0.5)
 
 
 def measure(bench: Bench, sizes: Sizes, keep: Path | None) -> Run:
-    told = {"server": bench.server.described(), "round_count": sizes.rounds,
-            "clients": sizes.clients, "seconds": sizes.seconds}  # fmt: skip
+    told = {
+        "server": bench.server.described(),
+        "round_count": sizes.rounds,
+        "clients": sizes.clients,
+        "seconds": sizes.seconds,
+    }
     run = Run("wake", told)
     works = {
         "with wake-ups": functools.partial(_enqueueing, bench, sizes, True),
@@ -44,15 +48,20 @@ def measure(bench: Bench, sizes: Sizes, keep: Path | None) -> Run:
 
 def _enqueueing(bench: Bench, sizes: Sizes, wakes: bool) -> dict[str, Any]:
     """Clients in processes of their own, all beginning at one moment; a listener hears them."""
-    url = bench.fresh(LeaseholdPostgres)
+    url = bench.fresh(FreeholdPostgres)
     with bench.server.connect(url) as listener:
-        listener.execute("listen leasehold_leasehold")
+        listener.execute("listen freehold_freehold")
         command = [sys.executable, "-m", "bench.producer", url, str(int(wakes)), str(sizes.seconds)]
         clients = [
-            subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE)
+            subprocess.Popen(
+                command,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
             for _ in range(sizes.clients)
-        ]  # fmt: skip
+        ]
         for client in clients:
             assert client.stdout is not None
             client.stdout.readline()  # it is connected, and waits for the word

@@ -1,7 +1,7 @@
 /* The lease protocol on PostgreSQL, for Spin: `scripts/model` runs it.
  *
  * One lane of JOBS jobs, WORKERS workers, a sweeper, an operator, a producer and the database's
- * clock. Each step bears the name of its statement in src/leasehold/store/postgres/sql/. What is
+ * clock. Each step bears the name of its statement in src/freehold/store/postgres/sql/. What is
  * modelled of PostgreSQL is what the protocol leans on:
  *
  *   - a statement reads a snapshot of what was committed when it began (snap_*), but a row that it

@@ -11,9 +11,9 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from leasehold.cli.demo import Demo
-from leasehold.cli.stage import Picture
-from leasehold.settings import load
+from freehold.cli.demo import Demo
+from freehold.lab.demo.view import ScreenView
+from freehold.settings import load
 
 WIDTH = 98
 MAX_WORKERS = 6
@@ -21,7 +21,7 @@ MAX_WORKERS = 6
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
-class Snapshot(Picture):
+class Snapshot(ScreenView):
     """Of all pictures the one in which the killed worker's jobs have all just come back."""
 
     taken = False
@@ -38,10 +38,14 @@ class Snapshot(Picture):
 def main() -> int:
     # Not a terminal, so that the record holds what is printed here and nothing besides.
     console = Console(
-        record=True, force_terminal=False, color_system="truecolor", width=WIDTH, height=50,
+        record=True,
+        force_terminal=False,
+        color_system="truecolor",
+        width=WIDTH,
+        height=50,
         highlight=False,
-    )  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="leasehold-demo-") as name:
+    )
+    with tempfile.TemporaryDirectory(prefix="freehold-demo-") as name:
         folder = Path(name)
         settings = load(environment={}, folder=folder)
         stage = Snapshot(console, MAX_WORKERS)

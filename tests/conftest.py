@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from hypothesis import settings
 
-from leasehold.devpostgres import DevPostgres, DevPostgresError
+from freehold.lab.devpostgres import DevPostgres, DevPostgresError
 from tests.lending import Lending
 from tests.models.spinning import missing_tools
 from tests.progress import Progress
@@ -19,7 +19,7 @@ from tests.sizes import LONG_VARIABLE, is_long
 from tests.stores import PostgresUnderTest, SqliteUnderTest, StoreUnderTest, fresh_database
 
 # The address of a server to use instead of our own; it must name a database.
-POSTGRES_VARIABLE = "LEASEHOLD_TEST_POSTGRES"
+POSTGRES_VARIABLE = "FREEHOLD_TEST_POSTGRES"
 SERVER = pytest.StashKey[DevPostgres]()
 SERVER_SETTINGS: dict[str, str | int] = {
     # The data lives as long as the run. Tests of durability start servers of their own.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from leasehold.model.job import Error, NewJob, Request
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
+from freehold.model.job import Error, NewJob, Request
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
 
 OWNERS = ("w1", "w2", "w3")
 QUEUES = ("a", "b")

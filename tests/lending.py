@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.database import PostgresDatabase
 from tests.stores import fresh_database
 
 #: Everything but the partitions of a day, which workers make as time goes on.
@@ -32,21 +32,21 @@ select md5(string_agg(line, e'\\n' order by line)) from (
     union all select format('%s %s', tgrelid, tgname)
     from pg_trigger join ours on ours.oid = tgrelid
     union all select format('%s %s', p.oid::regprocedure, md5(prosrc))
-    from pg_proc p where pronamespace = to_regnamespace('leasehold')
+    from pg_proc p where pronamespace = to_regnamespace('freehold')
     union all select format('%s %s', nspname, nspacl) from pg_namespace where nspname !~ '^pg_'
     union all select format('%s', setconfig) from pg_db_role_setting
     where setdatabase = (select oid from pg_database where datname = current_database())
-    union all select m::text from leasehold.migration m
+    union all select m::text from freehold.migration m
 ) shape (line)
 """
 _TABLES = """
 select c.oid::regclass::text from pg_class c
-where c.relnamespace = to_regnamespace('leasehold') and c.relkind in ('r', 'p')
+where c.relnamespace = to_regnamespace('freehold') and c.relkind in ('r', 'p')
   and not c.relispartition and c.relname <> 'migration'
 """
 _SEQUENCES = """
 select c.oid::regclass::text from pg_class c
-where c.relnamespace = to_regnamespace('leasehold') and c.relkind = 'S'
+where c.relnamespace = to_regnamespace('freehold') and c.relkind = 'S'
 """
 #: A killed worker's statement may still run, and would write into the next test.
 _OTHERS_GO = """

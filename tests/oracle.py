@@ -12,14 +12,29 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.errors import JobNotFound, UniqueKeyTaken
-from leasehold.model.history import Event, EventKind
-from leasehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, Request
-from leasehold.model.operation import Already, Answer, Ask, Move, Verb, plan
-from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
-from leasehold.model.policy import pack
-from leasehold.model.state import FINAL, Stage, State, state_of
-from leasehold.store.contract import ClaimAsk, Ended, Finished, LeaseKey, Recovered, Renewed, Want
+from freehold.errors import JobNotFound, UniqueKeyTaken
+from freehold.model.history import Event, EventKind
+from freehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, Request
+from freehold.model.operator_actions import (
+    ActionResult,
+    NoChange,
+    OperatorVerb,
+    RequestStop,
+    Transition,
+    plan,
+)
+from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
+from freehold.model.policy import pack
+from freehold.model.state import FINAL, Stage, State, state_of
+from freehold.store.types import (
+    AttemptEnd,
+    ClaimRequest,
+    Finished,
+    LeaseKey,
+    QueueDemand,
+    Recovered,
+    Renewed,
+)
 from tests.oracle_table import READY, TIMED, Change, Table, attempt_of, seconds
 
 #: What the store spreads one draw over a batch by.
@@ -85,23 +100,40 @@ class Oracle(Table):
         self.due[self._last_id] = due
         self.events[self._last_id] = []
         self.jobs[self._last_id] = Job(
-            id=self._last_id, task=new.task, queue=new.queue, state=state_of(stage, False),
-            stage=stage, priority=new.priority, args=new.args.decode(), attempt=0,
-            max_attempts=new.max_attempts, lost=0, target=new.target, limit_key=new.limit_key,
-            unique_key=new.unique_key, tags=new.tags, timeout_seconds=new.timeout_seconds,
+            id=self._last_id,
+            task=new.task,
+            queue=new.queue,
+            state=state_of(stage, False),
+            stage=stage,
+            priority=new.priority,
+            args=new.args.decode(),
+            attempt=0,
+            max_attempts=new.max_attempts,
+            lost=0,
+            target=new.target,
+            limit_key=new.limit_key,
+            unique_key=new.unique_key,
+            tags=new.tags,
+            timeout_seconds=new.timeout_seconds,
             policy_json=msgspec.json.encode(packed).decode() if packed else None,
-            created_at=self.now, run_at=due or self.now, request=None, request_by=None,
-            request_reason=None, reason=None, lease=None, report=None,
-        )  # fmt: skip
+            created_at=self.now,
+            run_at=due or self.now,
+            request=None,
+            request_by=None,
+            request_reason=None,
+            reason=None,
+            lease=None,
+            report=None,
+        )
         return self._last_id
 
     # -- claim, start, renew -----------------------------------------------------------------
 
-    def claim(self, ask: ClaimAsk) -> list[Attempt]:
+    def claim(self, ask: ClaimRequest) -> list[Attempt]:
         self._last_token += 1
         return [attempt for want in ask.wants for attempt in self._claim_queue(ask, want)]
 
-    def _claim_queue(self, ask: ClaimAsk, want: Want) -> list[Attempt]:
+    def _claim_queue(self, ask: ClaimRequest, want: QueueDemand) -> list[Attempt]:
         """In order, until enough. Who does not lead its lane is passed over."""
         claimed: list[Attempt] = []
         for job in self._ready(want.queue):
@@ -126,7 +158,7 @@ class Oracle(Table):
             return True
         return self.next_in(job.target) == job
 
-    def _lease(self, job: Job, ask: ClaimAsk) -> Attempt:
+    def _lease(self, job: Job, ask: ClaimRequest) -> Attempt:
         ends = self.now + seconds(ask.lease_seconds)
         lease = Lease(ask.owner, self._last_token, ends, self.now, self.now, None)
         held = self.put(job, Stage.HELD, reason=None, attempt=job.attempt + 1, lease=lease)
@@ -146,8 +178,9 @@ class Oracle(Table):
                 ends = self.now + seconds(lease_seconds)
                 renewed = replace(lease, expires_at=ends, heartbeat_at=self.now)
                 self.put(self.jobs[key.job_id], Stage.HELD, lease=renewed)
-        held = {key.job_id: self.jobs[key.job_id].request for key in leases
-                if key.job_id not in lost}  # fmt: skip
+        held = {
+            key.job_id: self.jobs[key.job_id].request for key in leases if key.job_id not in lost
+        }
         return Renewed(held, lost)
 
     def requests(self, owner: str) -> dict[LeaseKey, Request]:
@@ -170,7 +203,7 @@ class Oracle(Table):
 
     # -- finish, release, recover ------------------------------------------------------------
 
-    def finish(self, owner: str, ended: Sequence[Ended]) -> Finished:
+    def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
         decisions: dict[int, Decision] = {}
         for end in ended:
             if self._held(owner, LeaseKey(end.attempt.job_id, end.attempt.token)):
@@ -181,7 +214,7 @@ class Oracle(Table):
 
     def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
         given_back = Outcome(kind=OutcomeKind.GIVE_BACK, reason="given back before it started")
-        return self.finish(owner, [Ended(attempt, given_back) for attempt in attempts])
+        return self.finish(owner, [AttemptEnd(attempt, given_back) for attempt in attempts])
 
     def recover(self, limit: int, chance: float) -> list[Recovered]:
         expired = [j for j in self.live() if j.lease and j.lease.expires_at <= self.now]
@@ -190,31 +223,37 @@ class Oracle(Table):
         recovered = []
         for index, job in enumerate(expired[:limit]):
             spread = (chance + index * GOLDEN) % 1.0
-            end = Ended(attempt_of(job), lost, job.request, spread)
+            end = AttemptEnd(attempt_of(job), lost, job.request, spread)
             recovered.append(Recovered(end.attempt, self._end(end, end.attempt.owner)))
         self.promote(job.target for job in expired[:limit])
         return recovered
 
-    def _end(self, end: Ended, by: str) -> Decision:
+    def _end(self, end: AttemptEnd, by: str) -> Decision:
         """A request that is on the job counts, whatever its worker had seen of it."""
         job = self.jobs[end.attempt.job_id]
         decision = decide(end.attempt, end.outcome, job.request, end.chance)
         delay = decision.delay_seconds
         theirs = job.request_reason if decision.obeys else None
         change = Change(
-            state=decision.state, event=decision.event, by=by, reason=theirs or decision.reason,
+            state=decision.state,
+            event=decision.event,
+            by=by,
+            reason=theirs or decision.reason,
             stages=stage_after(decision, end.attempt),
             run_at=self.now + seconds(delay) if delay else None,
             error=decision.error,
             result=msgspec.json.decode(decision.result) if decision.result else None,
-            refund=int(decision.refund), lost=int(decision.lost),
-        )  # fmt: skip
+            refund=int(decision.refund),
+            lost=int(decision.lost),
+        )
         self.change(job, change)
         return decision
 
     # -- what people do ----------------------------------------------------------------------
 
-    def operate(self, verb: Verb, ids: Sequence[int], by: str, reason: str | None) -> list[Answer]:
+    def operate(
+        self, verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None
+    ) -> list[ActionResult]:
         plans = [(job_id, plan(verb, self._existing(job_id))) for job_id in ids]
         return [self._carry_out(self.jobs[id_], step, by, reason) for id_, step in plans]
 
@@ -224,35 +263,40 @@ class Oracle(Table):
         return self.jobs[job_id]
 
     def _carry_out(
-        self, job: Job, step: Move | Ask | Already, by: str, reason: str | None
-    ) -> Answer:
+        self, job: Job, step: Transition | RequestStop | NoChange, by: str, reason: str | None
+    ) -> ActionResult:
         match step:
-            case Already():
-                return Answer(job.id, "already", step.state)
-            case Ask():
+            case NoChange():
+                return ActionResult(job.id, "already", step.state)
+            case RequestStop():
                 self._ask(job, step, by, reason)
-                return Answer(job.id, "requested", job.state)
-            case Move():
+                return ActionResult(job.id, "requested", job.state)
+            case Transition():
                 self._move(job, step, by, reason)
-                return Answer(job.id, "done", step.state)
+                return ActionResult(job.id, "done", step.state)
 
-    def _ask(self, job: Job, ask: Ask, by: str, reason: str | None) -> None:
+    def _ask(self, job: Job, ask: RequestStop, by: str, reason: str | None) -> None:
         outweighs = job.request is Request.PAUSE and ask.request is Request.CANCEL
         if job.request is None or outweighs:
             asked = {"request": ask.request, "request_by": by, "request_reason": reason}
             self.put(job, Stage.HELD, **asked)
             self.tell(job, ask.event, job.state, by, reason)
 
-    def _move(self, job: Job, move: Move, by: str, reason: str | None) -> None:
+    def _move(self, job: Job, move: Transition, by: str, reason: str | None) -> None:
         holder = self._unique_holder(job.unique_key)
         if move.state not in FINAL and holder not in (None, job.id):
             assert holder is not None
             raise UniqueKeyTaken(f"job {holder} has the key", holder)
         run_at = self.due[job.id] if move.keep_run_at else None
         change = Change(
-            state=move.state, event=move.event, stages=move.stages, by=by, reason=reason,
-            run_at=run_at, fresh=move.fresh_attempts,
-        )  # fmt: skip
+            state=move.state,
+            event=move.event,
+            stages=move.stages,
+            by=by,
+            reason=reason,
+            run_at=run_at,
+            fresh=move.fresh_attempts,
+        )
         if job.stage is not None:
             self.change(job, change)
         elif move.stages is None:
@@ -283,9 +327,23 @@ class Oracle(Table):
         """What its row has told so far goes with the row."""
         done = job.report
         assert done is not None
-        self.keep(Event(0, job.id, done.finished_at, EventKind.SUCCEEDED, State.SUCCEEDED,
-                        job.attempt, done.by, None, None, done.token, done.leased_at,
-                        done.started_at, None))  # fmt: skip
+        self.keep(
+            Event(
+                0,
+                job.id,
+                done.finished_at,
+                EventKind.SUCCEEDED,
+                State.SUCCEEDED,
+                job.attempt,
+                done.by,
+                None,
+                None,
+                done.token,
+                done.leased_at,
+                done.started_at,
+                None,
+            )
+        )
 
     def delete(self, ids: Sequence[int]) -> list[int]:
         found = [self.jobs[job_id] for job_id in set(ids) if job_id in self.jobs]

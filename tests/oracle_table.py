@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.model.history import Event, EventKind
-from leasehold.model.job import Attempt, Error, Job, Lease, Report
-from leasehold.model.state import HOLDS_LANE, LEASED, Stage, State, state_of
+from freehold.model.history import Event, EventKind
+from freehold.model.job import Attempt, Error, Job, Lease, Report
+from freehold.model.state import HOLDS_LANE, LEASED, Stage, State, state_of
 
 READY = (Stage.READY, Stage.HEAD)
 QUEUING = (Stage.READY, Stage.FOLLOWER, Stage.FOLLOWER_PAUSED)
@@ -57,8 +57,23 @@ class Table:
     def tell(
         self, job: Job, kind: EventKind, state: State, by: str | None, reason: str | None
     ) -> None:
-        self.keep(Event(0, job.id, self.now, kind, state, job.attempt, by, reason,
-                         None, None, None, None, None))  # fmt: skip
+        self.keep(
+            Event(
+                0,
+                job.id,
+                self.now,
+                kind,
+                state,
+                job.attempt,
+                by,
+                reason,
+                None,
+                None,
+                None,
+                None,
+                None,
+            )
+        )
 
     def keep(self, event: Event) -> None:
         self.events[event.job_id].append(event)
@@ -68,16 +83,33 @@ class Table:
         lease = job.lease
         due = change.run_at if change.state is State.QUEUED else None
         if change.event is not EventKind.SUCCEEDED:
-            self.keep(Event(
-                0, job.id, self.now, change.event, change.state, job.attempt, change.by,
-                change.reason, change.error, lease.token if lease else None,
-                lease.leased_at if lease else None, lease.started_at if lease else None, due,
-            ))  # fmt: skip
+            self.keep(
+                Event(
+                    0,
+                    job.id,
+                    self.now,
+                    change.event,
+                    change.state,
+                    job.attempt,
+                    change.by,
+                    change.reason,
+                    change.error,
+                    lease.token if lease else None,
+                    lease.leased_at if lease else None,
+                    lease.started_at if lease else None,
+                    due,
+                )
+            )
         attempt, lost = job.attempt - change.refund, job.lost + change.lost
         bare = replace(
-            job, lease=None, request=None, request_by=None, request_reason=None,
-            attempt=0 if change.fresh else attempt, lost=0 if change.fresh else lost,
-        )  # fmt: skip
+            job,
+            lease=None,
+            request=None,
+            request_by=None,
+            request_reason=None,
+            attempt=0 if change.fresh else attempt,
+            lost=0 if change.fresh else lost,
+        )
         if change.stages is None:
             self.leave(bare, lease, change)
         else:
@@ -94,12 +126,18 @@ class Table:
         started = lease.started_at if lease else None
         began = started or leased
         report = Report(
-            state=change.state, finished_at=self.now, attempts=job.attempt, result=change.result,
-            error=change.error, by=change.by, token=lease.token if lease else None,
-            leased_at=leased, started_at=started,
+            state=change.state,
+            finished_at=self.now,
+            attempts=job.attempt,
+            result=change.result,
+            error=change.error,
+            by=change.by,
+            token=lease.token if lease else None,
+            leased_at=leased,
+            started_at=started,
             waited_seconds=(began - job.created_at).total_seconds() if began else None,
             ran_seconds=(self.now - started).total_seconds() if started else None,
-        )  # fmt: skip
+        )
         self.jobs[job.id] = replace(
             job, stage=None, state=change.state, reason=change.reason, report=report
         )
@@ -141,6 +179,17 @@ def attempt_of(job: Job) -> Attempt:
     assert job.lease is not None
     assert job.state in LEASED
     return Attempt(
-        job.id, job.lease.owner, job.lease.token, job.task, job.queue, job.args, job.attempt,
-        job.max_attempts, job.lost, job.priority, job.target, job.timeout_seconds, job.policy_json,
-    )  # fmt: skip
+        job.id,
+        job.lease.owner,
+        job.lease.token,
+        job.task,
+        job.queue,
+        job.args,
+        job.attempt,
+        job.max_attempts,
+        job.lost,
+        job.priority,
+        job.target,
+        job.timeout_seconds,
+        job.policy_json,
+    )

@@ -91,8 +91,9 @@ class Progress:
             line = f"{share:3} %  {self._ended} of {self._total}, {self._failed} failed"
             long = [
                 f"{name.removeprefix('tests/')} ({now - since:.0f} s)"
-                for name, since in self._running.items() if now - since > _LONG_SECONDS
-            ]  # fmt: skip
+                for name, since in self._running.items()
+                if now - since > _LONG_SECONDS
+            ]
         return line + (f"; running: {', '.join(long)}" if long else "")
 
     def _print(self, text: str) -> None:

@@ -11,11 +11,11 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from leasehold.model.history import Event
-from leasehold.model.job import Attempt, Enqueued, Job, NewJob, Request
-from leasehold.model.operation import Answer, Verb
-from leasehold.store.contract import ClaimAsk, Ended, Finished, LeaseKey, Recovered, Renewed
-from leasehold.store.rows import event_of
+from freehold.model.history import Event
+from freehold.model.job import Attempt, Enqueued, Job, NewJob, Request
+from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.store.rows import event_of
+from freehold.store.types import AttemptEnd, ClaimRequest, Finished, LeaseKey, Recovered, Renewed
 from tests.stores import StoreUnderTest
 
 #: An id that no job will ever have, on any side.
@@ -55,7 +55,7 @@ class Side:
 
     # -- claim, start, renew -----------------------------------------------------------------
 
-    def claim(self, ask: ClaimAsk) -> list[Attempt]:
+    def claim(self, ask: ClaimRequest) -> list[Attempt]:
         self._claims += 1
         before = max(self._tokens, default=0)
         answer = []
@@ -94,7 +94,7 @@ class Side:
 
     # -- finish, release, recover ------------------------------------------------------------
 
-    def finish(self, owner: str, ended: Sequence[Ended]) -> Finished:
+    def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
         theirs = [replace(end, attempt=self._their_attempt(end.attempt)) for end in ended]
         return self._finished(self._store.finish(owner, theirs))
 
@@ -115,7 +115,9 @@ class Side:
 
     # -- what people do, and upkeep ----------------------------------------------------------
 
-    def operate(self, verb: Verb, ids: Sequence[int], by: str, reason: str | None) -> list[Answer]:
+    def operate(
+        self, verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None
+    ) -> list[ActionResult]:
         answers = self._store.operate(verb, [self._theirs[i] for i in ids], by, reason)
         return [replace(answer, id=self._ours[answer.id]) for answer in answers]
 

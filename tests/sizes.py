@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 #: Set by `--long` in tests/conftest.py, so that the processes of xdist have it too.
-LONG_VARIABLE = "LEASEHOLD_TEST_LONG"
+LONG_VARIABLE = "FREEHOLD_TEST_LONG"
 
 
 def is_long() -> bool:
@@ -13,6 +13,6 @@ def is_long() -> bool:
 
 
 def sized(name: str, *, short: int, long: int) -> int:
-    """LEASEHOLD_TEST_NAME in the environment overrides both."""
-    chosen = os.environ.get(f"LEASEHOLD_TEST_{name}")
+    """FREEHOLD_TEST_NAME in the environment overrides both."""
+    chosen = os.environ.get(f"FREEHOLD_TEST_{name}")
     return int(chosen) if chosen is not None else long if is_long() else short

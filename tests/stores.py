@@ -10,19 +10,28 @@ from typing import Any
 
 import psycopg
 
-from leasehold.clock import VirtualClock
-from leasehold.model.job import Attempt, Job, NewJob
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
-from leasehold.store.faces import AwaitedStore, BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.clock import VirtualClock
+from freehold.model.job import Attempt, Job, NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.store import AsyncStore, Store
+from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
 
 LEASE_SECONDS = 30.0
 TABLES = (
-    "job", "history", "event", "note", "idempotency", "queue", "key_limit", "spent", "lane",
-    "worker", "tenant",
-)  # fmt: skip
+    "job",
+    "history",
+    "event",
+    "note",
+    "idempotency",
+    "queue",
+    "key_limit",
+    "spent",
+    "lane",
+    "worker",
+    "tenant",
+)
 
 #: The one override of the store's clock, for tests only (P11).
 _TEST_CLOCK = """
@@ -38,8 +47,8 @@ class StoreUnderTest:
     def __init__(self, kind: str, database: SqliteDatabase | PostgresDatabase) -> None:
         self.kind = kind
         self.database = database
-        self.store = BlockingStore(database.session())
-        self.awaited = AwaitedStore(database.async_session())
+        self.store = Store(database.session())
+        self.awaited = AsyncStore(database.async_session())
 
     def advance(self, seconds: float) -> None:
         raise NotImplementedError
@@ -59,7 +68,9 @@ class StoreUnderTest:
         self, owner: str = "w1", count: int = 100, queue: str = "default", **ask: Any
     ) -> list[Attempt]:
         fields = {"lease_seconds": LEASE_SECONDS, **ask}
-        return self.store.claim(ClaimAsk(owner=owner, wants=(Want(queue, count),), **fields))
+        return self.store.claim(
+            ClaimRequest(owner=owner, wants=(QueueDemand(queue, count),), **fields)
+        )
 
     def claim_one(self, owner: str = "w1", **ask: Any) -> Attempt:
         attempts = self.claim(owner, 1, **ask)
@@ -69,7 +80,7 @@ class StoreUnderTest:
     def end(self, attempt: Attempt, kind: OutcomeKind, **fields: Any) -> bool:
         """Finish one attempt; answers whether the lease held."""
         outcome = Outcome(kind=kind, **fields)
-        answer = self.store.finish(attempt.owner, [Ended(attempt, outcome)])
+        answer = self.store.finish(attempt.owner, [AttemptEnd(attempt, outcome)])
         assert (attempt.job_id in answer.decisions) != (attempt.job_id in answer.lost)
         return attempt.job_id in answer.decisions
 
@@ -103,7 +114,7 @@ class SqliteUnderTest(StoreUnderTest):
 
 
 class PostgresUnderTest(StoreUnderTest):
-    def __init__(self, url: str, schema: str = "leasehold") -> None:
+    def __init__(self, url: str, schema: str = "freehold") -> None:
         self._postgres = PostgresDatabase(url, schema)
         self._postgres.migrate()
         self._connection = psycopg.connect(url, autocommit=True)

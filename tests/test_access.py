@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.access import (
+from freehold.errors import BadSettings
+from freehold.http_auth import (
     LOCAL,
     Role,
     caller_of,
@@ -16,7 +17,6 @@ from leasehold.access import (
     shown_token,
     tokens_of,
 )
-from leasehold.errors import BadSettings
 
 SECRET = "a-token-chosen-by-chance"
 
@@ -65,9 +65,18 @@ def test_a_role_may_what_those_below_it_may_and_only_for_its_tenant() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [SECRET, "root:env:T", "viewer:T", "viewer:plain:secret", "viewer:sha256:123",
-     "viewer:env:MISSING", "viewer:env:SHORT", "viewer:file:/nowhere/at/all", "anyone:env:T"],
-)  # fmt: skip
+    [
+        SECRET,
+        "root:env:T",
+        "viewer:T",
+        "viewer:plain:secret",
+        "viewer:sha256:123",
+        "viewer:env:MISSING",
+        "viewer:env:SHORT",
+        "viewer:file:/nowhere/at/all",
+        "anyone:env:T",
+    ],
+)
 def test_what_is_no_token_is_refused_without_showing_it(text: str) -> None:
     with pytest.raises(BadSettings, match=r"http\.tokens") as refused:
         tokens_of([text], {"T": SECRET, "SHORT": "hunter2"})

@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from leasehold import devpostgres
-from leasehold.devpostgres import DevPostgres, DevPostgresError
+from freehold.lab import devpostgres
+from freehold.lab.devpostgres import DevPostgres, DevPostgresError
 
 SETTINGS = {"fsync": "off"}
 
@@ -25,7 +25,7 @@ SETTINGS = {"fsync": "off"}
 def open_folder() -> Iterator[Path]:
     """A folder in a place open to all users: pytest's own are closed, and PostgreSQL, which
     refuses to run as root, runs as someone else where the tests run as root."""
-    folder = Path(tempfile.mkdtemp(prefix="leasehold-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="freehold-test-"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)
@@ -34,7 +34,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.fixture
 def no_server_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(devpostgres, "_wheel", lambda: None)
-    monkeypatch.setenv("LEASEHOLD_POSTGRES_BIN", str(tmp_path))
+    monkeypatch.setenv("FREEHOLD_POSTGRES_BIN", str(tmp_path))
 
 
 def query(url: str, statement: bytes) -> object:
@@ -100,7 +100,7 @@ def test_start_and_stop_can_be_repeated_and_close_leaves_nothing() -> None:
 
 def test_a_killed_process_leaves_no_server_behind(open_folder: Path) -> None:
     data = open_folder / "data"
-    command = [sys.executable, "-m", "leasehold.devpostgres", "--data", str(data)]
+    command = [sys.executable, "-m", "freehold.lab.devpostgres", "--data", str(data)]
     # Nobody is left to remove the launcher's temporary folder, so it goes into ours.
     environment = os.environ | {"TMPDIR": str(open_folder)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as launcher:
@@ -114,7 +114,7 @@ def test_a_killed_process_leaves_no_server_behind(open_folder: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_prints_an_address_and_stops_when_asked(how: signal.Signals) -> None:
-    command = [sys.executable, "-m", "leasehold.devpostgres", "--port", "0"]
+    command = [sys.executable, "-m", "freehold.lab.devpostgres", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as launcher:
         assert launcher.stdout is not None
         url = launcher.stdout.readline().decode().strip()
@@ -127,7 +127,7 @@ def test_the_command_prints_an_address_and_stops_when_asked(how: signal.Signals)
 
 @pytest.mark.usefixtures("no_server_anywhere")
 def test_missing_binaries_are_named_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(DevPostgresError, match=r"leasehold\[dev-postgres\]"):
+    with pytest.raises(DevPostgresError, match=r"freehold\[dev-postgres\]"):
         DevPostgres().start()
     with pytest.raises(DevPostgresError, match=str(tmp_path)):
         DevPostgres(binaries=tmp_path).start()

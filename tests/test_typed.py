@@ -11,7 +11,7 @@ _MEETING = """
 import sys, threading
 from datetime import datetime
 import msgspec
-from leasehold.typed import decoder
+from freehold.decoders import decoder
 
 sys.setswitchinterval(1e-6)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bench.sides.graphile import Graphile, GraphileTuned
-from bench.sides.leasehold import (
-    LeaseholdClaimers,
-    LeaseholdLimited,
-    LeaseholdPostgres,
-    LeaseholdSqlite,
-    LeaseholdTenants,
+from bench.sides.freehold import (
+    FreeholdClaimers,
+    FreeholdLimited,
+    FreeholdPostgres,
+    FreeholdSqlite,
+    FreeholdTenants,
 )
+from bench.sides.graphile import Graphile, GraphileTuned
 from bench.sides.pgqueuer import PgQueuer
 from bench.sides.procrastinate import Procrastinate
 from bench.sides.raw import Raw
@@ -18,10 +18,16 @@ from bench.sides.side import Side
 SIDES: dict[str, type[Side]] = {
     side.name: side
     for side in (
-        Raw, LeaseholdPostgres, LeaseholdSqlite, PgQueuer, Procrastinate, Graphile, GraphileTuned,
+        Raw,
+        FreeholdPostgres,
+        FreeholdSqlite,
+        PgQueuer,
+        Procrastinate,
+        Graphile,
+        GraphileTuned,
     )
-}  # fmt: skip
-#: Those that are measured against Leasehold itself, for growth.
+}
+#: Those that are measured against Freehold itself, for growth.
 OURS: dict[str, type[Side]] = {
-    side.name: side for side in (LeaseholdLimited, LeaseholdClaimers, LeaseholdTenants)
+    side.name: side for side in (FreeholdLimited, FreeholdClaimers, FreeholdTenants)
 }

@@ -18,20 +18,30 @@ SECONDS = 300
 def bench(out: Path, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "bench", *arguments, "--quick", "--out", str(out)],
-        cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(out.read_text()))
 
 
 def test_sides_are_measured_side_by_side(postgres_url: str, tmp_path: Path) -> None:
     found = bench(
-        tmp_path / "core.json", "core", "--dsn", postgres_url, "--jobs", "300",
-        "--only", "raw-sql,leasehold-sqlite,graphile",
-    )  # fmt: skip
+        tmp_path / "core.json",
+        "core",
+        "--dsn",
+        postgres_url,
+        "--jobs",
+        "300",
+        "--only",
+        "raw-sql,freehold-sqlite,graphile",
+    )
     assert found["absent"] == {"graphile": "graphile-worker is not installed"}
     assert found["troubles"] == []
-    assert set(found["medians"]) == {"raw-sql", "leasehold-sqlite"}
+    assert set(found["medians"]) == {"raw-sql", "freehold-sqlite"}
     for name, measured in found["medians"].items():
         assert measured["one"]["rate"] > 0
         assert measured["bulk"]["rate"] > 0
@@ -40,7 +50,7 @@ def test_sides_are_measured_side_by_side(postgres_url: str, tmp_path: Path) -> N
             assert (drain["jobs"], drain["started"], drain["unfinished"]) == (301, 301, 0)
             assert drain["rate"] > 0
             assert drain["cpu_us"] > 0
-            assert (name == "leasehold-sqlite") or drain["wal_bytes"] > 0
+            assert (name == "freehold-sqlite") or drain["wal_bytes"] > 0
     assert {"fsync", "synchronous_commit", "shared_buffers"} <= set(found["server"]["settings"])
     assert {"date", "machine", "versions", "load_average", "round_count"} <= set(found)
 
@@ -56,9 +66,15 @@ def test_growth_is_measured_against_a_clean_store(
     postgres_url: str, tmp_path: Path, kind: str, cases: list[str]
 ) -> None:
     found = bench(
-        tmp_path / "growth.json", kind, "--dsn", postgres_url, "--jobs", "300",
-        "--only", ",".join(cases),
-    )  # fmt: skip
+        tmp_path / "growth.json",
+        kind,
+        "--dsn",
+        postgres_url,
+        "--jobs",
+        "300",
+        "--only",
+        ",".join(cases),
+    )
     assert found["troubles"] == []
     assert list(found["medians"]) == cases
     for measured in found["medians"].values():

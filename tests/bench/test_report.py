@@ -25,21 +25,30 @@ def test_the_page_and_its_charts_agree_with_the_newest_results() -> None:
 
 def test_a_run_becomes_a_table(tmp_path: Path) -> None:
     def side(rate: float) -> dict[str, dict[str, float]]:
-        return {"drain1": {"rate": rate}, "drain2": {"rate": rate}, "bulk": {"rate": rate},
-                "one": {"rate": rate}, "latency": {"p50": 1.0, "p99": 2.0}}  # fmt: skip
+        return {
+            "drain1": {"rate": rate},
+            "drain2": {"rate": rate},
+            "bulk": {"rate": rate},
+            "one": {"rate": rate},
+            "latency": {"p50": 1.0, "p99": 2.0},
+        }
 
     document = {
-        "name": "core", "date": "2000-01-02T00:00:00+00:00", "round_count": 3,
+        "name": "core",
+        "date": "2000-01-02T00:00:00+00:00",
+        "round_count": 3,
         "machine": {"cores": 2, "processor": "P", "memory_gib": 8.0},
-        "versions": {"python": "3.11"}, "load_average": [0.5, 1.5],
-        "server": {"version": "18.1", "settings": {"fsync": "on"}}, "troubles": [],
+        "versions": {"python": "3.11"},
+        "load_average": [0.5, 1.5],
+        "server": {"version": "18.1", "settings": {"fsync": "on"}},
+        "troubles": [],
         "sides": {"pgqueuer": {"version": "1", "terms": "as it comes"}},
         "absent": {"graphile": "graphile-worker is not installed"},
-        "medians": {"raw-sql": side(40_000), "leasehold": side(20_000), "pgqueuer": side(10_000)},
-    }  # fmt: skip
+        "medians": {"raw-sql": side(40_000), "freehold": side(20_000), "pgqueuer": side(10_000)},
+    }
     (tmp_path / "2000-01-02-core.json").write_text(json.dumps(document))
     page = report.page(report.PAGE.read_text(), tmp_path)
-    assert "| **leasehold** | 20,000 | 0.50 | 20,000 |" in page
+    assert "| **freehold** | 20,000 | 0.50 | 20,000 |" in page
     assert "| drain, 1 process, to PgQueuer | 1.5 | 2.00 |" in page
     assert "- `graphile`: absent, graphile-worker is not installed" in page
     assert "3 interleaved rounds" in page

@@ -12,7 +12,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from leasehold.worker.looping import run_loop
+from freehold.worker.event_loop import run_loop
 from tests.chaos.plan import Plan, StoreKind, faults_for
 from tests.chaos.pooler import pooler_is_installed
 from tests.chaos.report import show
@@ -51,7 +51,7 @@ def main(
         store=store,
         seconds=60.0 * minutes,
         seed=secrets.randbelow(10**6) if seed is None else seed,
-        folder=folder or Path(tempfile.mkdtemp(prefix="leasehold-chaos-")),
+        folder=folder or Path(tempfile.mkdtemp(prefix="freehold-chaos-")),
         jobs_per_second=rate,
         faults={} if calm else faults_for(store, pooled=pgbouncer),
         pooled=pgbouncer,

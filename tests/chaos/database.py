@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 import psycopg
 
-from leasehold.devpostgres import DevPostgres
-from leasehold.model.history import Event
-from leasehold.store.rows import event_of
+from freehold.lab.devpostgres import DevPostgres
+from freehold.model.history import Event
+from freehold.store.rows import event_of
 from tests.chaos.pooler import Pooler
 from tests.chaos.proxy import Link, Proxy, Trap
 from tests.chaos.standby import follower, take_over
@@ -84,7 +84,7 @@ class PostgresTarget:
 
     def events(self) -> list[Event]:
         with psycopg.connect(self.url) as connection:
-            rows = connection.execute(_EVENTS.replace("{s}", "leasehold.").encode())
+            rows = connection.execute(_EVENTS.replace("{s}", "freehold.").encode())
             return [event_of(row) for row in rows]
 
     async def stop_hard(self, down_seconds: float) -> None:
@@ -116,7 +116,7 @@ class PostgresTarget:
             connection = await psycopg.AsyncConnection.connect(self.url)
             async with connection:
                 await connection.execute("set transaction isolation level repeatable read")
-                await connection.execute("select count(*) from leasehold.queue")
+                await connection.execute("select count(*) from freehold.queue")
                 await asyncio.sleep(seconds)
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from typing import Any
 
-from leasehold.errors import StoreError
+from freehold.errors import StoreError
 from tests.chaos.database import PostgresTarget, SqliteTarget, Target
 from tests.chaos.ghosts import Ghosts, unended
 from tests.chaos.pen import Pen, micros
@@ -91,9 +91,14 @@ class Faults:
         self._struck(trap, [link.name], grave=False)
 
     def _struck(
-        self, kind: str, names: Iterable[str], *, grave: bool = True, at: int | None = None,
+        self,
+        kind: str,
+        names: Iterable[str],
+        *,
+        grave: bool = True,
+        at: int | None = None,
         until: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         for name in names:
             self._pen.note("fault", who=name, at=at, kind=kind, grave=grave, until=until)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from leasehold.model.job import Attempt, Job
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.proof.record import Record, read_books
-from leasehold.store.contract import Ended, LeaseKey, Noted
-from leasehold.store.faces import AwaitedStore
+from freehold.lab.checker.record import Record, read_logs
+from freehold.model.job import Attempt, Job
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.store import AsyncStore
+from freehold.store.types import AttemptEnd, LeaseKey, LogChunk
 
 _MOST = 10
 _LIES = (
@@ -27,7 +27,7 @@ _LIES = (
 class Ghosts:
     """Counts what was refused, and what was not."""
 
-    def __init__(self, store: AwaitedStore) -> None:
+    def __init__(self, store: AsyncStore) -> None:
         self._store = store
         self.rejected: Counter[str] = Counter()
         self.accepted: list[str] = []
@@ -47,12 +47,12 @@ class Ghosts:
     async def _say(self, owner: str, stale: list[Attempt], lease_seconds: float) -> None:
         keys = [LeaseKey(attempt.job_id, attempt.token) for attempt in stale]
         for lie in _LIES:
-            finished = await self._store.finish(owner, [Ended(each, lie) for each in stale])
+            finished = await self._store.finish(owner, [AttemptEnd(each, lie) for each in stale])
             self._count(f"finish ({lie.kind})", keys, finished.lost)
         renewed = await self._store.renew(owner, keys, lease_seconds, None, 1.0)
         self._count("renew", keys, renewed.lost)
         self._count("start", keys, await self._store.start(owner, keys))
-        noted = [Noted(key, None, ()) for key in keys]
+        noted = [LogChunk(key, None, ()) for key in keys]
         self._count("note", keys, await self._store.note(owner, noted))
 
     def _count(self, verb: str, keys: list[LeaseKey], lost: tuple[int, ...]) -> None:
@@ -72,15 +72,26 @@ def _lease(job: Job | None) -> tuple[int, float] | None:
 def unended(book: Path) -> list[Attempt]:
     """What a worker has begun and not ended, or had when it was killed."""
     begun: dict[tuple[int, int], Record] = {}
-    for record in read_books([book] if book.exists() else []):
+    for record in read_logs([book] if book.exists() else []):
         if record.what == "started":
             begun[record.job, record.token] = record
         elif record.what == "ended":
             begun.pop((record.job, record.token), None)
     return [
         Attempt(
-            record.job, record.info["owner"], record.token, "plain", record.info["queue"], "{}",
-            record.attempt, 3, 0, 0, record.info["target"], None, None,
+            record.job,
+            record.info["owner"],
+            record.token,
+            "plain",
+            record.info["queue"],
+            "{}",
+            record.attempt,
+            3,
+            0,
+            0,
+            record.info["target"],
+            None,
+            None,
         )
         for record in begun.values()
-    ]  # fmt: skip
+    ]

@@ -7,25 +7,25 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from leasehold.app import Leasehold
-from leasehold.model.history import Event, EventKind
-from leasehold.model.job import Job
-from leasehold.model.limit import Limit
-from leasehold.model.state import FINAL, State
-from leasehold.proof import lanes
-from leasehold.proof.case import Case
-from leasehold.proof.checker import RULES
-from leasehold.proof.evidence import Evidence
-from leasehold.proof.lives import Span
-from leasehold.proof.record import Record
-from leasehold.proof.violation import Violation
-from leasehold.store.contract import Filter
+from freehold.app import Freehold
+from freehold.lab.checker import check_lanes
+from freehold.lab.checker.checker import RULES
+from freehold.lab.checker.evidence import Evidence
+from freehold.lab.checker.indexed_history import IndexedHistory
+from freehold.lab.checker.job_intervals import Interval
+from freehold.lab.checker.record import Record
+from freehold.lab.checker.violation import Violation
+from freehold.model.history import Event, EventKind
+from freehold.model.job import Job
+from freehold.model.limit import Limit
+from freehold.model.state import FINAL, State
+from freehold.store.types import JobFilter
 from tests.chaos.plan import LIMITED_KEY, LIMITED_TO
 
 _MICROS = 1_000_000
 #: Does not hold where transactions really run beside each other: claimers skip what others have
 #: locked.
-_NOT_HERE = (lanes.by_priority,)
+_NOT_HERE = (check_lanes.by_priority,)
 _PAGE = 1000
 #: As long as a stalled connection can keep a transaction open.
 _COMMIT_LAG_MICROS = 5 * _MICROS
@@ -55,19 +55,20 @@ class Judgement:
         return sum(violation.rule in rules for violation in self.violations)
 
 
-def gather_evidence(app: Leasehold, events: list[Event], records: list[Record]) -> Evidence:
+def gather_evidence(app: Freehold, events: list[Event], records: list[Record]) -> Evidence:
     jobs = {job.id: job for job in _every_job(app)}
     told: dict[int, list[Event]] = {job_id: [] for job_id in jobs}
     for event in events:
         told.setdefault(event.job_id, []).append(event)
-    return Evidence(records, jobs, told, {LIMITED_KEY: Limit(LIMITED_TO)},
-                    commit_lag_micros=_COMMIT_LAG_MICROS)  # fmt: skip
+    return Evidence(
+        records, jobs, told, {LIMITED_KEY: Limit(LIMITED_TO)}, commit_lag_micros=_COMMIT_LAG_MICROS
+    )
 
 
-def _every_job(app: Leasehold) -> Iterator[Job]:
+def _every_job(app: Freehold) -> Iterator[Job]:
     before: int | None = None
     while True:
-        page = app.client.store.page(Filter(limit=_PAGE, before=before))
+        page = app.client.store.page(JobFilter(limit=_PAGE, before=before))
         yield from page.jobs
         if page.next is None:
             return
@@ -75,7 +76,7 @@ def _every_job(app: Leasehold) -> Iterator[Job]:
 
 
 def judge(evidence: Evidence) -> Judgement:
-    case = Case(evidence)
+    case = IndexedHistory(evidence)
     found = Judgement(jobs=len(evidence.jobs), attempts=len(case.runs) + len(case.doubles))
     found.states = dict(Counter(str(job.state) for job in evidence.jobs.values()))
     found.violations = [
@@ -100,7 +101,7 @@ def judge(evidence: Evidence) -> Judgement:
     return found
 
 
-def _doubled(case: Case) -> dict[str, int]:
+def _doubled(case: IndexedHistory) -> dict[str, int]:
     counts: Counter[str] = Counter()
     runs: dict[int, list[int]] = {}
     for job_id, token in case.runs:
@@ -113,13 +114,13 @@ def _doubled(case: Case) -> dict[str, int]:
     return dict(counts)
 
 
-def _cause(span: Span | None) -> str:
+def _cause(span: Interval | None) -> str:
     if span is None or span.kind is None:
         return "unexplained"
     return "brought back by hand" if span.state in FINAL else str(span.kind)
 
 
-def _measure(case: Case, found: Judgement) -> None:
+def _measure(case: IndexedHistory, found: Judgement) -> None:
     faults = [record for record in case.evidence.records if record.what == "fault"]
     kills = {record.who: record.at for record in faults if record.info["kind"] == "kill"}
     shared = sorted(

@@ -6,32 +6,38 @@ import asyncio
 import os
 import random
 
-from leasehold import Leasehold
-from leasehold.errors import LeaseholdError, StoreError
-from leasehold.model.operation import Verb
-from leasehold.model.state import State
-from leasehold.operate import AwaitedOperate
-from leasehold.store.contract import Filter
-from leasehold.worker.looping import run_loop
+from freehold import Freehold
+from freehold.errors import FreeholdError, StoreError
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.state import State
+from freehold.operator import AsyncOperator
+from freehold.store.types import JobFilter
+from freehold.worker.event_loop import run_loop
 from tests.chaos.pen import Pen
 from tests.chaos.plan import Plan
 
 _ACT_SECONDS = 0.4
 #: Every so many acts they look for what waits for a person.
 _TIDY_ACTS = 10
-_VERBS = (Verb.CANCEL, Verb.CANCEL, Verb.PAUSE, Verb.RESUME, Verb.RETRY)
-_REMEDY = {State.PAUSED: Verb.RESUME, State.PENDING: Verb.SUBMIT}
+_VERBS = (
+    OperatorVerb.CANCEL,
+    OperatorVerb.CANCEL,
+    OperatorVerb.PAUSE,
+    OperatorVerb.RESUME,
+    OperatorVerb.RETRY,
+)
+_REMEDY = {State.PAUSED: OperatorVerb.RESUME, State.PENDING: OperatorVerb.SUBMIT}
 _MOST = 200
 
 
 def operate(plan: Plan, url: str, name: str) -> None:
-    app = Leasehold(url)
+    app = Freehold(url)
     run_loop(_operate(plan, app, Pen(plan.books, name)))
     app.close()
     os._exit(0)
 
 
-async def _operate(plan: Plan, app: Leasehold, pen: Pen) -> None:
+async def _operate(plan: Plan, app: Freehold, pen: Pen) -> None:
     people = People(app.aoperate, pen)
     chance = random.Random(f"{plan.seed}/operator")
     while not plan.healed.exists():
@@ -46,7 +52,7 @@ async def _operate(plan: Plan, app: Leasehold, pen: Pen) -> None:
 class People:
     """Every act has a name of its own, by which its events can be told apart."""
 
-    def __init__(self, operate: AwaitedOperate, pen: Pen) -> None:
+    def __init__(self, operate: AsyncOperator, pen: Pen) -> None:
         self._operate = operate
         self._pen = pen
         self._acts = 0
@@ -54,7 +60,7 @@ class People:
     async def meddle(self, chance: random.Random) -> None:
         if self._acts % _TIDY_ACTS == 0:
             await self.tidy_up()
-        page = await self._operate.jobs(Filter(limit=20))
+        page = await self._operate.jobs(JobFilter(limit=20))
         if page.jobs:
             await self._act(chance.choice(_VERBS), chance.choice(page.jobs).id)
         else:
@@ -64,7 +70,7 @@ class People:
         """Bring on what waits for a person: heads that block their lanes, and what is paused."""
         self._acts += 1
         for state in (State.PAUSED, State.PENDING):
-            page = await self._operate.jobs(Filter(states=frozenset({state}), limit=_MOST))
+            page = await self._operate.jobs(JobFilter(states=frozenset({state}), limit=_MOST))
             for job in page.jobs:
                 await self._act(_REMEDY[state], job.id)
         after = ""
@@ -72,15 +78,15 @@ class People:
             after = lanes[-1].target
             for lane in lanes:
                 if lane.head is not None and lane.head_state is State.FAILED:
-                    await self._act(Verb.CANCEL, lane.head)
+                    await self._act(OperatorVerb.CANCEL, lane.head)
 
-    async def _act(self, verb: Verb, job_id: int) -> None:
+    async def _act(self, verb: OperatorVerb, job_id: int) -> None:
         self._acts += 1
         name = f"{self._pen.name}/{self._acts}"
         self._pen.note("asked", job_id, call=name, verb=str(verb))
         try:
             answer = (await self._operate.act(verb, [job_id], name, None))[0]
-        except LeaseholdError as error:
+        except FreeholdError as error:
             self._pen.note("told", job_id, call=name, verb=str(verb), error=type(error).__name__)
             return
         self._pen.note(

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from leasehold.proof.record import FileBook, Record
+from freehold.lab.checker.record import FileLog, Record
 
 
 def micros() -> int:
@@ -19,12 +19,21 @@ class Pen:
 
     def __init__(self, books: Path, name: str) -> None:
         self.name = name
-        self._book = FileBook(books / name)
+        self._book = FileLog(books / name)
 
     def note(
-        self, what: str, job: int = 0, token: int = 0, attempt: int = 0, /, *,
-        who: str | None = None, call: str = "", at: int | None = None, **info: Any,
-    ) -> None:  # fmt: skip
+        self,
+        what: str,
+        job: int = 0,
+        token: int = 0,
+        attempt: int = 0,
+        /,
+        *,
+        who: str | None = None,
+        call: str = "",
+        at: int | None = None,
+        **info: Any,
+    ) -> None:
         moment = micros() if at is None else at
         self._book.write(Record(moment, who or self.name, what, job, token, attempt, call, info))
 

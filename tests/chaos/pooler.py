@@ -45,7 +45,7 @@ class Pooler:
 
     def __init__(self, server_url: str) -> None:
         self._server = conninfo_to_dict(server_url)
-        self._folder = Path(tempfile.mkdtemp(prefix="leasehold-pooler-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="freehold-pooler-"))
         self.socket = f"{self._folder}/.s.PGSQL.{_PORT}"
 
     def start(self) -> None:
@@ -53,9 +53,11 @@ class Pooler:
         assert program is not None, "PgBouncer is not installed"
         file = self._folder / "pgbouncer.ini"
         text = _SETTINGS.format(
-            host=self._server["host"], port=self._server["port"], own_port=_PORT,
+            host=self._server["host"],
+            port=self._server["port"],
+            own_port=_PORT,
             folder=self._folder,
-        )  # fmt: skip
+        )
         file.write_text(text, "utf-8")
         hand_over(self._folder)
         self._process = subprocess.Popen(

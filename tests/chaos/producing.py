@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from leasehold import Leasehold
-from leasehold.client import Client
-from leasehold.errors import LeaseholdError, StoreError
-from leasehold.model.job import Enqueued, NewJob
-from leasehold.worker.looping import run_loop
+from freehold import Freehold
+from freehold.client import Client
+from freehold.errors import FreeholdError, StoreError
+from freehold.model.job import Enqueued, NewJob
+from freehold.worker.event_loop import run_loop
 from tests.chaos.pen import Pen
 from tests.chaos.plan import LIMITED_KEY, Plan
 from tests.chaos.tasks import Run, Tasks
@@ -34,7 +34,7 @@ _MOST_READY = 3000
 
 
 def produce(plan: Plan, url: str, name: str) -> None:
-    app = Leasehold(url)
+    app = Freehold(url)
     tasks = Tasks(app, plan.healed)
     callers = [Caller(plan, tasks, f"{name}.{number}") for number in range(plan.callers)]
     run_loop(_produce(app, callers))
@@ -42,7 +42,7 @@ def produce(plan: Plan, url: str, name: str) -> None:
     os._exit(0)
 
 
-async def _produce(app: Leasehold, callers: list[Caller]) -> None:
+async def _produce(app: Freehold, callers: list[Caller]) -> None:
     await asyncio.gather(*(caller.run(app.client) for caller in callers))
     await app.aclose()
 
@@ -98,7 +98,7 @@ class Caller:
         self._pen.note("asked", call=name, verb="enqueue", jobs=asked)
         try:
             answers = await client.aenqueue(jobs)
-        except LeaseholdError as error:
+        except FreeholdError as error:
             kind = type(error).__name__
             self._pen.note("told", call=name, verb="enqueue", error=kind)
             return not (kind == "StoreUnavailable" or (is_keyed and isinstance(error, StoreError)))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from leasehold.model.history import Event, EventKind
-from leasehold.model.state import FINAL
-from leasehold.proof.record import Record
+from freehold.lab.checker.record import Record
+from freehold.model.history import Event, EventKind
+from freehold.model.state import FINAL
 
 #: Names beside those of the faults.
 JOBS = "jobs"

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from leasehold.devpostgres import DevPostgres
+from freehold.lab.devpostgres import DevPostgres
 from tests.chaos.accounts import unprivileged
 
 _PATIENCE_SECONDS = 60.0
@@ -48,10 +48,19 @@ def _copy(primary: DevPostgres, to: Path) -> None:
     server = conninfo_to_dict(primary.url)
     program = Path((primary.data / "postmaster.opts").read_text("utf-8").split()[0])
     command = [
-        str(program.with_name("pg_basebackup")), "--pgdata", str(to), "--write-recovery-conf",
-        "--checkpoint=fast", "--no-sync", "--host", str(server["host"]),
-        "--port", str(server["port"]), "--username", "postgres",
-    ]  # fmt: skip
+        str(program.with_name("pg_basebackup")),
+        "--pgdata",
+        str(to),
+        "--write-recovery-conf",
+        "--checkpoint=fast",
+        "--no-sync",
+        "--host",
+        str(server["host"]),
+        "--port",
+        str(server["port"]),
+        "--username",
+        "postgres",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", **unprivileged())
     assert done.returncode == 0, done.stderr
 

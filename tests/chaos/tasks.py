@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from leasehold import Leasehold, Retry
-from leasehold.simulation.tasks import (
+from freehold import Freehold, Retry
+from freehold.lab.simulation.tasks import (
     Hopeless,
     end_as_planned,
     how_it_ended,
     tasks_of_each_policy,
 )
-from leasehold.worker.context import Context
+from freehold.worker.execution.context import Context
 from tests.chaos.pen import Pen
 
 STEP_SECONDS = 0.2
@@ -27,7 +27,7 @@ Run = tuple[float, str]
 class Tasks:
     """Registered at an app. Only workers have a pen: producers never run anything."""
 
-    def __init__(self, app: Leasehold, healed: Path, pen: Pen | None = None) -> None:
+    def __init__(self, app: Freehold, healed: Path, pen: Pen | None = None) -> None:
         self._healed = healed
         self._pen = pen
         self._snoozed: set[int] = set()
@@ -44,9 +44,16 @@ class Tasks:
         assert self._pen is not None
         job, note = ctx.job, self._pen.note
         note(
-            "started", job.job_id, job.token, job.number, target=job.target, queue=job.queue,
-            owner=job.owner, timeout=job.timeout_seconds, fenced=fenced,
-        )  # fmt: skip
+            "started",
+            job.job_id,
+            job.token,
+            job.number,
+            target=job.target,
+            queue=job.queue,
+            owner=job.owner,
+            timeout=job.timeout_seconds,
+            fenced=fenced,
+        )
         seconds, how = self._run(job.job_id, job.number, runs)
         try:
             result = await self._work(ctx, seconds, how, fenced)

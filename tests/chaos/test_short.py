@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.worker.looping import run_loop
+from freehold.worker.event_loop import run_loop
 from tests.chaos.plan import Plan, StoreKind
 from tests.chaos.progress import GHOSTS_REJECTED, JOBS, RUN_AGAIN
 from tests.chaos.world import World
@@ -23,12 +23,18 @@ _AT_LEAST: dict[StoreKind, dict[str, int]] = {
 _HANG_SECONDS = 600.0
 _FAULTS: dict[StoreKind, dict[str, float]] = {
     "postgres": {
-        "kill": 1.0, "freeze": 3.0, "drain": 2.0, "hard_stop": 5.0, "cut": 1.0,
-        "cut_at_commit": 1.0, "answer_lost": 0.7, "answer_lost_at_commit": 1.0,
+        "kill": 1.0,
+        "freeze": 3.0,
+        "drain": 2.0,
+        "hard_stop": 5.0,
+        "cut": 1.0,
+        "cut_at_commit": 1.0,
+        "answer_lost": 0.7,
+        "answer_lost_at_commit": 1.0,
         "request_lost": 1.0,
     },
     "sqlite": {"kill": 1.0, "freeze": 3.0, "drain": 2.0, "writer": 2.0, "disk_full": 3.0},
-}  # fmt: skip
+}
 
 
 @pytest.mark.requirement("S0.9", "S2.1")
@@ -37,9 +43,16 @@ def test_nothing_is_lost_and_nothing_doubled_without_a_cause(
     kind: StoreKind, tmp_path: Path
 ) -> None:
     plan = Plan(
-        store=kind, seconds=7.0, seed=4, folder=tmp_path / "chaos", workers=3, producers=1,
-        jobs_per_second=60.0, faults=_FAULTS[kind], at_least=_AT_LEAST[kind],
-    )  # fmt: skip
+        store=kind,
+        seconds=7.0,
+        seed=4,
+        folder=tmp_path / "chaos",
+        workers=3,
+        producers=1,
+        jobs_per_second=60.0,
+        faults=_FAULTS[kind],
+        at_least=_AT_LEAST[kind],
+    )
     said: list[str] = []
     report = run_loop(asyncio.wait_for(World(plan, said.append).play(), _HANG_SECONDS))
     assert report.violations == [], "\n".join(said[-3:])

@@ -7,11 +7,11 @@ import os
 import sys
 from typing import Any
 
-from leasehold import Leasehold
-from leasehold.telemetry import Telemetry
-from leasehold.worker.config import WorkerSettings
-from leasehold.worker.looping import run_loop
-from leasehold.worker.worker import Worker
+from freehold import Freehold
+from freehold.telemetry import Telemetry
+from freehold.worker.config import WorkerSettings
+from freehold.worker.event_loop import run_loop
+from freehold.worker.worker import Worker
 from tests.chaos.pen import Pen
 from tests.chaos.plan import Plan
 from tests.chaos.pulse import take_pulse
@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.5
 def work(plan: Plan, url: str, name: str) -> None:
     """Until drained, or killed."""
     pen = Pen(plan.books, name)
-    app = Leasehold(url)
+    app = Freehold(url)
     Tasks(app, plan.healed, pen)
     code = run_loop(_work(plan, app, pen))
     pen.note("exited", code=code)
@@ -33,12 +33,15 @@ def work(plan: Plan, url: str, name: str) -> None:
     os._exit(code)
 
 
-async def _work(plan: Plan, app: Leasehold, pen: Pen) -> int:
+async def _work(plan: Plan, app: Freehold, pen: Pen) -> int:
     telemetry = Telemetry()
     settings = WorkerSettings(
-        concurrency=plan.concurrency, lease_seconds=plan.lease_seconds, poll_seconds=0.2,
-        grace_seconds=plan.grace_seconds, request_poll_seconds=1.0,
-    )  # fmt: skip
+        concurrency=plan.concurrency,
+        lease_seconds=plan.lease_seconds,
+        poll_seconds=0.2,
+        grace_seconds=plan.grace_seconds,
+        request_poll_seconds=1.0,
+    )
     worker = Worker(app.database, app.tasks, settings, owner=pen.name, telemetry=telemetry)
     pen.note("begun", pid=os.getpid())
     take_pulse(pen, plan.lease_seconds)

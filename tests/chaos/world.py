@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
-from leasehold.app import Leasehold
-from leasehold.errors import StoreError
-from leasehold.model.limit import Limit
-from leasehold.model.state import State
-from leasehold.proof.record import Record, read_books
-from leasehold.store.contract import Counts, Filter
+from freehold.app import Freehold
+from freehold.errors import StoreError
+from freehold.lab.checker.record import Record, read_logs
+from freehold.model.limit import Limit
+from freehold.model.state import State
+from freehold.store.types import JobCounts, JobFilter
 from tests.chaos.database import AWAY, PostgresTarget, SqliteTarget, Target
 from tests.chaos.faults import Faults
 from tests.chaos.ghosts import Ghosts
@@ -55,7 +55,7 @@ class World:
         assert me is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
         await self._target.start()
-        app = Leasehold(self._target.url)
+        app = Freehold(self._target.url)
         try:
             await asyncio.to_thread(app.migrate)
             await app.client.awaited.set_key_limit(LIMITED_KEY, Limit(max_leases=LIMITED_TO))
@@ -70,7 +70,7 @@ class World:
             await self._target.close()
             asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 
-    async def _play(self, app: Leasehold, ghosts: Ghosts) -> float:
+    async def _play(self, app: Freehold, ghosts: Ghosts) -> float:
         """Answers how long it took after the last fault until all had ended."""
         self._processes.start_others()
         self._processes.refill()
@@ -87,11 +87,11 @@ class World:
         await self._drain()
         return seconds
 
-    async def _until_work_is_done(self, app: Leasehold) -> None:
+    async def _until_work_is_done(self, app: Freehold) -> None:
         """The first processes take the longest: whoever forks them has everything to load."""
         done = frozenset({State.SUCCEEDED})
         while True:
-            if (await app.client.awaited.page(Filter(states=done, limit=1))).jobs:
+            if (await app.client.awaited.page(JobFilter(states=done, limit=1))).jobs:
                 return
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -109,7 +109,7 @@ class World:
         found = self._faults.counts + Counter({GHOSTS_REJECTED: ghosts.rejected.total()})
         with suppress(*AWAY):
             events = await asyncio.to_thread(self._target.events)
-            found += progress(events, read_books(self._plan.books.iterdir()))
+            found += progress(events, read_logs(self._plan.books.iterdir()))
         return found
 
     def _heal(self) -> None:
@@ -119,7 +119,7 @@ class World:
 
     # -- while it runs -----------------------------------------------------------------------
 
-    async def _watch(self, app: Leasehold) -> None:
+    async def _watch(self, app: Freehold) -> None:
         """Replace who has ended, and say once a second how it goes."""
         began = spoke = time.monotonic()
         while True:
@@ -137,11 +137,11 @@ class World:
         if worker.code != -signal.SIGKILL and not drained:
             self._pen.note("exited", who=worker.name, code=worker.code)
 
-    async def _state(self, app: Leasehold) -> str:
+    async def _state(self, app: Freehold) -> str:
         faults = "  ".join(f"{kind} {count}" for kind, count in sorted(self._faults.counts.items()))
         try:
             store = app.client.awaited
-            newest = (await store.page(Filter(limit=1))).jobs
+            newest = (await store.page(JobFilter(limit=1))).jobs
             counts = await store.counts()
         except StoreError as error:
             return f"{type(error).__name__}  {faults}"
@@ -151,7 +151,7 @@ class World:
 
     # -- afterwards --------------------------------------------------------------------------
 
-    async def _until_all_has_ended(self, app: Leasehold) -> None:
+    async def _until_all_has_ended(self, app: Freehold) -> None:
         people = People(app.aoperate, Pen(self._plan.books, "tidy"))
         deadline = time.monotonic() + self._plan.end_seconds
         while time.monotonic() < deadline:
@@ -172,8 +172,8 @@ class World:
             self._ended(worker)
 
     def _judge(self, ghosts: Ghosts, seconds: float) -> Report:
-        app = Leasehold(self._target.url)
-        records = read_books(self._plan.books.iterdir())
+        app = Freehold(self._target.url)
+        records = read_logs(self._plan.books.iterdir())
         evidence = gather_evidence(app, self._target.events(), records)
         judgement = judge(evidence)
         app.close()
@@ -225,5 +225,5 @@ def _starved(records: list[Record]) -> Counter[str]:
     return Counter({"starved by the machine": len(found)})
 
 
-def _are_there_any(counts: Counts) -> bool:
+def _are_there_any(counts: JobCounts) -> bool:
     return any(getattr(counts, name) for name in counts.__struct_fields__)

@@ -13,8 +13,8 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from leasehold.cli import main
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.cli import main
+from freehold.store.sqlite.database import SqliteDatabase
 from tests.stores import SqliteUnderTest, StoreUnderTest
 
 
@@ -35,8 +35,8 @@ class Said:
 
 def run(*args: str, env: Mapping[str, str | None] | None = None) -> Said:
     """In this process, with an environment that names no store."""
-    clean = {"LEASEHOLD_URL": None, "DATABASE_URL": None, "LEASEHOLD_APP": None, **(env or {})}
-    result = CliRunner().invoke(main, args, prog_name="leasehold", env=clean)
+    clean = {"FREEHOLD_URL": None, "DATABASE_URL": None, "FREEHOLD_APP": None, **(env or {})}
+    result = CliRunner().invoke(main, args, prog_name="freehold", env=clean)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)
@@ -45,7 +45,7 @@ def run(*args: str, env: Mapping[str, str | None] | None = None) -> Said:
 def spawn(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Said:
     """In a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "leasehold", *args],
+        [sys.executable, "-m", "freehold", *args],
         cwd=cwd,
         env=environment(env),
         capture_output=True,
@@ -57,7 +57,7 @@ def spawn(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Said:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    ours = {"LEASEHOLD_URL", "DATABASE_URL", "LEASEHOLD_APP", "LEASEHOLD_SCHEMA"}
+    ours = {"FREEHOLD_URL", "DATABASE_URL", "FREEHOLD_APP", "FREEHOLD_SCHEMA"}
     return {**{name: os.environ[name] for name in os.environ if name not in ours}, **(more or {})}
 
 
@@ -92,5 +92,5 @@ def refusal(said: Said, code: int) -> str:
     assert "Traceback" not in said.err
     lines = said.err.splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith("leasehold: ")
-    return lines[0].removeprefix("leasehold: ")
+    assert lines[0].startswith("freehold: ")
+    return lines[0].removeprefix("freehold: ")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from leasehold import Leasehold, Retry
+from freehold import Freehold, Retry
 
-app = Leasehold("sqlite:///never-opened.db")
+app = Freehold("sqlite:///never-opened.db")
 not_an_app = 42
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import Leasehold
-from leasehold.store.contract import Filter
+from freehold import Freehold
+from freehold.store.types import JobFilter
 from tests.cli.shell import refusal, run, spawn
 
 SHOP = """
-from leasehold import Leasehold
-app = Leasehold("sqlite:///own.db")
+from freehold import Freehold
+app = Freehold("sqlite:///own.db")
 
 class Nested:
     inner = app
@@ -21,9 +21,9 @@ class Nested:
 def send(to: str) -> None: ...
 """
 BROKEN = """
-from leasehold import Leasehold
+from freehold import Freehold
 
-class Broken(Leasehold):
+class Broken(Freehold):
     @property
     def database(self):
         raise RuntimeError("boom\\nand more")
@@ -45,9 +45,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def tasks_in(file: Path) -> list[str]:
-    app = Leasehold(str(file))
+    app = Freehold(str(file))
     try:
-        return [job.task for job in app.operate.jobs(Filter()).jobs]
+        return [job.task for job in app.operate.jobs(JobFilter()).jobs]
     finally:
         app.close()
 
@@ -56,14 +56,14 @@ def test_the_apps_own_store_is_used(project: Path) -> None:
     said = spawn("enqueue", "shop.send", "to=ann", "--app", "shop:app", cwd=project)
     assert said.out == "job 1 of shop.send is in queue default\n"
     assert tasks_in(project / "own.db") == ["shop.send"]
-    listed = spawn("jobs", cwd=project, env={"LEASEHOLD_APP": "shop:Nested.inner"})
+    listed = spawn("jobs", cwd=project, env={"FREEHOLD_APP": "shop:Nested.inner"})
     assert "shop.send" in listed.out
 
 
 def test_a_url_or_the_environment_says_otherwise(project: Path) -> None:
     command = ("enqueue", "shop.send", "to=ann", "--app", "shop:app")
     spawn(*command, "--url", "flag.db", cwd=project)
-    spawn(*command, cwd=project, env={"LEASEHOLD_URL": "environment.db"})
+    spawn(*command, cwd=project, env={"FREEHOLD_URL": "environment.db"})
     assert tasks_in(project / "flag.db") == ["shop.send"]
     assert tasks_in(project / "environment.db") == ["shop.send"]
     assert not (project / "own.db").exists()
@@ -81,7 +81,7 @@ def test_the_database_of_other_programs_does_not_move_the_app(project: Path) -> 
         ("nowhere:app", "there is no module nowhere here"),
         ("shop.nowhere:app", "there is no module shop.nowhere here"),
         ("shop:nothing", "shop has no nothing; did you mean shop:app?"),
-        ("shop:send", "that is a Task, not a Leasehold app; did you mean shop:app?"),
+        ("shop:send", "that is a Task, not a Freehold app; did you mean shop:app?"),
         ("empty:app", "empty has no app; it defines no app"),
         ("shop", "give module:attribute, such as shop.tasks:app"),
         (":app", "give module:attribute"),
@@ -90,7 +90,7 @@ def test_the_database_of_other_programs_does_not_move_the_app(project: Path) -> 
         ("needy:app", "needy needs the module no_such_library, which is not installed here"),
         ("typo:app", "typo cannot be imported: SyntaxError"),
         ("quits:app", "quits cannot be imported: SystemExit"),
-        ("divides:app", "ZeroDivisionError: division by zero (divides.py:2; LEASEHOLD_DEBUG=1"),
+        ("divides:app", "ZeroDivisionError: division by zero (divides.py:2; FREEHOLD_DEBUG=1"),
     ],
 )
 def test_an_app_that_cannot_be_found(project: Path, where: str, words: str) -> None:
@@ -103,13 +103,13 @@ def test_an_app_that_cannot_be_found(project: Path, where: str, words: str) -> N
 
 def test_an_object_that_is_no_app() -> None:
     line = refusal(run("jobs", "--app", "tests.cli.shop:not_an_app"), 2)
-    assert "that is a int, not a Leasehold app; did you mean tests.cli.shop:app?" in line
+    assert "that is a int, not a Freehold app; did you mean tests.cli.shop:app?" in line
 
 
 def test_a_bug_is_called_one(project: Path) -> None:
     line = refusal(spawn("doctor", "--app", "broken:app", cwd=project), 70)
-    assert line.startswith("this is a bug in leasehold: RuntimeError: boom and more")
-    said = spawn("doctor", "--app", "broken:app", cwd=project, env={"LEASEHOLD_DEBUG": "1"})
+    assert line.startswith("this is a bug in freehold: RuntimeError: boom and more")
+    said = spawn("doctor", "--app", "broken:app", cwd=project, env={"FREEHOLD_DEBUG": "1"})
     assert said.code == 70
     assert 'raise RuntimeError("boom' in said.err
 
@@ -118,6 +118,6 @@ def test_a_bug_is_called_one(project: Path) -> None:
 def test_a_command_without_a_word_more_shows_help_in_lines(words: tuple[str, ...]) -> None:
     said = run(*words)
     assert said.code == 2
-    assert said.err.startswith(("Usage: ", "leasehold: Missing"))
+    assert said.err.startswith(("Usage: ", "freehold: Missing"))
     if "Usage" in said.err:
         assert len(said.err.splitlines()) > 10

@@ -1,4 +1,4 @@
-"""`leasehold bench`: figures of the user's own store, which it leaves as it was."""
+"""`freehold bench`: figures of the user's own store, which it leaves as it was."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 from tests.cli.shell import Shell, run
 
 _FIGURES = (
-    "enqueue_per_second", "bulk_enqueue_per_second", "drain_per_second", "start_p50_ms",
+    "enqueue_per_second",
+    "bulk_enqueue_per_second",
+    "drain_per_second",
+    "start_p50_ms",
     "start_p99_ms",
-)  # fmt: skip
+)
 
 
 def _schemas(shell: Shell) -> list[tuple[object, ...]]:

@@ -1,4 +1,4 @@
-"""`leasehold enqueue`."""
+"""`freehold enqueue`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from leasehold.model.job import Job
-from leasehold.store.contract import Filter
+from freehold.model.job import Job
+from freehold.store.types import JobFilter
 from tests.cli.shell import Shell, run
 
 APP = ("--app", "tests.cli.shop:app")
@@ -22,7 +22,7 @@ def enqueued(shell: Shell, *args: str) -> Job:
 def test_a_job_is_stored(shell: Shell) -> None:
     said = shell("enqueue", "shop.send", "to=ann", "--queue", "mail")
     assert (said.code, said.err) == (0, "")
-    job = shell.store.store.page(Filter()).jobs[0]
+    job = shell.store.store.page(JobFilter()).jobs[0]
     assert said.out == f"job {job.id} of shop.send is in queue mail\n"
     assert (job.task, job.queue, job.args) == ("shop.send", "mail", '{"to":"ann"}')
 
@@ -58,10 +58,31 @@ def test_all_arguments_as_one_document(shell: Shell) -> None:
 
 def test_all_options_arrive(shell: Shell) -> None:
     job = enqueued(
-        shell, "t", "--queue", "q", "--priority", "-7", "--run-at", "2050-01-01T00:00:00+02:00",
-        "--target", "account-42", "--limit-key", "k", "--unique-key", "u", "--idempotency-key", "i",
-        "--max-attempts", "9", "--timeout", "2m", "--tag", "a", "--tag", "b",
-    )  # fmt: skip
+        shell,
+        "t",
+        "--queue",
+        "q",
+        "--priority",
+        "-7",
+        "--run-at",
+        "2050-01-01T00:00:00+02:00",
+        "--target",
+        "account-42",
+        "--limit-key",
+        "k",
+        "--unique-key",
+        "u",
+        "--idempotency-key",
+        "i",
+        "--max-attempts",
+        "9",
+        "--timeout",
+        "2m",
+        "--tag",
+        "a",
+        "--tag",
+        "b",
+    )
     assert (job.queue, job.priority, job.target, job.unique_key) == ("q", -7, "account-42", "u")
     assert job.limit_key == "k"
     assert (job.max_attempts, job.timeout_seconds, job.tags) == (9, 120, ("a", "b"))
@@ -115,7 +136,7 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
         (("shop.send", *APP), 2, ["shop.send", "missing required field `to`", "(to: str"]),
         (("shop.send", "to=5", *APP), 2, ["Expected `str`, got `int` - at `to`"]),
         (("shop.send", "to=a", "cc=b", *APP), 2, ["unknown field `cc`", "it takes (to: str"]),
-        (("shop.send", "--args", "{}", "to=a"), 2, ["not by both", "leasehold enqueue --help"]),
+        (("shop.send", "--args", "{}", "to=a"), 2, ["not by both", "freehold enqueue --help"]),
         (("t", "a=1", "a=2"), 2, ["given twice"]),
         (("t", "value"), 2, ["'value' is not key=value"]),
         (("t", "=value"), 2, ["'=value' is not key=value"]),
@@ -162,5 +183,5 @@ def test_bad_input_changes_nothing(
 
 
 def test_the_stores_url_can_stand_in_the_environment(shell: Shell) -> None:
-    said = run("enqueue", "t", "--json", env={"LEASEHOLD_URL": shell.url})
+    said = run("enqueue", "t", "--json", env={"FREEHOLD_URL": shell.url})
     assert shell.store.job(said.json["id"]).task == "t"

@@ -1,4 +1,4 @@
-"""`leasehold job`: show, explain, cancel, pause, resume, retry."""
+"""`freehold job`: show, explain, cancel, pause, resume, retry."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from leasehold.model.job import Error
-from leasehold.model.outcome import OutcomeKind
-from leasehold.store.contract import Line, Noted
+from freehold.model.job import Error
+from freehold.model.outcome import OutcomeKind
+from freehold.store.types import LogChunk, NewLogLine
 from tests.cli.shell import Shell
 from tests.stores import key_of
 
@@ -86,7 +86,7 @@ def test_explain_says_why_and_what_to_do(shell: Shell) -> None:
     shell("queues", "pause", "default", "--reason", "deploy", "--by", "ann")
     out = shell("job", "explain", str(job), str(pending)).out
     assert "its queue default is paused by ann: deploy" in out
-    assert "→ leasehold queues resume default" in out
+    assert "→ freehold queues resume default" in out
     assert "never put into the queue" in out
     document = shell("job", "explain", str(job), "--json").json
     assert [(each["id"], each["causes"][0]["code"]) for each in document] == [(job, "queue_paused")]
@@ -194,8 +194,8 @@ def test_the_log_of_a_job_is_shown(shell: Shell) -> None:
     job = store.add()
     silent = store.add()
     attempt = store.claim_one()
-    lines = (Line(1, "page one", 0.0), Line(2, "page \x1b[31mtwo", 0.0))
-    store.store.note(attempt.owner, [Noted(key_of(attempt), None, lines)])
+    lines = (NewLogLine(1, "page one", 0.0), NewLogLine(2, "page \x1b[31mtwo", 0.0))
+    store.store.note(attempt.owner, [LogChunk(key_of(attempt), None, lines)])
     out = shell("job", "show", str(job)).out
     assert re.search(r"\d\d:\d\d:\d\d\.\d{3} +page one", out)
     assert "page \N{REPLACEMENT CHARACTER}[31mtwo" in out

@@ -1,11 +1,11 @@
-"""`leasehold jobs`: listing, filtering, paging."""
+"""`freehold jobs`: listing, filtering, paging."""
 
 from __future__ import annotations
 
 import pytest
 
-from leasehold.model.job import Job
-from leasehold.model.outcome import OutcomeKind
+from freehold.model.job import Job
+from freehold.model.outcome import OutcomeKind
 from tests.cli.shell import Shell
 
 
@@ -33,8 +33,11 @@ def test_each_filter_finds_what_it_names(shell: Shell) -> None:
     assert ids(shell, "--tag", "eu") == [tagged]
     assert ids(shell, "--state", "succeeded") == [plain]
     assert ids(shell, "--state", "succeeded", "--state", "queued", "--queue", "default") == [
-        tagged, lane, other, plain,
-    ]  # fmt: skip
+        tagged,
+        lane,
+        other,
+        plain,
+    ]
     assert ids(shell, "--state", "failed") == []
 
 
@@ -64,8 +67,18 @@ def test_the_table_shows_what_a_person_looks_for(shell: Shell) -> None:
     later = store.add(delay_seconds=7200.0)
     store.claim()
     lines = {line.split()[0]: line for line in shell("jobs").out.splitlines() if line}
-    assert lines["id"].split() == ["id", "task", "queue", "state", "try", "age", "due", "/",
-                                   "lease", "target"]  # fmt: skip
+    assert lines["id"].split() == [
+        "id",
+        "task",
+        "queue",
+        "state",
+        "try",
+        "age",
+        "due",
+        "/",
+        "lease",
+        "target",
+    ]
     leased = lines[str(running)]
     for word in ("shop.send", "default", "assigned", "1/3", "lease ends in", "account-42"):
         assert word in leased

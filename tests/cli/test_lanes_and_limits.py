@@ -1,10 +1,10 @@
-"""`leasehold lanes`, `limits`, `queues weigh`: seen, set, taken back; bad input changes nothing."""
+"""`freehold lanes`, `limits`, `queues weigh`: seen, set, taken back; bad input changes nothing."""
 
 from __future__ import annotations
 
 import pytest
 
-from leasehold.model.outcome import OutcomeKind
+from freehold.model.outcome import OutcomeKind
 from tests.cli.shell import Shell
 
 
@@ -17,8 +17,11 @@ def test_lanes_show_what_blocks_them(shell: Shell) -> None:
     assert "blocked: no tokens left" in out
     (lane,) = shell("lanes", "--json").json["lanes"]
     assert (lane["target"], lane["depth"], lane["head"], lane["blocked"]) == (
-        "account-1", 2, first, True,
-    )  # fmt: skip
+        "account-1",
+        2,
+        first,
+        True,
+    )
 
 
 @pytest.mark.requirement("S4.3")

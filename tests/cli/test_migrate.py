@@ -1,4 +1,4 @@
-"""`leasehold migrate` and `leasehold doctor`."""
+"""`freehold migrate` and `freehold doctor`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from leasehold.store.sqlfiles import load_migrations
+from freehold.store.sqlfiles import load_migrations
 from tests.cli.shell import Shell, refusal, run
 
 COMMANDS = [
@@ -26,7 +26,7 @@ COMMANDS = [
 def test_without_a_schema_every_command_says_what_to_do(
     postgres_url: str, command: tuple[str, ...]
 ) -> None:
-    assert "run `leasehold migrate`" in refusal(run(*command, "--url", postgres_url), 3)
+    assert "run `freehold migrate`" in refusal(run(*command, "--url", postgres_url), 3)
 
 
 def test_a_plan_changes_nothing_and_migrating_twice_is_harmless(postgres_url: str) -> None:
@@ -41,7 +41,7 @@ def test_a_plan_changes_nothing_and_migrating_twice_is_harmless(postgres_url: st
 
 def test_what_was_done_as_a_document(postgres_url: str) -> None:
     at = ("--url", postgres_url, "--json")
-    every = [version for version, _, _ in load_migrations("leasehold.store.postgres")]
+    every = [version for version, _, _ in load_migrations("freehold.store.postgres")]
     plan = run("migrate", "--plan", *at).json
     assert (plan["applied"], [each["version"] for each in plan["migrations"]]) == (False, every)
     assert plan["migrations"][0]["name"] == "foundation"
@@ -58,7 +58,7 @@ def test_the_printed_sql_is_all_that_a_dba_needs(postgres_url: str) -> None:
         connection.execute(sql.encode())
     assert run("migrate", *at).out.endswith("is up to date\n")
     assert run("enqueue", "t", *at, "--json").json["created"] is True
-    assert "run `leasehold migrate`" in refusal(run("jobs", "--url", postgres_url), 3)
+    assert "run `freehold migrate`" in refusal(run("jobs", "--url", postgres_url), 3)
 
 
 def test_a_schema_name_is_checked(postgres_url: str) -> None:
@@ -74,7 +74,7 @@ def test_the_embedded_store_needs_no_migration(sqlite_shell: Shell) -> None:
 def test_a_store_from_the_future_is_left_alone(sqlite_shell: Shell) -> None:
     sqlite_shell.store.sql("pragma user_version = 999")
     for command in (("migrate",), ("jobs",), ("doctor",)):
-        assert "upgrade leasehold here" in sqlite_shell.refused(*command, code=3)
+        assert "upgrade freehold here" in sqlite_shell.refused(*command, code=3)
 
 
 def test_doctor_finds_the_embedded_store_well(sqlite_shell: Shell) -> None:
@@ -99,4 +99,4 @@ def test_the_default_store_is_a_file_in_this_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("enqueue", "t").code == 0
-    assert (tmp_path / "leasehold.db").exists()
+    assert (tmp_path / "freehold.db").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.cli.progress import progress
+from freehold.cli.progress import progress
 from tests.cli.shell import Said, environment, run, spawn
 
 #: What each shows while it works; the words stand in the bar.
@@ -31,8 +31,8 @@ def env(tmp_path: Path) -> dict[str, str]:
     for name in ("acme", "beta"):
         assert run("tenants", "create", name, "--url", url).code == 0
     return {
-        "LEASEHOLD_URL": url,
-        "LEASEHOLD_PLACE_EAST": str(tmp_path / "east" / "jobs.db"),
+        "FREEHOLD_URL": url,
+        "FREEHOLD_PLACE_EAST": str(tmp_path / "east" / "jobs.db"),
         "TERM": "xterm",
         "COLUMNS": "200",
     }
@@ -42,7 +42,7 @@ def watched(*words: str, cwd: Path, env: dict[str, str]) -> Said:
     """With a terminal as stderr; what it saw is `err`."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "leasehold", *words],
+        [sys.executable, "-m", "freehold", *words],
         cwd=cwd,
         env=environment(env),
         stdout=subprocess.PIPE,

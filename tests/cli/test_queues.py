@@ -1,4 +1,4 @@
-"""`leasehold queues`."""
+"""`freehold queues`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_all_queues_of_a_tenant_are_paused_and_resumed_as_a_tenant(shell: Shell)
     shell("tenants", "pause", "acme", "--reason", "unpaid")
     for verb in ("resume", "pause"):
         line = shell.refused("queues", verb, "*", "--tenant", "acme", code=2)
-        assert f"leasehold tenants {verb} acme" in line
+        assert f"freehold tenants {verb} acme" in line
     assert shell("tenants", "--json").json["tenants"][0]["state"] == "paused"
     shell("tenants", "resume", "acme")
     shell("tenants", "drop", "acme", "--yes")

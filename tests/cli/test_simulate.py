@@ -1,4 +1,4 @@
-"""`leasehold simulate`: the answer in words and as a document, and what a failing seed shows."""
+"""`freehold simulate`: the answer in words and as a document, and what a failing seed shows."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ def test_a_failing_seed_is_named_and_told() -> None:
     with bug.plant():
         said = run("simulate", "--seeds", "1", "--from", str(bug.seeds[0]), "--no-shrink")
     assert said.code == 1
-    assert f"`leasehold simulate --from {bug.seeds[0]} --seeds 1`" in said.out
+    assert f"`freehold simulate --from {bug.seeds[0]} --seeds 1`" in said.out

@@ -1,4 +1,4 @@
-"""`leasehold tenants`, and --tenant on every other command."""
+"""`freehold tenants`, and --tenant on every other command."""
 
 from __future__ import annotations
 
@@ -21,49 +21,51 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.requirement("S4.2")
 def test_the_life_of_a_tenant(url: str) -> None:
-    def leasehold(*words: str, code: int = 0) -> str:
+    def freehold(*words: str, code: int = 0) -> str:
         said = run(*words, "--url", url)
         assert said.code == code, said
         return said.out
 
-    assert leasehold("migrate")
-    assert leasehold("tenants") == "no tenants\n"
-    assert leasehold("tenants", "create", "acme") == "tenant acme lives in home\n"
-    leasehold("tenants", "create", "beta", "--weight", "3", "--max-slots", "5")
-    leasehold("enqueue", "sim.quick", "input=1", "--tenant", "acme")
-    assert "sim.quick" in leasehold("jobs", "--tenant", "acme")
-    assert leasehold("jobs") == leasehold("jobs", "--tenant", "beta") == "no jobs\n"
-    assert leasehold("tenants", "pause", "acme", "--reason", "unpaid", "--by", "ann")
-    assert "ann: unpaid" in leasehold("tenants")
-    told = leasehold("job", "explain", "1", "--tenant", "acme")
+    assert freehold("migrate")
+    assert freehold("tenants") == "no tenants\n"
+    assert freehold("tenants", "create", "acme") == "tenant acme lives in home\n"
+    freehold("tenants", "create", "beta", "--weight", "3", "--max-slots", "5")
+    freehold("enqueue", "sim.quick", "input=1", "--tenant", "acme")
+    assert "sim.quick" in freehold("jobs", "--tenant", "acme")
+    assert freehold("jobs") == freehold("jobs", "--tenant", "beta") == "no jobs\n"
+    assert freehold("tenants", "pause", "acme", "--reason", "unpaid", "--by", "ann")
+    assert "ann: unpaid" in freehold("tenants")
+    told = freehold("job", "explain", "1", "--tenant", "acme")
     assert "paused by ann" in told
-    assert leasehold("tenants", "resume", "acme") == "tenant acme goes on\n"
-    assert leasehold("tenants", "weigh", "acme", "2.5") == "tenant acme weighs 2.5\n"
-    lines = json.loads(leasehold("tenants", "--json"))["tenants"]
+    assert freehold("tenants", "resume", "acme") == "tenant acme goes on\n"
+    assert freehold("tenants", "weigh", "acme", "2.5") == "tenant acme weighs 2.5\n"
+    lines = json.loads(freehold("tenants", "--json"))["tenants"]
     assert [(line["name"], line["weight"], line["max_slots"]) for line in lines] == [
-        ("acme", 2.5, None), ("beta", 3.0, 5),
-    ]  # fmt: skip
-    assert leasehold("tenants", "migrate").splitlines() == [
-        "acme: 0 migrations applied", "beta: 0 migrations applied",
-    ]  # fmt: skip
-    leasehold("tenants", "drop", "acme", code=1)
-    assert leasehold("tenants", "drop", "acme", "--force") == "tenant acme is gone\n"
+        ("acme", 2.5, None),
+        ("beta", 3.0, 5),
+    ]
+    assert freehold("tenants", "migrate").splitlines() == [
+        "acme: 0 migrations applied",
+        "beta: 0 migrations applied",
+    ]
+    freehold("tenants", "drop", "acme", code=1)
+    assert freehold("tenants", "drop", "acme", "--force") == "tenant acme is gone\n"
 
 
 def test_a_tenant_is_moved_by_hand(tmp_path: Path) -> None:
     (tmp_path / "east").mkdir()
-    place = {"LEASEHOLD_PLACE_EAST": str(tmp_path / "east" / "jobs.db")}
+    place = {"FREEHOLD_PLACE_EAST": str(tmp_path / "east" / "jobs.db")}
     url = str(tmp_path / "jobs.db")
 
-    def leasehold(*words: str) -> Said:
+    def freehold(*words: str) -> Said:
         return run(*words, "--url", url, env=place)
 
-    leasehold("tenants", "create", "acme")
-    leasehold("enqueue", "t", "--tenant", "acme")
-    assert leasehold("tenants", "move", "acme", "east").out == "tenant acme lives in east\n"
-    assert leasehold("jobs", "--tenant", "acme", "--json").json["jobs"][0]["task"] == "t"
-    shown = f"east: sqlite:///{place['LEASEHOLD_PLACE_EAST']}\nhome: sqlite:///{url}\n"
-    assert leasehold("tenants", "places").out == shown
+    freehold("tenants", "create", "acme")
+    freehold("enqueue", "t", "--tenant", "acme")
+    assert freehold("tenants", "move", "acme", "east").out == "tenant acme lives in east\n"
+    assert freehold("jobs", "--tenant", "acme", "--json").json["jobs"][0]["task"] == "t"
+    shown = f"east: sqlite:///{place['FREEHOLD_PLACE_EAST']}\nhome: sqlite:///{url}\n"
+    assert freehold("tenants", "places").out == shown
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_refusals_are_one_line(
 
 
 def test_passwords_of_places_are_never_shown(tmp_path: Path) -> None:
-    secret = {"LEASEHOLD_PLACE_EAST": "postgresql://ann:hunter2@127.0.0.1:1/db"}
+    secret = {"FREEHOLD_PLACE_EAST": "postgresql://ann:hunter2@127.0.0.1:1/db"}
     url = str(tmp_path / "jobs.db")
     run("tenants", "create", "acme", "--url", url)
     for words in (("tenants", "places"), ("tenants", "move", "acme", "east")):
@@ -105,18 +107,18 @@ def test_passwords_of_places_are_never_shown(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("S0.10", "P8")
 def test_the_limit_that_tenants_share_is_told_with_who_uses_it(postgres_url: str) -> None:
-    def leasehold(*words: str) -> str:
+    def freehold(*words: str) -> str:
         said = run(*words, "--url", postgres_url)
         assert said.code == 0, said
         return said.out
 
-    leasehold("migrate")
-    leasehold("tenants", "create", "acme")
-    leasehold("enqueue", "sim.quick", "input=1", "--tenant", "acme")
-    leasehold("limits", "all", "--max", "0")
-    told = " ".join(leasehold("limits", "--tenant", "acme").split())
+    freehold("migrate")
+    freehold("tenants", "create", "acme")
+    freehold("enqueue", "sim.quick", "input=1", "--tenant", "acme")
+    freehold("limits", "all", "--max", "0")
+    told = " ".join(freehold("limits", "--tenant", "acme").split())
     assert "all tenants used by nobody 0 at a time" in told
-    told = leasehold("job", "explain", "1", "--tenant", "acme")
+    told = freehold("job", "explain", "1", "--tenant", "acme")
     assert "all tenants together: 0 of at most 0 run" in told
-    shared = json.loads(leasehold("limits", "--tenant", "acme", "--json"))["shared"]
+    shared = json.loads(freehold("limits", "--tenant", "acme", "--json"))["shared"]
     assert (shared["limit"]["max_leases"], shared["tenants"]) == (0, [])

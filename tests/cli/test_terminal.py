@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from leasehold import __version__
-from leasehold.cli import main
+from freehold import __version__
+from freehold.cli import main
 from tests.cli.shell import Shell, environment, refusal, run, spawn
 
 
@@ -40,8 +40,8 @@ LACKS = {
 
 
 def test_the_version() -> None:
-    assert run("--version").out == f"leasehold, version {__version__}\n"
-    assert run("version").out == f"leasehold {__version__}\n"
+    assert run("--version").out == f"freehold, version {__version__}\n"
+    assert run("version").out == f"freehold {__version__}\n"
     assert run("version", "--json").json == {"version": __version__}
 
 
@@ -55,8 +55,8 @@ def test_a_worker_reads_only_what_a_worker_needs(tmp_path: Path) -> None:
     """It is started often; the tools that draw, the demo and the simulation take their time."""
     said = spawn("worker", "--help", cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
     read = {line.rpartition("|")[2].strip() for line in said.err.splitlines()}
-    assert {"leasehold.cli.logs", "leasehold.worker.worker"} <= read
-    assert not read & {"rich", "leasehold.demo", "leasehold.manager", "leasehold.simulation"}
+    assert {"freehold.cli.logs", "freehold.worker.worker"} <= read
+    assert not read & {"rich", "freehold.lab.demo", "freehold.manager", "freehold.lab.simulation"}
 
 
 @pytest.mark.parametrize("path", LEAVES)
@@ -73,7 +73,7 @@ def test_every_command_has_help_a_store_and_json(path: tuple[str, ...]) -> None:
         (("dance",), "No such command 'dance'"),
         (("--dance",), "No such option"),
         (("job", "dance"), "No such command 'dance'"),
-        (("jobs", "--dance"), "See `leasehold jobs --help`."),
+        (("jobs", "--dance"), "See `freehold jobs --help`."),
     ],
 )
 def test_bad_usage_is_one_line(args: tuple[str, ...], words: str) -> None:
@@ -87,8 +87,8 @@ def test_a_reader_that_goes_away_is_no_error(sqlite_shell: Shell) -> None:
         reader, writer = os.pipe()
         os.close(reader)
         done = subprocess.run(
-            [sys.executable, "-m", "leasehold", *command],
-            env=environment({"LEASEHOLD_URL": sqlite_shell.url}),
+            [sys.executable, "-m", "freehold", *command],
+            env=environment({"FREEHOLD_URL": sqlite_shell.url}),
             stdout=writer,
             stderr=subprocess.PIPE,
             timeout=120,
@@ -103,7 +103,7 @@ def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
         "import signal\nprint('ready', flush=True)\nsignal.pause()\n", encoding="utf-8"
     )
     with subprocess.Popen(
-        [sys.executable, "-m", "leasehold", "jobs", "--app", "waits:app"],
+        [sys.executable, "-m", "freehold", "jobs", "--app", "waits:app"],
         cwd=tmp_path,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -117,12 +117,12 @@ def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert err.strip() == "leasehold: interrupted"
+    assert err.strip() == "freehold: interrupted"
 
 
 def test_a_terminal_of_another_encoding(sqlite_shell: Shell, tmp_path: Path) -> None:
     sqlite_shell.store.add(target="schlüssel-✓", args=b'{"a":1}')
-    env = {"PYTHONIOENCODING": "ascii", "LEASEHOLD_URL": sqlite_shell.url}
+    env = {"PYTHONIOENCODING": "ascii", "FREEHOLD_URL": sqlite_shell.url}
     for command in (("doctor",), ("jobs",), ("job", "show", "1"), ("job", "explain", "1")):
         assert spawn(*command, cwd=tmp_path, env=env).code == 0, command
     found = spawn("jobs", "--json", cwd=tmp_path, env=env).json["jobs"]
@@ -130,7 +130,7 @@ def test_a_terminal_of_another_encoding(sqlite_shell: Shell, tmp_path: Path) -> 
 
 
 def test_the_installed_command_is_the_same(sqlite_shell: Shell) -> None:
-    installed = Path(sys.executable).with_name("leasehold")
+    installed = Path(sys.executable).with_name("freehold")
     done = subprocess.run(
         [installed, "jobs", "--url", sqlite_shell.url],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""`leasehold top`: queues, workers, throughput and running jobs in one picture."""
+"""`freehold top`: queues, workers, throughput and running jobs in one picture."""
 
 from __future__ import annotations
 
@@ -13,38 +13,50 @@ from typing import Any
 import pytest
 from rich.console import Console, ConsoleDimensions
 
-from leasehold.cli.picture import Frame, Pace, picture
-from leasehold.model.note import Progress
-from leasehold.model.registry import Beat, LiveWorker
-from leasehold.store.contract import Counts, LeaseKey, Noted
+from freehold.cli.top_view import Frame, JobRate, top_view
+from freehold.model.job_log import Progress
+from freehold.model.worker_info import Heartbeat, LiveWorker
+from freehold.store.types import JobCounts, LeaseKey, LogChunk
 from tests.cli.shell import Shell, environment, spawn
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-NOTHING = Counts(0, 0, 0, 0, 0, 0, 0, 0)
+NOTHING = JobCounts(0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def worker(owner: str = "w1", finished: int = 0, seen: float = 0.0, **fields: Any) -> LiveWorker:
     """Started ten seconds before NOW, heard `seen` seconds after it."""
     at = NOW + timedelta(seconds=seen)
     return LiveWorker(
-        owner=owner, host="box", pid=1, concurrency=10, tasks=(), version="1", finished=finished,
-        started_at=NOW - timedelta(seconds=10), seen_at=at,
-        expires_at=at + timedelta(seconds=30), **{"queues": ("default",), **fields},
-    )  # fmt: skip
+        owner=owner,
+        host="box",
+        pid=1,
+        concurrency=10,
+        tasks=(),
+        version="1",
+        finished=finished,
+        started_at=NOW - timedelta(seconds=10),
+        seen_at=at,
+        expires_at=at + timedelta(seconds=30),
+        **{"queues": ("default",), **fields},
+    )
 
 
 def frame(*workers: LiveWorker, after: float = 0.0) -> Frame:
     return Frame(
-        store="sqlite:///jobs.db", queues=[], counts=NOTHING, workers=list(workers), leased=(),
+        store="sqlite:///jobs.db",
+        queues=[],
+        counts=NOTHING,
+        workers=list(workers),
+        leased=(),
         now=NOW + timedelta(seconds=after),
-    )  # fmt: skip
+    )
 
 
-def drawn(what: Frame, pace: Pace, columns: int = 120, rows: int | None = None) -> str:
+def drawn(what: Frame, pace: JobRate, columns: int = 120, rows: int | None = None) -> str:
     console = Console(width=columns, file=None, record=True, force_terminal=False)
     screen = None if rows is None else ConsoleDimensions(columns, rows)
     with console.capture() as captured:
-        console.print(picture(what, pace, screen))
+        console.print(top_view(what, pace, screen))
     return captured.get()
 
 
@@ -56,16 +68,34 @@ def test_one_picture_shows_what_happens_now(shell: Shell) -> None:
     attempt = shell.store.claim_one()
     key = LeaseKey(attempt.job_id, attempt.token)
     shell.store.store.start("w1", [key])
-    shell.store.store.note("w1", [Noted(key, Progress(3, 10, "pages\x1b[2J"), ())])
-    beat = Beat(
-        owner="w1", host="box", pid=42, concurrency=10, running=1, queues=("default",),
-        tasks=("t",), version="1",
-    )  # fmt: skip
+    shell.store.store.note("w1", [LogChunk(key, Progress(3, 10, "pages\x1b[2J"), ())])
+    beat = Heartbeat(
+        owner="w1",
+        host="box",
+        pid=42,
+        concurrency=10,
+        running=1,
+        queues=("default",),
+        tasks=("t",),
+        version="1",
+    )
     shell.store.store.beat(beat, 30.0)
     said = shell("top", "--once")
     assert said.code == 0
-    for words in ("1 worker, 1 of 10 slots", "jobs/s", "oldest", "Queues", "Workers", "mail",
-                  "reports", "deploy", "box", "Running jobs", "running", "3 of 10"):  # fmt: skip
+    for words in (
+        "1 worker, 1 of 10 slots",
+        "jobs/s",
+        "oldest",
+        "Queues",
+        "Workers",
+        "mail",
+        "reports",
+        "deploy",
+        "box",
+        "Running jobs",
+        "running",
+        "3 of 10",
+    ):
         assert words in said.out, words
     assert f"{job_id}" in said.out.split("Running jobs")[1]
     assert "\x1b" not in said.out
@@ -79,7 +109,7 @@ def test_an_empty_store_is_a_picture_too(shell: Shell) -> None:
 
 
 def test_the_pace_is_what_ended_between_two_beats() -> None:
-    pace = Pace()
+    pace = JobRate()
     assert pace.take(frame(worker(finished=50))) == 5.0  # heard once: the mean since its start
     assert pace.take(frame(worker(finished=50), after=1.0)) == 5.0  # no news
     assert pace.take(frame(worker(finished=90, seen=2.0), after=2.0)) == 20.0
@@ -88,13 +118,13 @@ def test_the_pace_is_what_ended_between_two_beats() -> None:
 
 
 def test_a_silent_worker_ends_nothing() -> None:
-    pace = Pace()
+    pace = JobRate()
     assert pace.take(frame(worker(finished=50), worker("w2", finished=10))) == 6.0
     assert pace.take(frame(worker(finished=50), worker("w2", finished=10), after=20.0)) == 0.0
 
 
 def test_the_course_is_drawn_as_bars() -> None:
-    pace = Pace()
+    pace = JobRate()
     for number, finished in enumerate((0, 10, 40)):
         pace.take(frame(worker(finished=finished, seen=number), after=number))
     assert "▁" in drawn(frame(worker(finished=40, seen=2.0), after=2.0), pace)
@@ -106,7 +136,7 @@ def test_many_workers_fit_on_the_screen(rows: int, columns: int) -> None:
     """Each on a line of its own, however many queues it has; and so the rest is seen too."""
     queues = ("mail", "reports", "accounts", "a-queue-with-a-long-name")
     many = [worker(f"w{number}-0a99bb43", queues=queues) for number in range(100)]
-    lines = drawn(frame(*many), Pace(), columns, rows).splitlines()
+    lines = drawn(frame(*many), JobRate(), columns, rows).splitlines()
     assert len(lines) <= rows
     shown = [line for line in lines if "0/10" in line]
     assert len(shown) >= 3
@@ -118,7 +148,7 @@ def test_many_workers_fit_on_the_screen(rows: int, columns: int) -> None:
 def test_a_terminal_sees_it_change_until_it_is_interrupted(sqlite_shell: Shell) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "leasehold", "top", "--interval", "0.1", "--url", sqlite_shell.url],
+        [sys.executable, "-m", "freehold", "top", "--interval", "0.1", "--url", sqlite_shell.url],
         stdout=theirs,
         stderr=subprocess.PIPE,
         env=environment({"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}),

@@ -34,7 +34,7 @@ import ctypes, os, sys
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 if os.geteuid() == 0 and ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0) != 0:
     sys.exit("cannot drop CAP_DAC_OVERRIDE")
-os.execv(sys.executable, [sys.executable, "-m", "leasehold", *sys.argv[1:]])
+os.execv(sys.executable, [sys.executable, "-m", "freehold", *sys.argv[1:]])
 """
 
 
@@ -58,7 +58,7 @@ def test_a_database_that_is_down(closed_port: int, command: tuple[str, ...]) -> 
 
 def test_a_password_is_not_even_in_a_traceback(closed_port: int, tmp_path: Path) -> None:
     url = f"postgresql://ann:swordfish@127.0.0.1:{closed_port}/shop"
-    said = spawn("jobs", cwd=tmp_path, env={"LEASEHOLD_URL": url, "LEASEHOLD_DEBUG": "1"})
+    said = spawn("jobs", cwd=tmp_path, env={"FREEHOLD_URL": url, "FREEHOLD_DEBUG": "1"})
     assert said.code == 3
     assert "Traceback" in said.err
     assert "swordfish" not in said.err + said.out
@@ -168,7 +168,7 @@ def _without_override(*args: str) -> Said:
 def test_a_mistyped_name_does_not_become_a_store(tmp_path: Path, command: tuple[str, ...]) -> None:
     line = refusal(run(*command, "--url", str(tmp_path / "typo.db")), 3)
     assert f"there is no store {tmp_path / 'typo.db'}" in line
-    assert "`leasehold migrate`" in line
+    assert "`freehold migrate`" in line
     assert list(tmp_path.iterdir()) == []
 
 

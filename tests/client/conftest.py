@@ -7,31 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import Leasehold
+from freehold import Freehold
 from tests.client.shop import url_of
 from tests.stores import PostgresUnderTest
 
 
 @pytest.fixture
-def postgres_app(postgres_under_test: PostgresUnderTest) -> Iterator[Leasehold]:
+def postgres_app(postgres_under_test: PostgresUnderTest) -> Iterator[Freehold]:
     postgres_under_test.reset()
-    app = Leasehold(url_of(postgres_under_test))
+    app = Freehold(url_of(postgres_under_test))
     yield app
     app.close()
 
 
 @pytest.fixture
-def sqlite_app(tmp_path: Path) -> Iterator[Leasehold]:
-    app = Leasehold(str(tmp_path / "jobs.db"))
+def sqlite_app(tmp_path: Path) -> Iterator[Freehold]:
+    app = Freehold(str(tmp_path / "jobs.db"))
     yield app
     app.close()
 
 
 @pytest.fixture(params=["sqlite", "sqlite-memory", "postgres"])
-def app(request: pytest.FixtureRequest) -> Iterator[Leasehold]:
+def app(request: pytest.FixtureRequest) -> Iterator[Freehold]:
     """The same app on each store."""
     if request.param == "sqlite-memory":
-        memory = Leasehold("sqlite://:memory:")
+        memory = Freehold("sqlite://:memory:")
         yield memory
         memory.close()
     else:

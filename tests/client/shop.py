@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from leasehold import Job, JobHandle, Leasehold, Task
-from leasehold.model.job import Attempt
-from leasehold.store.contract import ClaimAsk, Filter, Want
+from freehold import Freehold, Job, JobHandle, Task
+from freehold.model.job import Attempt
+from freehold.store.types import ClaimRequest, JobFilter, QueueDemand
 from tests.stores import PostgresUnderTest
 
 T = TypeVar("T")
@@ -18,18 +18,18 @@ def url_of(postgres: PostgresUnderTest) -> str:
     return postgres._postgres.url
 
 
-def jobs_of(app: Leasehold) -> tuple[Job, ...]:
+def jobs_of(app: Freehold) -> tuple[Job, ...]:
     """Everything that is stored, newest first."""
-    return app.operate.jobs(Filter(limit=1000)).jobs
+    return app.operate.jobs(JobFilter(limit=1000)).jobs
 
 
-def claimed(app: Leasehold, queue: str = "default") -> list[Attempt]:
+def claimed(app: Freehold, queue: str = "default") -> list[Attempt]:
     """What a worker would get now."""
-    ask = ClaimAsk(owner="w1", lease_seconds=30, wants=(Want(queue, 1000),))
+    ask = ClaimRequest(owner="w1", lease_seconds=30, wants=(QueueDemand(queue, 1000),))
     return app.client.store.claim(ask)
 
 
-def awaited(app: Leasehold, coroutine: Coroutine[Any, Any, T]) -> T:
+def awaited(app: Freehold, coroutine: Coroutine[Any, Any, T]) -> T:
     """Run to the end, and give the loop's connections back."""
 
     async def whole() -> T:

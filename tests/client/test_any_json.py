@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leasehold import BadInput, Leasehold
+from freehold import BadInput, Freehold
 from tests.client.shop import call_of, url_of
 from tests.stores import PostgresUnderTest
 
@@ -26,8 +26,8 @@ def echo(value: Any) -> None: ...
 
 
 @pytest.fixture(scope="module")
-def apps(postgres_under_test: PostgresUnderTest) -> Iterator[list[Leasehold]]:
-    apps = [Leasehold("sqlite://:memory:"), Leasehold(url_of(postgres_under_test))]
+def apps(postgres_under_test: PostgresUnderTest) -> Iterator[list[Freehold]]:
+    apps = [Freehold("sqlite://:memory:"), Freehold(url_of(postgres_under_test))]
     yield apps
     for app in apps:
         app.close()
@@ -35,7 +35,7 @@ def apps(postgres_under_test: PostgresUnderTest) -> Iterator[list[Leasehold]]:
 
 @given(value=VALUES)
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-def test_an_accepted_value_arrives_equal(apps: list[Leasehold], value: Any) -> None:
+def test_an_accepted_value_arrives_equal(apps: list[Freehold], value: Any) -> None:
     for app in apps:
         task = app.task(name="echo")(echo)
         try:

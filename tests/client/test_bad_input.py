@@ -8,22 +8,22 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from leasehold import (
+from freehold import (
     BadInput,
     BadName,
     BadPayload,
     BadSettings,
-    Leasehold,
-    LeaseholdError,
+    Freehold,
+    FreeholdError,
     Retry,
     UnknownTask,
 )
-from leasehold.model.operation import Verb
-from leasehold.store.contract import Filter
+from freehold.model.operator_actions import OperatorVerb
+from freehold.store.types import JobFilter
 from tests.client.shop import jobs_of
 
 EAST = timezone(timedelta(hours=14))
-Try: TypeAlias = Callable[[Leasehold], object]
+Try: TypeAlias = Callable[[Freehold], object]
 
 
 def anything(value: Any = None) -> None: ...
@@ -50,7 +50,7 @@ def endless() -> Any:
     return value
 
 
-OPTIONS: list[tuple[dict[str, Any], type[LeaseholdError], str]] = [
+OPTIONS: list[tuple[dict[str, Any], type[FreeholdError], str]] = [
     ({"queue": "mail box"}, BadName, "queue 'mail box' is not a usable name"),
     ({"queue": ""}, BadName, "queue ''"),
     ({"queue": "q" * 101}, BadName, "1 to 100"),
@@ -85,7 +85,7 @@ OPTIONS: list[tuple[dict[str, Any], type[LeaseholdError], str]] = [
     ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": 5}, BadInput, "exclude each other"),
     ({"idempotency_key": "k", "idempotency_seconds": 0}, BadInput, "idempotency_seconds=0"),
 ]
-PAYLOADS: list[tuple[Callable[[], Any], type[LeaseholdError], str]] = [
+PAYLOADS: list[tuple[Callable[[], Any], type[FreeholdError], str]] = [
     (lambda: "x" * 1024 * 1024, BadPayload, "the limit is 1,048,576: store large data elsewhere"),
     (lambda: nested(70), BadPayload, "nested deeper than 64 levels"),
     (lambda: nested(100_000), BadPayload, "nested deeper than 64 levels"),
@@ -96,17 +96,17 @@ PAYLOADS: list[tuple[Callable[[], Any], type[LeaseholdError], str]] = [
     (lambda: [{"a": float("-inf")}], BadPayload, "holds -inf"),
     (object, BadPayload, "is not JSON"),
 ]
-OTHERS: list[tuple[Try, type[LeaseholdError], str]] = [
+OTHERS: list[tuple[Try, type[FreeholdError], str]] = [
     (lambda app: app.tasks.get("nobody"), UnknownTask, "no task is called 'nobody'"),
     (lambda app: app.task(name="a b")(anything), BadName, "task 'a b'"),
     (lambda app: app.task(isolation="moon"), BadSettings, "choose auto or process"),  # type: ignore[call-overload]
     (lambda app: app.task(on_cancel="explode"), BadSettings, "choose one of"),  # type: ignore[call-overload]
     (lambda app: app.task(retry=Retry(max_attempts=0)), BadSettings, "max_attempts=0"),
-    (lambda app: app.operate.jobs(Filter(queue="a b")), BadName, "queue 'a b'"),
-    (lambda app: app.operate.jobs(Filter(tag="\0")), BadName, "tag"),
-    (lambda app: app.operate.jobs(Filter(target="\0")), BadName, "target"),
-    (lambda app: app.operate.jobs(Filter(limit=0)), BadInput, "a page has 1 to 1000 jobs"),
-    (lambda app: app.operate.jobs(Filter(before=2**63)), BadInput, "before="),
+    (lambda app: app.operate.jobs(JobFilter(queue="a b")), BadName, "queue 'a b'"),
+    (lambda app: app.operate.jobs(JobFilter(tag="\0")), BadName, "tag"),
+    (lambda app: app.operate.jobs(JobFilter(target="\0")), BadName, "target"),
+    (lambda app: app.operate.jobs(JobFilter(limit=0)), BadInput, "a page has 1 to 1000 jobs"),
+    (lambda app: app.operate.jobs(JobFilter(before=2**63)), BadInput, "before="),
     (lambda app: app.operate.pause_queue("a b", "ann"), BadName, "queue 'a b'"),
     (lambda app: app.operate.pause_queue("q", "a\0"), BadName, "by 'a\\x00'"),
     (
@@ -114,9 +114,17 @@ OTHERS: list[tuple[Try, type[LeaseholdError], str]] = [
         BadInput,
         "has no time zone",
     ),
-    (lambda app: app.operate.act(Verb.CANCEL, [1], "ann", "x" * 501), BadInput, "500 characters"),
-    (lambda app: app.operate.act(Verb.CANCEL, [1], "ann", "\ud800"), BadInput, "not Unicode"),
-    (lambda app: app.operate.act(Verb.CANCEL, [1], "\x07"), BadName, "by '\\x07'"),
+    (
+        lambda app: app.operate.act(OperatorVerb.CANCEL, [1], "ann", "x" * 501),
+        BadInput,
+        "500 characters",
+    ),
+    (
+        lambda app: app.operate.act(OperatorVerb.CANCEL, [1], "ann", "\ud800"),
+        BadInput,
+        "not Unicode",
+    ),
+    (lambda app: app.operate.act(OperatorVerb.CANCEL, [1], "\x07"), BadName, "by '\\x07'"),
 ]
 CASES = [
     *((using(**options), error, text) for options, error, text in OPTIONS),
@@ -127,10 +135,10 @@ CASES = [
 
 @pytest.mark.parametrize(("attempt", "error", "text"), CASES)
 def test_bad_input_is_refused_in_the_same_words_everywhere(
-    sqlite_app: Leasehold,
-    postgres_app: Leasehold,
+    sqlite_app: Freehold,
+    postgres_app: Freehold,
     attempt: Try,
-    error: type[LeaseholdError],
+    error: type[FreeholdError],
     text: str,
 ) -> None:
     messages = []
@@ -146,24 +154,24 @@ def test_bad_input_is_refused_in_the_same_words_everywhere(
 
 @pytest.mark.parametrize("job_id", [1, 0, -1, 2**63 - 1, 2**63, 2**200])
 def test_an_unknown_id_is_named_in_the_same_words_everywhere(
-    sqlite_app: Leasehold, postgres_app: Leasehold, job_id: int
+    sqlite_app: Freehold, postgres_app: Freehold, job_id: int
 ) -> None:
     asks: list[Try] = [
         lambda app: app.operate.show(job_id),
         lambda app: app.operate.explain(job_id),
-        lambda app: app.operate.act(Verb.CANCEL, [job_id], "ann"),
+        lambda app: app.operate.act(OperatorVerb.CANCEL, [job_id], "ann"),
     ]
     for ask in asks:
         messages = set()
         for app in (sqlite_app, postgres_app):
-            with pytest.raises(LeaseholdError) as caught:
+            with pytest.raises(FreeholdError) as caught:
                 ask(app)
             messages.add(str(caught.value))
         assert len(messages) == 1
         assert f"there is no job {job_id}" in messages.pop()
 
 
-def test_two_functions_cannot_share_a_name(sqlite_app: Leasehold) -> None:
+def test_two_functions_cannot_share_a_name(sqlite_app: Freehold) -> None:
     sqlite_app.task(name="t")(anything)
     with pytest.raises(BadSettings, match="two tasks are called t"):
         sqlite_app.task(name="t")(nested)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold import Leasehold, State
-from leasehold.model.job import Request
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import Ended
+from freehold import Freehold, State
+from freehold.model.job import Request
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.types import AttemptEnd
 from tests.client.shop import agreet, awaited, claimed, greet
 
 
-def test_a_waiting_job_is_canceled_at_once(app: Leasehold) -> None:
+def test_a_waiting_job_is_canceled_at_once(app: Freehold) -> None:
     handle = app.task(greet).enqueue("Ann")
     answer = handle.cancel("not needed", by="ann")
     assert (answer.what, answer.state) == ("done", State.CANCELED)
@@ -21,7 +21,7 @@ def test_a_waiting_job_is_canceled_at_once(app: Leasehold) -> None:
 
 
 @pytest.mark.requirement("S4.5")
-def test_a_leased_job_is_asked_to_stop(app: Leasehold) -> None:
+def test_a_leased_job_is_asked_to_stop(app: Freehold) -> None:
     handle = app.task(greet).enqueue("Ann")
     claimed(app)
     answer = handle.cancel("not needed", by="ann")
@@ -31,15 +31,15 @@ def test_a_leased_job_is_asked_to_stop(app: Leasehold) -> None:
     assert job.request_reason == "not needed"
 
 
-def test_a_finished_job_says_how_it_ended(app: Leasehold) -> None:
+def test_a_finished_job_says_how_it_ended(app: Freehold) -> None:
     handle = app.task(greet).enqueue("Ann")
     attempt = claimed(app)[0]
-    app.client.store.finish("w1", [Ended(attempt, Outcome(kind=OutcomeKind.SUCCESS))])
+    app.client.store.finish("w1", [AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS))])
     answer = handle.cancel()
     assert (answer.what, answer.state) == ("already", State.SUCCEEDED)
 
 
-def test_a_coroutine_cancels(app: Leasehold) -> None:
+def test_a_coroutine_cancels(app: Freehold) -> None:
     task = app.task(agreet)
 
     async def ask() -> tuple[str, str]:

@@ -7,16 +7,22 @@ from datetime import UTC, datetime
 
 import psycopg
 
-from leasehold import Leasehold
-from leasehold.client import Client
-from leasehold.errors import StoreUnavailable
-from leasehold.model.job import NewJob
-from leasehold.store.crier import CROWD_SECONDS, HINT_SECONDS, STREAM_SECONDS, Crier, news_of
-from leasehold.store.enqueueing import enqueue
-from leasehold.store.hints import SCHEDULED, crying, ready
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold import Freehold
+from freehold.client import Client
+from freehold.errors import StoreUnavailable
+from freehold.model.job import NewJob
+from freehold.store.notifications import SCHEDULED, notify_after, queue_ready
+from freehold.store.notify_limiter import (
+    CONCURRENT_SECONDS,
+    NOTIFY_SECONDS,
+    STREAM_SECONDS,
+    NotifyLimiter,
+    notifications_for,
+)
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.verbs.enqueue import enqueue
 
-NEWS = {ready("default")}
+NEWS = {queue_ready("default")}
 A_MOMENT = 0.0005
 
 
@@ -35,7 +41,7 @@ class Producer:
 
     def __init__(self, watch: Watch | None = None) -> None:
         self.watch = watch or Watch()
-        self.crier = Crier(self.watch)
+        self.crier = NotifyLimiter(self.watch)
         self.id = 0
 
     def enqueue(
@@ -57,7 +63,7 @@ def test_who_enqueues_now_and_then_tells_each_time_together_with_the_job() -> No
     producer = Producer()
     for _ in range(5):
         assert producer.enqueue() == (True, False)
-        producer.rest(HINT_SECONDS)
+        producer.rest(NOTIFY_SECONDS)
 
 
 def test_a_second_job_within_the_time_in_which_workers_look_again_is_not_told() -> None:
@@ -117,7 +123,7 @@ def test_among_many_others_it_is_told_as_rarely_as_in_a_stream() -> None:
 def test_among_many_others_also_one_that_took_long_is_left_to_them() -> None:
     producer = Producer()
     producer.enqueue(ago=0.001)
-    for takes, told in ((2 * STREAM_SECONDS, False), (1.1 * CROWD_SECONDS, True)):
+    for takes, told in ((2 * STREAM_SECONDS, False), (1.1 * CONCURRENT_SECONDS, True)):
         assert producer.enqueue(takes, ago=0.001, others=60) == (False, told)
 
 
@@ -146,22 +152,22 @@ def test_a_clock_that_was_set_back_says_nothing_about_others() -> None:
 
 
 def test_nobody_counts_on_a_hint_that_went_down_with_its_job() -> None:
-    crier = Crier(Watch())
+    crier = NotifyLimiter(Watch())
     failing, given_up, good = (enqueue([NewJob(task="t")], crier) for _ in range(3))
-    assert next(failing).then == crying(NEWS)
+    assert next(failing).then == notify_after(NEWS)
     with contextlib.suppress(StoreUnavailable):
         failing.throw(StoreUnavailable("no connection"))
-    assert next(given_up).then == crying(NEWS)
+    assert next(given_up).then == notify_after(NEWS)
     given_up.close()  # as when its task is cancelled
-    assert next(good).then == crying(NEWS)
+    assert next(good).then == notify_after(NEWS)
 
 
 def test_what_others_tell_of_a_queue_is_no_word_of_what_will_be_due() -> None:
     watch = Watch()
-    crier = Crier(watch)
+    crier = NotifyLimiter(watch)
     for _ in range(3):
         verb = enqueue([NewJob(task="t", delay_seconds=5.0)], crier)
-        assert next(verb).then == crying({SCHEDULED})
+        assert next(verb).then == notify_after({SCHEDULED})
         with contextlib.suppress(StopIteration):
             verb.send([[(1, 0.001)]])
         watch.now += 1.0
@@ -169,37 +175,40 @@ def test_what_others_tell_of_a_queue_is_no_word_of_what_will_be_due() -> None:
 
 def test_news_name_queues_once_and_say_that_something_will_be_due() -> None:
     jobs = [
-        NewJob(task="t"), NewJob(task="t"), NewJob(task="t", queue="mail"),
-        NewJob(task="t", queue="later", delay_seconds=5.0), NewJob(task="t", pending=True),
-    ]  # fmt: skip
-    assert news_of(jobs) == {ready("default"), ready("mail"), SCHEDULED}
-    assert news_of([NewJob(task="t", pending=True)]) == set()
+        NewJob(task="t"),
+        NewJob(task="t"),
+        NewJob(task="t", queue="mail"),
+        NewJob(task="t", queue="later", delay_seconds=5.0),
+        NewJob(task="t", pending=True),
+    ]
+    assert notifications_for(jobs) == {queue_ready("default"), queue_ready("mail"), SCHEDULED}
+    assert notifications_for([NewJob(task="t", pending=True)]) == set()
 
 
 def test_a_time_that_may_have_come_already_is_told_as_both() -> None:
     """An idle worker that heard only that something will be due would not look for it now."""
     past = datetime(2020, 1, 1, tzinfo=UTC)
-    assert news_of([NewJob(task="t", run_at=past)]) == {ready("default"), SCHEDULED}
+    assert notifications_for([NewJob(task="t", run_at=past)]) == {queue_ready("default"), SCHEDULED}
 
 
 def test_a_client_sees_in_the_answer_to_its_job_what_others_have_told(postgres_url: str) -> None:
-    first, second = Leasehold(postgres_url), PostgresDatabase(postgres_url)
+    first, second = Freehold(postgres_url), PostgresDatabase(postgres_url)
     first.migrate()
     watch = Watch()  # however long it takes
     client = Client(second, watch)
     with psycopg.connect(postgres_url, autocommit=True) as listener:
-        listener.execute("listen leasehold_leasehold")
+        listener.execute("listen freehold_freehold")
         first.client.enqueue([NewJob(task="work")])
-        assert next(listener.notifies(timeout=120)).payload == ready("default")
+        assert next(listener.notifies(timeout=120)).payload == queue_ready("default")
         # As if it were just now, whenever that is.
         listener.execute(
-            "create or replace function leasehold.clock() returns timestamptz "
+            "create or replace function freehold.clock() returns timestamptz "
             "language sql volatile as 'select timestamptz ''2030-01-01'''"
         )
-        tell = "update leasehold.told set at = leasehold.clock() where hint = '+default'"
+        tell = "update freehold.told set at = freehold.clock() where hint = '+default'"
         assert listener.execute(tell).rowcount == 1
         client.enqueue([NewJob(task="work")])  # tells, because it did not know
-        assert next(listener.notifies(timeout=120)).payload == ready("default")
+        assert next(listener.notifies(timeout=120)).payload == queue_ready("default")
         assert listener.execute(tell).rowcount == 1
         watch.now += 1.0
         client.enqueue([NewJob(task="work")])

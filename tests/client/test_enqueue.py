@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from leasehold import BadInput, IllegalTransition, JobNotFound, Leasehold, Retry, State
+from freehold import BadInput, Freehold, IllegalTransition, JobNotFound, Retry, State
 from tests.client.shop import agreet, awaited, call_of, claimed, greet, jobs_of
 
 LATER = datetime(2050, 1, 1, 12, 30, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
 
 
-def test_a_job_is_stored_with_its_call(app: Leasehold) -> None:
+def test_a_job_is_stored_with_its_call(app: Freehold) -> None:
     task = app.task(greet)
     handle = task.enqueue("Ann", times=2)
     job = handle.read()
@@ -21,7 +21,7 @@ def test_a_job_is_stored_with_its_call(app: Leasehold) -> None:
     assert call_of(task, job) == ((), {"name": "Ann", "times": 2})
 
 
-def test_a_coroutine_enqueues_too(app: Leasehold) -> None:
+def test_a_coroutine_enqueues_too(app: Freehold) -> None:
     task = app.task(agreet)
 
     async def produce() -> State:
@@ -31,7 +31,7 @@ def test_a_coroutine_enqueues_too(app: Leasehold) -> None:
     assert awaited(app, produce()) is State.QUEUED
 
 
-def test_a_task_can_still_be_called(app: Leasehold) -> None:
+def test_a_task_can_still_be_called(app: Freehold) -> None:
     @app.task(name="double")
     def double(number: int) -> int:
         return 2 * number
@@ -40,7 +40,7 @@ def test_a_task_can_still_be_called(app: Leasehold) -> None:
     assert jobs_of(app) == ()
 
 
-def test_the_tasks_own_options_apply_and_can_be_changed_for_one_job(app: Leasehold) -> None:
+def test_the_tasks_own_options_apply_and_can_be_changed_for_one_job(app: Freehold) -> None:
     task = app.task(queue="mail", priority=3, retry=Retry(max_attempts=7), timeout=30, tags=("a",))(
         greet
     )
@@ -54,18 +54,18 @@ def test_the_tasks_own_options_apply_and_can_be_changed_for_one_job(app: Leaseho
     assert task.enqueue("Ann").read().queue == "mail"
 
 
-def test_a_timeout_is_kept_exactly(app: Leasehold) -> None:
+def test_a_timeout_is_kept_exactly(app: Freehold) -> None:
     assert app.task(greet).using(timeout=0.1).enqueue("Ann").read().timeout_seconds == 0.1
 
 
-def test_run_at_is_kept_to_the_microsecond_in_utc(app: Leasehold) -> None:
+def test_run_at_is_kept_to_the_microsecond_in_utc(app: Freehold) -> None:
     job = app.task(greet).using(run_at=LATER).enqueue("Ann").read()
     assert job.run_at == LATER
     assert job.run_at.tzinfo is UTC
     assert claimed(app) == []
 
 
-def test_a_delay_counts_from_the_stores_clock(app: Leasehold) -> None:
+def test_a_delay_counts_from_the_stores_clock(app: Freehold) -> None:
     task = app.task(greet)
     for delay in (90, 90.0, timedelta(seconds=90)):
         job = task.using(delay=delay).enqueue("Ann").read()
@@ -73,20 +73,20 @@ def test_a_delay_counts_from_the_stores_clock(app: Leasehold) -> None:
     assert claimed(app) == []
 
 
-def test_a_time_that_has_passed_means_at_once(app: Leasehold) -> None:
+def test_a_time_that_has_passed_means_at_once(app: Freehold) -> None:
     app.task(greet).using(run_at=datetime(2001, 1, 1, tzinfo=UTC)).enqueue("Ann")
     assert len(claimed(app)) == 1
 
 
 @pytest.mark.requirement("S0.14")
-def test_higher_priority_runs_first(app: Leasehold) -> None:
+def test_higher_priority_runs_first(app: Freehold) -> None:
     task = app.task(greet)
     low, high = (task.using(priority=number).enqueue("Ann").id for number in (-5, 5))
     assert [attempt.job_id for attempt in claimed(app)] == [high, low]
 
 
 @pytest.mark.requirement("S4.3")
-def test_jobs_of_one_target_run_one_by_one(app: Leasehold) -> None:
+def test_jobs_of_one_target_run_one_by_one(app: Freehold) -> None:
     task = app.task(greet).using(target="account-42")
     first, second = task.enqueue("Ann"), task.enqueue("Bob")
     assert [attempt.job_id for attempt in claimed(app)] == [first.id]
@@ -94,7 +94,7 @@ def test_jobs_of_one_target_run_one_by_one(app: Leasehold) -> None:
 
 
 @pytest.mark.requirement("S4.1")
-def test_a_created_job_waits_for_its_enqueue(app: Leasehold) -> None:
+def test_a_created_job_waits_for_its_enqueue(app: Freehold) -> None:
     handle = app.task(greet).create("Ann")
     assert handle.read().state is State.PENDING
     assert claimed(app) == []
@@ -103,7 +103,7 @@ def test_a_created_job_waits_for_its_enqueue(app: Leasehold) -> None:
 
 
 @pytest.mark.requirement("S4.1")
-def test_a_coroutine_creates_and_enqueues(app: Leasehold) -> None:
+def test_a_coroutine_creates_and_enqueues(app: Freehold) -> None:
     task = app.task(agreet)
 
     async def produce() -> tuple[str, str]:
@@ -116,7 +116,7 @@ def test_a_coroutine_creates_and_enqueues(app: Leasehold) -> None:
 
 
 @pytest.mark.requirement("S4.1", "S0.1")
-def test_a_canceled_job_cannot_be_enqueued(app: Leasehold) -> None:
+def test_a_canceled_job_cannot_be_enqueued(app: Freehold) -> None:
     handle = app.task(greet).create("Ann")
     handle.cancel()
     with pytest.raises(IllegalTransition, match=f"job {handle.id} is canceled"):
@@ -125,7 +125,7 @@ def test_a_canceled_job_cannot_be_enqueued(app: Leasehold) -> None:
 
 
 @pytest.mark.requirement("S2.2")
-def test_many_jobs_keep_their_order(app: Leasehold) -> None:
+def test_many_jobs_keep_their_order(app: Freehold) -> None:
     task = app.task(greet)
     handles = app.enqueue_many(task.prepare(f"n{number}") for number in range(2500))
     ids = [handle.id for handle in handles]
@@ -135,7 +135,7 @@ def test_many_jobs_keep_their_order(app: Leasehold) -> None:
     assert [call_of(task, found[id_])[1]["name"] for id_ in ids] == [f"n{n}" for n in range(2500)]
 
 
-def test_many_jobs_from_a_coroutine_keep_their_order(app: Leasehold) -> None:
+def test_many_jobs_from_a_coroutine_keep_their_order(app: Freehold) -> None:
     task = app.task(agreet)
 
     async def produce() -> list[str]:
@@ -145,30 +145,30 @@ def test_many_jobs_from_a_coroutine_keep_their_order(app: Leasehold) -> None:
     assert awaited(app, produce()) == [f"n{n}" for n in range(1200)]
 
 
-def test_no_jobs_are_enqueued_by_an_empty_list(app: Leasehold) -> None:
+def test_no_jobs_are_enqueued_by_an_empty_list(app: Freehold) -> None:
     assert app.enqueue_many([]) == []
 
 
-def test_preparing_writes_nothing(app: Leasehold) -> None:
+def test_preparing_writes_nothing(app: Freehold) -> None:
     app.task(greet).prepare("Ann")
     assert jobs_of(app) == ()
 
 
-def test_one_bad_call_among_many_writes_none(app: Leasehold) -> None:
+def test_one_bad_call_among_many_writes_none(app: Freehold) -> None:
     task = app.task(greet)
     with pytest.raises(BadInput):
         app.enqueue_many(task.prepare(name) for name in ("Ann", "\0"))
     assert jobs_of(app) == ()
 
 
-def test_a_deleted_job_is_named(app: Leasehold) -> None:
+def test_a_deleted_job_is_named(app: Freehold) -> None:
     handle = app.task(greet).enqueue("Ann")
     app.client.store.delete([handle.id])
     with pytest.raises(JobNotFound, match=f"job {handle.id} is gone"):
         handle.read()
 
 
-def test_a_closed_app_opens_again(sqlite_app: Leasehold) -> None:
+def test_a_closed_app_opens_again(sqlite_app: Freehold) -> None:
     task = sqlite_app.task(greet)
     first = task.enqueue("Ann").id
     sqlite_app.close()

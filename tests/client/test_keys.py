@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold import Leasehold
+from freehold import Freehold
 from tests.client.shop import claimed, greet, jobs_of
 
 pytestmark = pytest.mark.requirement("P9", "S0.18")
 
 
-def test_a_unique_key_has_one_live_job(app: Leasehold) -> None:
+def test_a_unique_key_has_one_live_job(app: Freehold) -> None:
     task = app.task(greet).using(unique_key="daily")
     first, second = task.enqueue("Ann"), task.enqueue("Bob")
     assert (first.created, second.created) == (True, False)
@@ -19,7 +19,7 @@ def test_a_unique_key_has_one_live_job(app: Leasehold) -> None:
     assert len(jobs_of(app)) == 1
 
 
-def test_a_unique_key_is_free_again_after_the_end(app: Leasehold) -> None:
+def test_a_unique_key_is_free_again_after_the_end(app: Freehold) -> None:
     task = app.task(greet).using(unique_key="daily")
     first = task.enqueue("Ann")
     first.cancel()
@@ -28,7 +28,7 @@ def test_a_unique_key_is_free_again_after_the_end(app: Leasehold) -> None:
     assert second.id != first.id
 
 
-def test_an_idempotency_key_is_remembered_beyond_the_end(app: Leasehold) -> None:
+def test_an_idempotency_key_is_remembered_beyond_the_end(app: Freehold) -> None:
     task = app.task(greet).using(idempotency_key="request-1")
     first = task.enqueue("Ann")
     first.cancel()
@@ -36,7 +36,7 @@ def test_an_idempotency_key_is_remembered_beyond_the_end(app: Leasehold) -> None
     assert (again.created, again.id) == (False, first.id)
 
 
-def test_keys_hold_within_one_call_too(app: Leasehold) -> None:
+def test_keys_hold_within_one_call_too(app: Freehold) -> None:
     task = app.task(greet)
     keyed = [
         task.using(unique_key="u").prepare("a"),
@@ -51,7 +51,7 @@ def test_keys_hold_within_one_call_too(app: Leasehold) -> None:
     assert len(claimed(app)) == 3
 
 
-def test_keys_may_hold_any_printable_text(app: Leasehold) -> None:
+def test_keys_may_hold_any_printable_text(app: Freehold) -> None:
     task = app.task(greet)
     for key in ("'; drop table job; --", "schlüssel ✓", "{s}:x", '"', "\\", "%s $1 ?"):
         handle = task.using(unique_key=key, target=key, idempotency_key=key).enqueue("Ann")

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from types import ModuleType
 
-import leasehold
-from leasehold import errors
+import freehold
+from freehold import errors
 
 
 def test_the_public_names_are_sorted_and_are_all_there_is() -> None:
     public = {
         name
-        for name, value in vars(leasehold).items()
+        for name, value in vars(freehold).items()
         if not name.startswith("_") and not isinstance(value, ModuleType)
     }
-    assert leasehold.__all__ == sorted(public)
+    assert freehold.__all__ == sorted(public)
 
 
 def test_every_error_is_public() -> None:
-    assert set(_classes()) <= set(leasehold.__all__)
+    assert set(_classes()) <= set(freehold.__all__)
 
 
 def test_the_tree_of_errors_is_as_drawn() -> None:

@@ -10,21 +10,21 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold import BadInput, Leasehold
+from freehold import BadInput, Freehold
 from tests.client.shop import agreet, claimed, greet, jobs_of
 
 pytestmark = pytest.mark.requirement("S0.18")
 
 
 @pytest.fixture
-def connection(postgres_app: Leasehold) -> Iterator[psycopg.Connection[Any]]:
+def connection(postgres_app: Freehold) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(postgres_app.url) as connection:
         yield connection
         connection.rollback()
 
 
 def test_a_rolled_back_transaction_leaves_no_job(
-    postgres_app: Leasehold, connection: psycopg.Connection[Any]
+    postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     handle = postgres_app.task(greet).using(connection=connection).enqueue("Ann")
     assert handle.created
@@ -34,7 +34,7 @@ def test_a_rolled_back_transaction_leaves_no_job(
 
 
 def test_a_committed_transaction_leaves_exactly_one_job(
-    postgres_app: Leasehold, connection: psycopg.Connection[Any]
+    postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     handle = postgres_app.task(greet).using(connection=connection).enqueue("Ann")
     assert claimed(postgres_app) == []
@@ -44,7 +44,7 @@ def test_a_committed_transaction_leaves_exactly_one_job(
 
 
 def test_the_callers_own_writes_share_the_jobs_fate(
-    postgres_app: Leasehold, connection: psycopg.Connection[Any]
+    postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     connection.execute("create temporary table orders (id integer)")
     connection.commit()
@@ -59,7 +59,7 @@ def test_the_callers_own_writes_share_the_jobs_fate(
 
 
 def test_many_jobs_in_one_transaction(
-    postgres_app: Leasehold, connection: psycopg.Connection[Any]
+    postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     task = postgres_app.task(greet)
     many = [task.prepare(f"n{number}") for number in range(1200)]
@@ -70,7 +70,7 @@ def test_many_jobs_in_one_transaction(
 
 
 def test_a_key_that_is_taken_does_not_break_the_transaction(
-    postgres_app: Leasehold, connection: psycopg.Connection[Any]
+    postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     task = postgres_app.task(greet).using(unique_key="k", idempotency_key="i")
     first = task.enqueue("Ann")
@@ -81,7 +81,7 @@ def test_a_key_that_is_taken_does_not_break_the_transaction(
     assert {job.id for job in jobs_of(postgres_app)} == {first.id, other.id}
 
 
-def test_an_autocommit_connection_commits_at_once(postgres_app: Leasehold) -> None:
+def test_an_autocommit_connection_commits_at_once(postgres_app: Freehold) -> None:
     task = postgres_app.task(greet)
     with psycopg.connect(postgres_app.url, autocommit=True) as connection:
         task.using(connection=connection, unique_key="k").enqueue("Ann")
@@ -91,7 +91,7 @@ def test_an_autocommit_connection_commits_at_once(postgres_app: Leasehold) -> No
     assert len(jobs_of(postgres_app)) == 1
 
 
-def test_a_coroutines_transaction(postgres_app: Leasehold) -> None:
+def test_a_coroutines_transaction(postgres_app: Freehold) -> None:
     task = postgres_app.task(agreet)
 
     async def produce() -> int:
@@ -108,7 +108,7 @@ def test_a_coroutines_transaction(postgres_app: Leasehold) -> None:
 
 
 def test_bad_input_leaves_the_transaction_usable(
-    postgres_app: Leasehold, connection: psycopg.Connection[Any]
+    postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     task = postgres_app.task(greet).using(connection=connection)
     with pytest.raises(BadInput):
@@ -119,7 +119,7 @@ def test_bad_input_leaves_the_transaction_usable(
 
 
 def test_the_wrong_kind_of_connection_is_named(
-    postgres_app: Leasehold, connection: psycopg.Connection[Any]
+    postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     task = postgres_app.task(agreet)
     with pytest.raises(BadInput, match=r"connection=builtins\.str: enqueue takes an open"):
@@ -136,7 +136,7 @@ def test_the_wrong_kind_of_connection_is_named(
     assert jobs_of(postgres_app) == ()
 
 
-def test_the_embedded_store_takes_no_transaction_of_the_callers(sqlite_app: Leasehold) -> None:
+def test_the_embedded_store_takes_no_transaction_of_the_callers(sqlite_app: Freehold) -> None:
     task = sqlite_app.task(agreet)
     connection = sqlite3.connect(":memory:")
     try:

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from leasehold import BadArguments, BadPayload, BadSettings, Leasehold
+from freehold import BadArguments, BadPayload, BadSettings, Freehold
 from tests.client.shop import call_of, jobs_of
 
 
@@ -95,24 +95,24 @@ CALLS: list[tuple[Callable[..., None], tuple[Any, ...], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("function", "args", "kwargs"), CALLS)
 def test_a_call_arrives_as_it_was_made(
-    app: Leasehold, function: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
+    app: Freehold, function: Callable[..., None], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
     task = app.task(function)
     job = task.enqueue(*args, **kwargs).read()
     assert call_of(task, job) == (args, kwargs)
 
 
-def test_arguments_by_place_arrive_by_name(app: Leasehold) -> None:
+def test_arguments_by_place_arrive_by_name(app: Freehold) -> None:
     task = app.task(places)
     assert call_of(task, task.enqueue(1, "y").read()) == ((1,), {"both": "y"})
 
 
-def test_a_default_is_the_handlers_when_it_runs(app: Leasehold) -> None:
+def test_a_default_is_the_handlers_when_it_runs(app: Freehold) -> None:
     """A deploy can change it for jobs that are enqueued already."""
     assert app.task(places).enqueue(1).read().args == '{"only":1}'
 
 
-def test_the_context_is_no_argument(app: Leasehold) -> None:
+def test_the_context_is_no_argument(app: Freehold) -> None:
     @app.task(name="with-context")
     def handler(page: int, *, ctx: Any) -> None: ...
 
@@ -134,7 +134,7 @@ BAD_CALLS: list[tuple[Callable[..., None], tuple[Any, ...], dict[str, Any], str]
 
 @pytest.mark.parametrize(("function", "args", "kwargs", "message"), BAD_CALLS)
 def test_a_call_that_does_not_fit_is_refused(
-    app: Leasehold,
+    app: Freehold,
     function: Callable[..., None],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -148,7 +148,7 @@ def test_a_call_that_does_not_fit_is_refused(
     assert jobs_of(app) == ()
 
 
-def test_a_type_that_json_cannot_carry_is_refused(sqlite_app: Leasehold) -> None:
+def test_a_type_that_json_cannot_carry_is_refused(sqlite_app: Freehold) -> None:
     def strange(number: complex) -> None: ...
 
     with pytest.raises((BadSettings, BadArguments, BadPayload), match="complex"):

@@ -1,4 +1,4 @@
-"""`leasehold demo` in a process of its own, and a look at the processes that it leaves."""
+"""`freehold demo` in a process of its own, and a look at the processes that it leaves."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from leasehold.app import Leasehold
-from leasehold.cli.demo import SCHEMA
-from leasehold.model.job import Job
-from leasehold.store.contract import Filter
+from freehold.app import Freehold
+from freehold.cli.demo import SCHEMA
+from freehold.model.job import Job
+from freehold.store.types import JobFilter
 from tests.cli.shell import environment
 from tests.processes import pids_with
 
@@ -29,7 +29,7 @@ class Run:
         self._out = folder / "out"
         with self._out.open("wb") as out:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "leasehold", "demo", *arguments],
+                [sys.executable, "-m", "freehold", "demo", *arguments],
                 cwd=folder,
                 env=environment({"TMPDIR": str(folder)}),
                 stdin=subprocess.DEVNULL,
@@ -56,7 +56,7 @@ class Run:
         return pids_with(f"--managed-in\0{self.folder}/".encode())
 
     def leaves_nothing(self) -> bool:
-        return not self.worker_pids() and not list(self.folder.glob("leasehold-demo-*"))
+        return not self.worker_pids() and not list(self.folder.glob("freehold-demo-*"))
 
     def close(self) -> None:
         self._process.kill()
@@ -67,13 +67,13 @@ class Run:
 
 
 @contextlib.contextmanager
-def store_of(url: str) -> Iterator[Leasehold]:
-    app = Leasehold(url, schema=SCHEMA)
+def store_of(url: str) -> Iterator[Freehold]:
+    app = Freehold(url, schema=SCHEMA)
     try:
         yield app
     finally:
         app.close()
 
 
-def jobs_of(app: Leasehold) -> tuple[Job, ...]:
-    return app.operate.jobs(Filter(limit=1000)).jobs
+def jobs_of(app: Freehold) -> tuple[Job, ...]:
+    return app.operate.jobs(JobFilter(limit=1000)).jobs

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from leasehold.demo.checking import Check, check
-from leasehold.demo.record import Line, Word
-from leasehold.model.history import Event, EventKind
-from leasehold.model.job import Job
-from leasehold.model.kind import Kind
-from leasehold.model.state import Stage, State
+from freehold.lab.demo.check import Check, check
+from freehold.lab.demo.handler_log import HandlerMoment, HandlerRecord
+from freehold.model.history import Event, EventKind
+from freehold.model.job import Job
+from freehold.model.simulated_kind import SimulatedKind
+from freehold.model.state import Stage, State
 from tests.model.building import T0, a_job
 
-KINDS = {"quick": Kind("quick", 1, 1), "broken": Kind("broken", 1, 1, "fail")}
+KINDS = {"quick": SimulatedKind("quick", 1, 1), "broken": SimulatedKind("broken", 1, 1, "fail")}
 LANE = {1: "a", 2: "a"}
 
 
@@ -22,15 +22,15 @@ def ended(job_id: int, state: State = State.SUCCEEDED, task: str = "demo.quick")
     return a_job(None, id=job_id, state=state, task=task)
 
 
-def said(job: int, *words: Word, attempt: int = 1, pid: int = 10) -> list[Line]:
-    return [Line(job, attempt, pid, word) for word in words]
+def said(job: int, *words: HandlerMoment, attempt: int = 1, pid: int = 10) -> list[HandlerRecord]:
+    return [HandlerRecord(job, attempt, pid, word) for word in words]
 
 
 def an_event(job_id: int, kind: EventKind) -> Event:
     return Event(1, job_id, T0, kind, State.QUEUED, 1, None, None, None, 1, T0, None, None)
 
 
-def judge(jobs: Sequence[Job], lines: list[Line], *events: Event) -> Check:
+def judge(jobs: Sequence[Job], lines: list[HandlerRecord], *events: Event) -> Check:
     by_job = {event.job_id: [event] for event in events}
     return check([1, 2], LANE, KINDS, {job.id: job for job in jobs}, by_job, lines)
 

@@ -7,26 +7,36 @@ import io
 import pytest
 from rich.console import Console
 
-from leasehold.app import Leasehold
-from leasehold.cli.stage import Lines, Picture, stage_on
-from leasehold.demo.load import prepare
-from leasehold.demo.scene import Missing, Scene
-from leasehold.demo.tasks import define
-from leasehold.model.registry import LiveWorker
-from leasehold.settings import load
-from leasehold.store.contract import Counts
-from leasehold.telemetry import log
+from freehold.app import Freehold
+from freehold.lab.demo.load import prepare
+from freehold.lab.demo.snapshot import Missing, Snapshot
+from freehold.lab.demo.tasks import define
+from freehold.lab.demo.view import LineView, ScreenView, demo_view
+from freehold.model.worker_info import LiveWorker
+from freehold.settings import load
+from freehold.store.types import JobCounts
+from freehold.telemetry import log
 from tests.model.building import T0
 
 
 def a_worker(pid: int) -> LiveWorker:
     return LiveWorker(
-        owner=f"w{pid}", host="here", pid=pid, concurrency=4, queues=("q",), tasks=("t",),
-        version="1", running=3, finished=17, started_at=T0, seen_at=T0, expires_at=T0,
-    )  # fmt: skip
+        owner=f"w{pid}",
+        host="here",
+        pid=pid,
+        concurrency=4,
+        queues=("q",),
+        tasks=("t",),
+        version="1",
+        running=3,
+        finished=17,
+        started_at=T0,
+        seen_at=T0,
+        expires_at=T0,
+    )
 
 
-SCENE = Scene(
+SCENE = Snapshot(
     store="sqlite:///demo.db",
     act="A worker was killed.",
     ended=30,
@@ -34,7 +44,7 @@ SCENE = Scene(
     alive=3,
     workers=[a_worker(41), a_worker(42)],
     queues=[],
-    counts=Counts(1, 2, 3, 4, 5, 6, 7, 8),
+    counts=JobCounts(1, 2, 3, 4, 5, 6, 7, 8),
     missing=[
         Missing(5, "demo.steady", "account-1", "leased by the dead worker", False),
         Missing(6, "demo.quick", None, "queued, attempt 1", True),
@@ -48,7 +58,7 @@ def console(height: int, *, terminal: bool = True) -> Console:
 
 def shown(height: int) -> list[str]:
     screen = console(height)
-    picture = Picture(screen, most=6)
+    picture = ScreenView(screen, most=6)
     picture._scene = SCENE
     picture._story = [screen.render_str(f"line {number}") for number in range(30)]
     lines = screen.render_lines(picture.picture(), pad=False)
@@ -60,16 +70,24 @@ def test_everything_fits_and_the_news_is_on_it(height: int) -> None:
     lines = shown(height)
     assert len(lines) < height
     text = "\n".join(lines)
-    for words in ("30 of 120 jobs have ended", "A worker was killed.", "■■■·", "starting",
-                  "demo-accounts", "leased by the dead worker", "in lane account-1",
-                  "queued, attempt 1", "line 29"):  # fmt: skip
+    for words in (
+        "30 of 120 jobs have ended",
+        "A worker was killed.",
+        "■■■·",
+        "starting",
+        "demo-accounts",
+        "leased by the dead worker",
+        "in lane account-1",
+        "queued, attempt 1",
+        "line 29",
+    ):
         assert words in text
 
 
 def test_a_pipe_gets_lines_and_the_managers_log() -> None:
     pipe = console(24, terminal=False)
-    stage = stage_on(pipe, most=6)
-    assert isinstance(stage, Lines)
+    stage = demo_view(pipe, most=6)
+    assert isinstance(stage, LineView)
     with stage:
         log.info("worker process 1 starts")
         stage.show(SCENE)
@@ -86,7 +104,7 @@ def test_a_pipe_gets_lines_and_the_managers_log() -> None:
 
 @pytest.mark.parametrize("count", [60, 61, 500, 20_000])
 def test_so_many_jobs_are_so_many_jobs(count: int) -> None:
-    app = Leasehold("unused.db")
+    app = Freehold("unused.db")
     define(app, load(environment={}).kinds.values())
     jobs = prepare(app, count)
     assert len(jobs) == count

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.model.state import FINAL
+from freehold.model.state import FINAL
 from tests.cli.shell import run as command
 from tests.demo.running import Run, jobs_of, store_of
 from tests.worker.fleet import eventually
@@ -99,7 +99,7 @@ def test_ctrl_c_leaves_no_process_behind(demo: Callable[..., Run], url: str) -> 
     eventually(lambda: len(run.worker_pids()) > 2)
     run.send(signal.SIGINT)
     assert run.ended() == 130
-    assert run.said.splitlines()[-1] == "leasehold: interrupted"
+    assert run.said.splitlines()[-1] == "freehold: interrupted"
     assert run.leaves_nothing()
 
 

@@ -17,7 +17,7 @@ ROOT = DEPLOY.parent
 
 
 class CommandLine(NamedTuple):
-    """The words behind `leasehold`, and where they stand."""
+    """The words behind `freehold`, and where they stand."""
 
     where: str
     words: tuple[str, ...]
@@ -78,5 +78,5 @@ def command_lines() -> Iterator[CommandLine]:
             yield CommandLine(f"kubernetes {name}", tuple(container["args"]))
     for name in units():
         program, *words = shlex.split(unit(name)["Service"]["ExecStart"].replace("%i", "mail"))
-        assert Path(program).name == "leasehold"
+        assert Path(program).name == "freehold"
         yield CommandLine(f"systemd {name}", tuple(words))

@@ -13,11 +13,11 @@ from typing import Any
 import click
 import pytest
 
-from leasehold import __version__
-from leasehold.access import tokens_of
-from leasehold.cli import main
-from leasehold.http.service import TABLE
-from leasehold.settings import load
+from freehold import __version__
+from freehold.cli import main
+from freehold.http.asgi import TABLE
+from freehold.http_auth import tokens_of
+from freehold.settings import load
 from tests.deploy.files import (
     DEPLOY,
     ROOT,
@@ -71,8 +71,8 @@ def environments() -> list[tuple[str, dict[str, str]]]:
 def test_every_variable_is_a_setting_or_a_tokens_place(
     where: str, variables: dict[str, str]
 ) -> None:
-    ours = {name: value for name, value in variables.items() if name.startswith("LEASEHOLD_")}
-    tokens = ours.get("LEASEHOLD_HTTP_TOKENS", "")
+    ours = {name: value for name, value in variables.items() if name.startswith("FREEHOLD_")}
+    tokens = ours.get("FREEHOLD_HTTP_TOKENS", "")
     places = set(re.findall(r":env:(\w+)", tokens))
     origins = {value.origin for value in load(environment=ours).values.values()}
     assert set(ours) - places <= origins, where
@@ -86,11 +86,11 @@ def test_every_variable_is_a_setting_or_a_tokens_place(
 
 @pytest.mark.requirement("S4.11")
 def test_whoever_stops_a_process_waits_longer_than_it_drains() -> None:
-    assert int(compose()["leasehold"]["stop_grace_period"].removesuffix("s")) > GRACE_SECONDS
+    assert int(compose()["freehold"]["stop_grace_period"].removesuffix("s")) > GRACE_SECONDS
     for name in units():
         assert int(unit(name)["Service"]["TimeoutStopSec"]) > GRACE_SECONDS
-    graceful = {name: pod for name, pod in pods() if name != "leasehold-migrate"}
-    assert set(graceful) == {"leasehold-workers", "leasehold-api"}
+    graceful = {name: pod for name, pod in pods() if name != "freehold-migrate"}
+    assert set(graceful) == {"freehold-workers", "freehold-api"}
     for pod in graceful.values():
         hook = pod["containers"][0].get("lifecycle", {}).get("preStop", {})
         before = int(hook["exec"]["command"][1]) if hook else 0
@@ -99,7 +99,7 @@ def test_whoever_stops_a_process_waits_longer_than_it_drains() -> None:
 
 @pytest.mark.requirement("S4.11")
 def test_systemd_signals_the_manager_alone() -> None:
-    assert unit("leasehold.service")["Service"]["KillMode"] == "process"
+    assert unit("freehold.service")["Service"]["KillMode"] == "process"
 
 
 # -- Kubernetes ------------------------------------------------------------------------------
@@ -142,12 +142,12 @@ def test_names_in_one_manifest_exist_in_the_others() -> None:
         if kind == "Deployment":
             labels = each["spec"]["template"]["metadata"]["labels"]
             assert each["spec"]["selector"]["matchLabels"].items() <= labels.items(), name
-    api = found["Deployment", "leasehold-api"]["spec"]["template"]
-    service = found["Service", "leasehold-api"]["spec"]
+    api = found["Deployment", "freehold-api"]["spec"]["template"]
+    service = found["Service", "freehold-api"]["spec"]
     assert service["selector"].items() <= api["metadata"]["labels"].items()
     named = {port["name"] for port in api["spec"]["containers"][0]["ports"]}
     assert {port["targetPort"] for port in service["ports"]} <= named
-    scaled = found["ScaledObject", "leasehold-workers"]["spec"]
+    scaled = found["ScaledObject", "freehold-workers"]["spec"]
     assert ("Deployment", scaled["scaleTargetRef"]["name"]) in found
     (trigger,) = scaled["triggers"]
     assert ("TriggerAuthentication", trigger["authenticationRef"]["name"]) in found
@@ -157,12 +157,12 @@ def test_names_in_one_manifest_exist_in_the_others() -> None:
 
 
 def test_the_scaler_counts_jobs_to_a_worker_as_workers_run_them() -> None:
-    (workers,) = (pod for name, pod in pods() if name == "leasehold-workers")
+    (workers,) = (pod for name, pod in pods() if name == "freehold-workers")
     params = parsed(CommandLine("workers", tuple(workers["containers"][0]["args"])))
     (scaled,) = (each["spec"] for each in manifests() if each["kind"] == "ScaledObject")
     (trigger,) = scaled["triggers"]
     assert int(trigger["metadata"]["targetQueryValue"]) == params["concurrency"]
-    asked = re.fullmatch(r"select leasehold\.backlog\('(\w+)'\)", trigger["metadata"]["query"])
+    asked = re.fullmatch(r"select freehold\.backlog\('(\w+)'\)", trigger["metadata"]["query"])
     assert asked
     assert (asked[1],) == params["queues"]
 
@@ -198,8 +198,8 @@ def test_the_image_is_made_of_what_exists() -> None:
     assert json.loads(found["ENTRYPOINT"][-1])[-1] in project["scripts"]
     assert found["USER"] == ["10001:10001"]
     assert project["readme"] in " ".join(found["COPY"])
-    assert f"FROM leasehold:{__version__}" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
-    assert compose()["leasehold"]["image"] == f"leasehold:{__version__}"
+    assert f"FROM freehold:{__version__}" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    assert compose()["freehold"]["image"] == f"freehold:{__version__}"
 
 
 @pytest.mark.parametrize("name", units())
@@ -212,9 +212,12 @@ def test_systemd_understands_the_unit(name: str, tmp_path: Path) -> None:
         return
     text = (DEPLOY / "systemd" / name).read_text(encoding="utf-8")
     path = tmp_path / name.replace("@", "@mail")
-    path.write_text(text.replace("/opt/leasehold/bin/leasehold", "/bin/true"), encoding="utf-8")
+    path.write_text(text.replace("/opt/freehold/bin/freehold", "/bin/true"), encoding="utf-8")
     done = subprocess.run(
         [judge, "verify", "--man=no", "--recursive-errors=no", str(path)],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")

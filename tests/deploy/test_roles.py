@@ -11,13 +11,13 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from leasehold.app import Leasehold
-from leasehold.errors import LeaseholdError
-from leasehold.kinds import register
-from leasehold.model.operation import Verb
-from leasehold.model.state import State
-from leasehold.settings import load
-from leasehold.store.contract import Filter
+from freehold.app import Freehold
+from freehold.errors import FreeholdError
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.state import State
+from freehold.settings import load
+from freehold.simulated_kinds import register
+from freehold.store.types import JobFilter
 
 ROLES = Path(__file__).parents[2] / "deploy" / "postgres" / "roles.sql"
 NAMES = ("owner", "worker", "producer", "viewer")
@@ -29,7 +29,7 @@ class Roles:
     def __init__(self, url: str) -> None:
         self._url = url
         self._mark = f"t{secrets.token_hex(4)}"
-        self._apps: list[Leasehold] = []
+        self._apps: list[Freehold] = []
         self.admin = psycopg.connect(url, autocommit=True)
 
     def set_up(self) -> None:
@@ -46,7 +46,7 @@ class Roles:
     def run_file(self) -> None:
         text = ROLES.read_text(encoding="utf-8")
         for name in NAMES:
-            text = text.replace(f"leasehold_{name}", f"{self._mark}_{name}")
+            text = text.replace(f"freehold_{name}", f"{self._mark}_{name}")
         self.admin.execute(text.encode())
 
     def user(self, name: str) -> str:
@@ -56,9 +56,9 @@ class Roles:
         assert "user=postgres" in self._url
         return self._url.replace("user=postgres", f"user={self.user(name)}")
 
-    def app(self, name: str) -> Leasehold:
+    def app(self, name: str) -> Freehold:
         """What a program with this role uses."""
-        app = Leasehold(self._as(name))
+        app = Freehold(self._as(name))
         register(app, load(environment={}).kinds.values())
         self._apps.append(app)
         return app
@@ -71,7 +71,7 @@ class Roles:
         for app in self._apps:
             app.close()
         with self.admin:
-            self.admin.execute("drop schema leasehold cascade")
+            self.admin.execute("drop schema freehold cascade")
             for name in NAMES:
                 for role in (self.user(name), f"{self._mark}_{name}"):
                     self.admin.execute(f"drop owned by {role}; drop role {role}".encode())
@@ -87,7 +87,7 @@ def roles(postgres_url: str) -> Iterator[Roles]:
         found.close()
 
 
-def enqueue(app: Leasehold, **options: Any) -> int:
+def enqueue(app: Freehold, **options: Any) -> int:
     job_id: int = app.tasks.get("sim.quick").using(**options).enqueue(1).id
     return job_id
 
@@ -100,9 +100,11 @@ def test_a_worker_runs_jobs_and_operates_on_them(roles: Roles) -> None:
     assert app.run_worker(until_idle=True) == 0
     found = app.client.store.read([first, second, broken])
     assert [found[i].state for i in (first, second, broken)] == [
-        State.SUCCEEDED, State.SUCCEEDED, State.FAILED,
-    ]  # fmt: skip
-    assert app.operate.act(Verb.RETRY, [broken], "ann")[0].what == "done"
+        State.SUCCEEDED,
+        State.SUCCEEDED,
+        State.FAILED,
+    ]
+    assert app.operate.act(OperatorVerb.RETRY, [broken], "ann")[0].what == "done"
     app.operate.pause_queue("default", "ann")
     app.operate.resume_queue("default")
     assert app.client.store.retain(30, 100) == 0  # turns days that belong to the owner
@@ -110,44 +112,50 @@ def test_a_worker_runs_jobs_and_operates_on_them(roles: Roles) -> None:
 
 def test_a_worker_changes_no_tables_and_no_versions(roles: Roles) -> None:
     for sql in (
-        "drop table leasehold.job",
-        "alter table leasehold.job add column x integer",
-        "truncate leasehold.history",
-        "create table leasehold.x (i integer)",
-        "insert into leasehold.migration (version, name) values (99, 'x')",
-        "alter function leasehold.clock() volatile",
+        "drop table freehold.job",
+        "alter table freehold.job add column x integer",
+        "truncate freehold.history",
+        "create table freehold.x (i integer)",
+        "insert into freehold.migration (version, name) values (99, 'x')",
+        "alter function freehold.clock() volatile",
     ):
         roles.refuses("worker", sql)
 
 
 def test_a_producer_enqueues_with_and_without_keys(roles: Roles) -> None:
     app = roles.app("producer")
-    for options in ({}, {"target": "a"}, {"unique_key": "u"}, {"idempotency_key": "i"},
-                    {"delay": 60.0}, {"unique_key": "v", "idempotency_key": "j"}):  # fmt: skip
+    for options in (
+        {},
+        {"target": "a"},
+        {"unique_key": "u"},
+        {"idempotency_key": "i"},
+        {"delay": 60.0},
+        {"unique_key": "v", "idempotency_key": "j"},
+    ):
         assert enqueue(app, **options) > 0
     assert enqueue(app, unique_key="u") == enqueue(app, unique_key="u")
     assert enqueue(app, idempotency_key="i") == enqueue(app, idempotency_key="i")
     with psycopg.connect(app.url) as connection:
-        row = connection.execute("select id from leasehold.enqueue('sim.quick')").fetchone()
+        row = connection.execute("select id from freehold.enqueue('sim.quick')").fetchone()
     assert row is not None
-    assert len(roles.app("viewer").operate.jobs(Filter(limit=100)).jobs) == 7
+    assert len(roles.app("viewer").operate.jobs(JobFilter(limit=100)).jobs) == 7
     # What it says behind its jobs nobody waits for: it must not be refused without a word.
-    told = roles.admin.execute("select hint from leasehold.told order by hint").fetchall()
+    told = roles.admin.execute("select hint from freehold.told order by hint").fetchall()
     assert told == [("+default",), ("@",)]
 
 
 def test_a_producer_reads_no_jobs_and_changes_none(roles: Roles) -> None:
     job_id = enqueue(roles.app("producer"))
     for sql in (
-        "select args from leasehold.job",
-        "select * from leasehold.history",
-        "select * from leasehold.event",
-        "select * from leasehold.worker",
-        f"update leasehold.job set priority = 9 where id = {job_id}",
-        f"delete from leasehold.job where id = {job_id}",
-        "insert into leasehold.queue (name, max_leases) values ('default', 0)",
-        "select nextval('leasehold.lease_token')",
-        "select leasehold.turn_days(0, 0)",
+        "select args from freehold.job",
+        "select * from freehold.history",
+        "select * from freehold.event",
+        "select * from freehold.worker",
+        f"update freehold.job set priority = 9 where id = {job_id}",
+        f"delete from freehold.job where id = {job_id}",
+        "insert into freehold.queue (name, max_leases) values ('default', 0)",
+        "select nextval('freehold.lease_token')",
+        "select freehold.turn_days(0, 0)",
     ):
         roles.refuses("producer", sql)
 
@@ -161,16 +169,16 @@ def test_a_viewer_reads_everything_and_writes_nothing(roles: Roles) -> None:
     assert app.operate.workers() == []
     assert all(each.good for each in app.database.diagnose() if "version" in each.name)
     with psycopg.connect(app.url) as connection:
-        assert connection.execute("select leasehold.backlog()").fetchone() == (1,)
-    with pytest.raises(LeaseholdError):
+        assert connection.execute("select freehold.backlog()").fetchone() == (1,)
+    with pytest.raises(FreeholdError):
         enqueue(app)
-    with pytest.raises(LeaseholdError):
-        app.operate.act(Verb.CANCEL, [job_id], "ann")
+    with pytest.raises(FreeholdError):
+        app.operate.act(OperatorVerb.CANCEL, [job_id], "ann")
     for sql in (
-        f"delete from leasehold.job where id = {job_id}",
-        "update leasehold.queue set weight = 2",
-        "select nextval('leasehold.job_id')",
-        "select leasehold.turn_days(0, 0)",
+        f"delete from freehold.job where id = {job_id}",
+        "update freehold.queue set weight = 2",
+        "select nextval('freehold.job_id')",
+        "select freehold.turn_days(0, 0)",
     ):
         roles.refuses("viewer", sql)
 
@@ -178,8 +186,8 @@ def test_a_viewer_reads_everything_and_writes_nothing(roles: Roles) -> None:
 def test_somebody_else_sees_nothing(roles: Roles) -> None:
     roles.admin.execute(f"create role {roles.user('stranger')} login".encode())
     try:
-        roles.refuses("stranger", "select * from leasehold.job")
-        roles.refuses("stranger", "select * from leasehold.enqueue('sim.quick')")
+        roles.refuses("stranger", "select * from freehold.job")
+        roles.refuses("stranger", "select * from freehold.enqueue('sim.quick')")
     finally:
         roles.admin.execute(f"drop role {roles.user('stranger')}".encode())
 
@@ -192,8 +200,8 @@ def test_the_file_can_be_run_again(roles: Roles) -> None:
 @pytest.mark.parametrize("name", ["worker", "producer", "viewer"])
 def test_only_the_owner_migrates(roles: Roles, name: str) -> None:
     roles.admin.execute(
-        "delete from leasehold.migration "
-        "where version = (select max(version) from leasehold.migration)"
+        "delete from freehold.migration "
+        "where version = (select max(version) from freehold.migration)"
     )
-    with pytest.raises((LeaseholdError, InsufficientPrivilege)):
+    with pytest.raises((FreeholdError, InsufficientPrivilege)):
         roles.app(name).migrate()

@@ -24,7 +24,7 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
     cleaned = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("LEASEHOLD_", "DATABASE_URL"))
+        if not name.startswith(("FREEHOLD_", "DATABASE_URL"))
     }
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**cleaned, "PATH": path, "COLUMNS": "100", **more}
@@ -74,7 +74,7 @@ def test_the_http_page_can_be_typed_into_a_shell(tmp_path: Path) -> None:
     first_guarded = next(n for n, c in enumerate(typed) if "%{http_code}" in c.text)
     assert len(open_ones) > first_guarded > 10
     token = {"VIEWER_TOKEN": "a-token-for-this-test-only"}
-    tokens = {**token, "LEASEHOLD_HTTP_TOKENS": "viewer:env:VIEWER_TOKEN"}
+    tokens = {**token, "FREEHOLD_HTTP_TOKENS": "viewer:env:VIEWER_TOKEN"}
     for part, more in ((typed[:first_guarded], {}), (typed[first_guarded:], tokens)):
         with _served(tmp_path, more) as address:
             for command in part:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from leasehold import Leasehold
-from leasehold.model.tenant import TenantState
+from freehold import Freehold
+from freehold.model.tenant import TenantState
 from tests.hosts import crew_app
 from tests.worker.fleet import PATIENCE_SECONDS, WorkerProcess, eventually
 from tests.worker.lifeline import LIFELINE_VARIABLE
@@ -30,7 +30,7 @@ class Line:
 class Crew:
     """Tenants of one control store, and hosts."""
 
-    def __init__(self, app: Leasehold, url: str, folder: Path) -> None:
+    def __init__(self, app: Freehold, url: str, folder: Path) -> None:
         self.app = app
         self.url = url
         self.folder = folder
@@ -52,7 +52,7 @@ class Crew:
         command = ["--app", "tests.hosts.crew_app:app", "--lease-seconds", str(lease)]
         env = {
             **os.environ,
-            "LEASEHOLD_URL": self.url,
+            "FREEHOLD_URL": self.url,
             crew_app.RECORD_VARIABLE: str(self.record),
             LIFELINE_VARIABLE: "stdin",
         }

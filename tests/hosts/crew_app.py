@@ -8,23 +8,29 @@ import os
 import time
 from typing import Any
 
-from leasehold import Leasehold, Retry
-from leasehold.worker.context import Context
+from freehold import Freehold, Retry
+from freehold.worker.execution.context import Context
 from tests.worker import lifeline
 
-RECORD_VARIABLE = "LEASEHOLD_TEST_RECORD"
+RECORD_VARIABLE = "FREEHOLD_TEST_RECORD"
 
 lifeline.hold()
 
-app = Leasehold()
+app = Freehold()
 #: The worker gives every handler its context; callers, and their type checker, need none.
 GIVEN: Any = None
 
 
 def note(ctx: Context, tenant: str, what: str) -> None:
     """A line, whole: safe from any process, or moment before a kill."""
-    line = {"tenant": tenant, "job": ctx.job.job_id, "token": ctx.lease.token, "what": what,
-            "pid": os.getpid(), "at": time.monotonic()}  # fmt: skip
+    line = {
+        "tenant": tenant,
+        "job": ctx.job.job_id,
+        "token": ctx.lease.token,
+        "what": what,
+        "pid": os.getpid(),
+        "at": time.monotonic(),
+    }
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     file = os.open(os.environ[RECORD_VARIABLE], flags, 0o600)
     try:

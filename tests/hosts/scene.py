@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import count
 
-from leasehold.model.job import Attempt
-from leasehold.worker.capacity import Capacity, Share
-from leasehold.worker.hand import Held
+from freehold.model.job import Attempt
+from freehold.tenants.shared_slots import SharedSlots, TenantSlots
+from freehold.worker.held_leases import HeldLease
 
 _tokens = count(1)
 
@@ -24,27 +24,40 @@ class Clock:
         return self.now
 
 
-def held(lost: int = 0, taken_at: float = 0.0) -> Held:
+def held(lost: int = 0, taken_at: float = 0.0) -> HeldLease:
     number = next(_tokens)
     attempt = Attempt(
-        job_id=number, owner="w1", token=number, task="t", queue="default", args="{}", number=1,
-        max_attempts=1, lost=lost, priority=0, target=None, timeout_seconds=None, policy_json=None,
-    )  # fmt: skip
-    return Held(attempt, 1e9, taken_at=taken_at)
+        job_id=number,
+        owner="w1",
+        token=number,
+        task="t",
+        queue="default",
+        args="{}",
+        number=1,
+        max_attempts=1,
+        lost=lost,
+        priority=0,
+        target=None,
+        timeout_seconds=None,
+        policy_json=None,
+    )
+    return HeldLease(attempt, 1e9, taken_at=taken_at)
 
 
 class Tenants:
     """Claimers that ask whenever they could, and stores that have what they are asked for."""
 
     def __init__(self, slots: int, now: Callable[[], float], seed: int = 1) -> None:
-        self.capacity = Capacity(slots, now, lambda call: call())
-        self.shares: dict[str, Share] = {}
+        self.capacity = SharedSlots(slots, now, lambda call: call())
+        self.shares: dict[str, TenantSlots] = {}
         self.backlog: Counter[str] = Counter()
         self.started: list[str] = []
         self.claims: list[str] = []
         self._random = random.Random(seed)
 
-    def add(self, name: str, weight: float, backlog: int, max_slots: int | None = None) -> Share:
+    def add(
+        self, name: str, weight: float, backlog: int, max_slots: int | None = None
+    ) -> TenantSlots:
         share = self.shares[name] = self.capacity.join(name, weight, max_slots)
         self.backlog[name] = backlog
         return share

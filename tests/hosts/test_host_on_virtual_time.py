@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.exits import EXIT_CRASHED
-from leasehold.model.tenant import TenantState
-from leasehold.tasks import Registry
-from leasehold.worker.roster import IDLE_SECONDS
+from freehold.exit_codes import EXIT_CRASHED
+from freehold.model.tenant import TenantState
+from freehold.tasks import Registry
+from freehold.tenants.wake_schedule import IDLE_SECONDS
 from tests.hosts.town import Town
 
 
@@ -208,7 +208,7 @@ def test_a_broken_tenant_is_marked_left_alone_and_taken_back(
             assert town.told[1:] == [("bad", "healed")]
             assert town.state("bad") is TenantState.ACTIVE
 
-    with caplog.at_level("ERROR", "leasehold"):
+    with caplog.at_level("ERROR", "freehold"):
         town.play(scene())
     assert [record.getMessage() for record in caplog.records] == [
         "tenant bad is degraded and left alone for now: its table is gone"

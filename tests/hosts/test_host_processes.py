@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.model.tenant import TenantState
+from freehold.model.tenant import TenantState
 from tests.hosts import crew_app
 from tests.hosts.crew import Crew
 
@@ -129,7 +129,7 @@ def _rename(crew: Crew, before: str, after: str) -> None:
     """A table of the tenant `bad`, behind the store's back."""
     if crew.url.startswith("postgres"):
         with psycopg.connect(crew.url, autocommit=True) as postgres:
-            postgres.execute(f"alter table leasehold_t_bad.{before} rename to {after}".encode())
+            postgres.execute(f"alter table freehold_t_bad.{before} rename to {after}".encode())
         return
     with closing(sqlite3.connect(crew.folder / "jobs.bad.db")) as sqlite, sqlite:
         sqlite.execute("pragma legacy_alter_table = on")
@@ -176,7 +176,7 @@ def test_a_tenant_whose_tables_are_locked_holds_up_nobody_else(postgres_crew: Cr
     crew.start("--concurrency", "4")
     crew.until(lambda: crew.ended("hung") == crew.ended("good") == 2)
     with psycopg.connect(crew.url) as postgres:
-        postgres.execute("lock table leasehold_t_hung.job in access exclusive mode")
+        postgres.execute("lock table freehold_t_hung.job in access exclusive mode")
         crew.enqueue("good", 50, seconds=0.01)
         crew.until(lambda: crew.ended("good") == 52)
     crew.enqueue("hung", 3)

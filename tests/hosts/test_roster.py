@@ -7,19 +7,19 @@ from itertools import pairwise
 
 import pytest
 
-from leasehold.model.tenant import Tenant, TenantState
-from leasehold.store.places import Awake
-from leasehold.worker.roster import (
+from freehold.model.tenant import Tenant, TenantState
+from freehold.store.shard import TenantActivity
+from freehold.tenants.wake_schedule import (
     IDLE_SECONDS,
-    LAST_TROUBLE_SECONDS,
-    TURN_SECONDS,
-    Doing,
-    Roster,
+    LAST_RETRY_SECONDS,
+    SLICE_SECONDS,
+    WakeSchedule,
+    WorkerActivity,
 )
 
-BUSY = Doing(is_idle=False, runs_something=True)
-AT_THE_GATE = Doing(is_idle=False, runs_something=False)
-IDLE = Doing(is_idle=True, runs_something=False)
+BUSY = WorkerActivity(is_idle=False, runs_something=True)
+AT_THE_GATE = WorkerActivity(is_idle=False, runs_something=False)
+IDLE = WorkerActivity(is_idle=True, runs_something=False)
 
 
 def tenant(name: str, state: TenantState = TenantState.ACTIVE, place: str = "home") -> Tenant:
@@ -31,13 +31,13 @@ class Stage:
 
     def __init__(self, limit: int, *names: str) -> None:
         self.now = 100.0
-        self.roster = Roster(limit, lambda: self.now)
-        self.doing: dict[str, Doing] = {}
+        self.roster = WakeSchedule(limit, lambda: self.now)
+        self.doing: dict[str, WorkerActivity] = {}
         self.roster.update([tenant(name) for name in names])
 
     def look(self, **has_work: bool) -> None:
         for name, work in has_work.items():
-            self.roster.looked(Awake(name, work))
+            self.roster.looked(TenantActivity(name, work))
 
     def wake(self) -> list[str]:
         woken = [each.name for each in self.roster.wake()]
@@ -133,7 +133,7 @@ def test_the_idle_make_room_first_and_who_runs_something_stays() -> None:
     stage.doing["next"] = BUSY
     stage.look(idle=True)
     assert stage.go() == []  # who waits for a slot keeps its place for a moment
-    stage.now += TURN_SECONDS
+    stage.now += SLICE_SECONDS
     assert stage.go() == ["gate"]
 
 
@@ -147,13 +147,13 @@ def test_trouble_is_news_once_and_looked_at_ever_more_rarely() -> None:
         stage.now += 0.125
     gaps = [after - before for before, after in pairwise(looks)]
     assert gaps[:4] == [1.0, 2.0, 4.0, 8.0]
-    assert gaps[-1] == LAST_TROUBLE_SECONDS
+    assert gaps[-1] == LAST_RETRY_SECONDS
     assert stage.roster["bad"].tenant.state is TenantState.DEGRADED
     assert "good" in stage.roster.to_look_at("home")
     stage.roster.want("bad")
     assert stage.wake() == []
-    assert stage.roster.looked(Awake("bad", True))
-    assert not stage.roster.looked(Awake("bad", True))
+    assert stage.roster.looked(TenantActivity("bad", True))
+    assert not stage.roster.looked(TenantActivity("bad", True))
     assert stage.wake() == ["bad"]
 
 

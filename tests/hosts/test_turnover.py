@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.worker.slots import AHEAD_LIMIT
-from leasehold.worker.turnover import Turnover
+from freehold.tenants.prefetch_rate import PrefetchRate
+from freehold.worker.slots import AHEAD_LIMIT
 
 SLOTS = 10
 
@@ -15,7 +15,7 @@ class Slots:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.turnover = Turnover(SLOTS, lambda: self.now)
+        self.turnover = PrefetchRate(SLOTS, lambda: self.now)
 
     def run(self, seconds: float, idle: float, times: int = 20) -> int:
         """Answers how many would be claimed ahead."""

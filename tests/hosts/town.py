@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from leasehold import Leasehold
-from leasehold.client import Client
-from leasehold.model.tenant import Tenant, TenantState
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.store.database import Database
-from leasehold.store.places import Awake
-from leasehold.tasks import Registry
-from leasehold.testing import VirtualClock, VirtualLoop
-from leasehold.testing.host import HereKeepers, InlineLentThreads
-from leasehold.worker.config import WorkerSettings
-from leasehold.worker.host import Host
+from freehold import Freehold
+from freehold.client import Client
+from freehold.model.tenant import Tenant, TenantState
+from freehold.store.database import Database
+from freehold.store.shard import TenantActivity
+from freehold.store.types import ClaimRequest, QueueDemand
+from freehold.tasks import Registry
+from freehold.tenants.host import TenantHost
+from freehold.testing import VirtualClock, VirtualLoop
+from freehold.testing.host import InlineRenewalHost, InlineSharedThreads
+from freehold.worker.config import WorkerSettings
 from tests.testing.rig import Watched
 
 T = TypeVar("T")
@@ -52,15 +52,15 @@ class MemoryPlace:
     def drop(self, tenant: str) -> None:
         del self.databases[tenant]
 
-    async def awake(self, tenants: Sequence[str]) -> list[Awake]:
+    async def awake(self, tenants: Sequence[str]) -> list[TenantActivity]:
         self.looks += 1
         return [self._look(name) for name in tenants]
 
-    def _look(self, name: str) -> Awake:
+    def _look(self, name: str) -> TenantActivity:
         if name in self.broken:
-            return Awake(name, has_work=False, trouble=self.broken[name])
+            return TenantActivity(name, has_work=False, trouble=self.broken[name])
         with self.databases[name]._engine.transaction() as connection:
-            return Awake(name, has_work=bool(connection.execute(_HAS_WORK).fetchone()[0]))
+            return TenantActivity(name, has_work=bool(connection.execute(_HAS_WORK).fetchone()[0]))
 
     async def listen(
         self, tenants: Callable[[], Sequence[str]], heard: Callable[[str, str | None], None]
@@ -91,7 +91,7 @@ class Town:
         self.home = MemoryPlace(self.clock)
         self.lines: dict[str, Tenant] = {}
         self.told: list[tuple[str, str]] = []
-        self.app = Leasehold("sqlite://:memory:")
+        self.app = Freehold("sqlite://:memory:")
         self._clients: dict[str, Client] = {}
 
     # -- the directory -----------------------------------------------------------------------
@@ -129,8 +129,8 @@ class Town:
 
     def put_aside(self, tenant: str) -> None:
         """What is ready, as a claimer does that knows no task."""
-        wants = (Want("default", 10),)
-        ask = ClaimAsk(owner="older", lease_seconds=30.0, wants=wants, tasks=frozenset())
+        wants = (QueueDemand("default", 10),)
+        ask = ClaimRequest(owner="older", lease_seconds=30.0, wants=wants, tasks=frozenset())
         assert self._clients[tenant].store.claim(ask) == []
 
     def set_adrift(self, tenant: str) -> None:
@@ -157,14 +157,18 @@ class Town:
 
     # -- the host ----------------------------------------------------------------------------
 
-    def host(self, tasks: Registry | None = None, **settings: Any) -> Host:
-        return Host(
-            self, tasks or self.app.tasks, WorkerSettings(**settings),
-            chance=random.Random(1).random, threads=InlineLentThreads(), keepers=HereKeepers(),
-        )  # fmt: skip
+    def host(self, tasks: Registry | None = None, **settings: Any) -> TenantHost:
+        return TenantHost(
+            self,
+            tasks or self.app.tasks,
+            WorkerSettings(**settings),
+            chance=random.Random(1).random,
+            threads=InlineSharedThreads(),
+            keepers=InlineRenewalHost(),
+        )
 
     @asynccontextmanager
-    async def hosting(self, **settings: Any) -> AsyncIterator[Host]:
+    async def hosting(self, **settings: Any) -> AsyncIterator[TenantHost]:
         """A host that drains at the end."""
         host = self.host(**settings)
         running = asyncio.create_task(host.run())

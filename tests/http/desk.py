@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import httpx
 from starlette.types import ASGIApp
 
-from leasehold import Job, Leasehold, Retry
-from leasehold.http import api
-from leasehold.http.limits import Limits
-from leasehold.http.serving import serve_http
-from leasehold.model.operation import Verb
-from leasehold.settings import Settings, load
-from leasehold.telemetry import Telemetry
+from freehold import Freehold, Job, Retry
+from freehold.http import api
+from freehold.http.request_limits import RequestLimits
+from freehold.http.server import serve_http
+from freehold.model.operator_actions import OperatorVerb
+from freehold.settings import Settings, load
+from freehold.telemetry import Telemetry
 
 T = TypeVar("T")
 PATIENCE_SECONDS = 120.0
@@ -34,9 +34,9 @@ def settings_with(folder: Path, *tokens: str, **values: Any) -> Settings:
     return load({"http.tokens": list(tokens), **flags}, {}, folder)
 
 
-def app_on(url: str) -> Leasehold:
+def app_on(url: str) -> Freehold:
     """An app with a few tasks."""
-    app = Leasehold(url)
+    app = Freehold(url)
 
     @app.task(name="greet", retry=Retry(max_attempts=2, base_seconds=0))
     async def greet(name: str, times: int = 1) -> str:
@@ -52,7 +52,7 @@ def app_on(url: str) -> Leasehold:
 class Desk:
     """One caller at one API; everything happens on one event loop."""
 
-    def __init__(self, app: Leasehold, folder: Path) -> None:
+    def __init__(self, app: Freehold, folder: Path) -> None:
         self.app = app
         self.folder = folder
         self.runner = asyncio.Runner()
@@ -60,7 +60,7 @@ class Desk:
         self.open(settings_with(folder))
 
     def open(
-        self, settings: Settings, limits: Limits | None = None, tenant: str | None = None
+        self, settings: Settings, limits: RequestLimits | None = None, tenant: str | None = None
     ) -> None:
         """Begin anew with another API on the same app, or on that of its tenant."""
         app = self.app if tenant is None else self.app.tenant(tenant)
@@ -70,9 +70,15 @@ class Desk:
         return self.runner.run(work)
 
     def ask(
-        self, method: str, path: str, *, to: ASGIApp | None = None, host: str = "localhost",
-        client: tuple[str, int] = ("127.0.0.1", 1), **request: Any,
-    ) -> httpx.Response:  # fmt: skip
+        self,
+        method: str,
+        path: str,
+        *,
+        to: ASGIApp | None = None,
+        host: str = "localhost",
+        client: tuple[str, int] = ("127.0.0.1", 1),
+        **request: Any,
+    ) -> httpx.Response:
         async def asking() -> httpx.Response:
             transport = httpx.ASGITransport(to or self.api, client=client)
             async with httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as caller:
@@ -99,7 +105,7 @@ class Desk:
         assert answer.status_code == 201, answer.text
         return int(answer.json()["id"])
 
-    def act(self, verb: Verb, job_id: int) -> None:
+    def act(self, verb: OperatorVerb, job_id: int) -> None:
         self.app.operate.act(verb, [job_id], "ann")
 
     def job(self, job_id: int) -> Job:
@@ -122,7 +128,7 @@ def problem(answer: httpx.Response, status: int, word: str) -> str:
     ), answer.text
     document = answer.json()
     assert document["status"] == status
-    assert document["type"] == f"urn:leasehold:problem:{word}"
+    assert document["type"] == f"urn:freehold:problem:{word}"
     assert document["title"]
     detail: str = document["detail"]
     return detail
@@ -133,7 +139,7 @@ def bearer(role: str) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def serving(app: Leasehold, settings: Settings) -> AsyncIterator[str]:
+async def serving(app: Freehold, settings: Settings) -> AsyncIterator[str]:
     """Served on this event loop; answers the address."""
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve_http(app, settings, on_ready=ready.set_result))
@@ -145,7 +151,7 @@ async def serving(app: Leasehold, settings: Settings) -> AsyncIterator[str]:
 
 
 @contextmanager
-def served(app: Leasehold, settings: Settings) -> Iterator[str]:
+def served(app: Freehold, settings: Settings) -> Iterator[str]:
     """Served by a thread of its own, for callers that block."""
     address: list[str] = []
     ready, end = threading.Event(), asyncio.Event()

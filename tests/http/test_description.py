@@ -19,12 +19,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from leasehold.access import Role
-from leasehold.http.limits import Limits
-from leasehold.http.openapi import description
-from leasehold.http.service import TABLE
-from leasehold.model.operation import Verb
-from leasehold.tasks import Registry
+from freehold.http.asgi import TABLE
+from freehold.http.openapi import description
+from freehold.http.request_limits import RequestLimits
+from freehold.http_auth import Role
+from freehold.model.operator_actions import OperatorVerb
+from freehold.tasks import Registry
 from tests.http.desk import Desk, bearer, settings_with
 from tests.sizes import sized
 
@@ -95,7 +95,7 @@ def _references(value: Any) -> list[str]:
 )
 def test_schemathesis_finds_nothing(desk: Desk, tokens: list[str], mode: GenerationMode) -> None:
     """No 5xx, no answer that is not described, nothing accepted that does not fit."""
-    desk.open(settings_with(desk.folder, *tokens), Limits(stream_seconds=0.0))
+    desk.open(settings_with(desk.folder, *tokens), RequestLimits(stream_seconds=0.0))
     desk.app.tasks = Registry()  # where no task is known, all names are
     _furnish(desk)
     schema = schemathesis.openapi.from_dict(description(TABLE))
@@ -116,7 +116,7 @@ def _furnish(desk: Desk) -> None:
         body = {"task": "greet", "args": {"name": "x"}, "target": str(number)}
         job_id = desk.post("/api/jobs", body, headers=bearer("admin")).json()["id"]
         if number % 2:
-            desk.act(Verb.PAUSE, job_id)
+            desk.act(OperatorVerb.PAUSE, job_id)
 
 
 def _examine(

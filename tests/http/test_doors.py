@@ -9,13 +9,13 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from leasehold.access import Role
-from leasehold.http.limits import Limits
-from leasehold.http.routes import Route, Routes
-from leasehold.http.service import TABLE
+from freehold.http.asgi import TABLE
+from freehold.http.request_limits import RequestLimits
+from freehold.http.routes import Route, Routes
+from freehold.http_auth import Role
 from tests.http.desk import TOKENS, Desk, bearer, problem, settings_with
 
-QUICK = Limits(stream_seconds=0.0)
+QUICK = RequestLimits(stream_seconds=0.0)
 IN = "let in"
 #: What each kind of caller gets, by the role that a route declares.
 WALK: dict[str, dict[Role, int | str]] = {

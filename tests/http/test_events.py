@@ -10,8 +10,8 @@ import httpx
 import psycopg
 import pytest
 
-from leasehold.http.limits import Limits
-from leasehold.model.operation import Verb
+from freehold.http.request_limits import RequestLimits
+from freehold.model.operator_actions import OperatorVerb
 from tests.http.desk import PATIENCE_SECONDS, Desk, problem, served, settings_with
 
 #: Waits for each to be gone: until then its connection still looks whole.
@@ -66,7 +66,7 @@ def test_events_are_told_in_order_with_who_and_why(desk: Desk) -> None:
 def test_a_caller_that_was_cut_off_goes_on_where_it_was(desk: Desk) -> None:
     jobs = [desk.add() for _ in range(3)]
     for job_id in jobs:
-        desk.act(Verb.PAUSE, job_id)
+        desk.act(OperatorVerb.PAUSE, job_id)
     first = told(desk.get(ALL))[0]
     by_header = told(desk.get(ALL, headers={"Last-Event-ID": str(first.id)}))
     by_query = told(desk.get(f"/api/events?after={first.id}&follow=false"))
@@ -75,7 +75,7 @@ def test_a_caller_that_was_cut_off_goes_on_where_it_was(desk: Desk) -> None:
 
 
 def test_without_a_place_it_begins_now(desk: Desk) -> None:
-    desk.act(Verb.PAUSE, desk.add())
+    desk.act(OperatorVerb.PAUSE, desk.add())
     assert told(desk.get("/api/events?follow=false")) == []
 
 
@@ -88,15 +88,15 @@ def test_a_place_that_is_none_is_refused(sqlite_desk: Desk, place: str) -> None:
 def test_what_happens_arrives_while_it_happens(desk: Desk) -> None:
     settings = settings_with(desk.folder, port=0)
     job_id = desk.add()
-    desk.act(Verb.PAUSE, job_id)
+    desk.act(OperatorVerb.PAUSE, job_id)
     with served(desk.app, settings) as address, httpx.Client(timeout=PATIENCE_SECONDS) as caller:
         with caller.stream("GET", f"{address}/api/events?after=0") as stream:
             events = parsed(stream.iter_lines())
             assert next(events).kind == "paused"
-            desk.app.operate.act(Verb.RESUME, [job_id], "ann")
+            desk.app.operate.act(OperatorVerb.RESUME, [job_id], "ann")
             resumed = next(events)
             assert (resumed.kind, resumed.data["by"]) == ("resumed", "ann")
-        desk.app.operate.act(Verb.CANCEL, [job_id], "ann")
+        desk.app.operate.act(OperatorVerb.CANCEL, [job_id], "ann")
         again = {"Last-Event-ID": str(resumed.id)}
         with caller.stream("GET", f"{address}/api/events", headers=again) as stream:
             assert next(parsed(stream.iter_lines())).kind == "canceled"
@@ -144,17 +144,17 @@ def test_a_stream_outlives_the_store_s_absence(postgres_desk: Desk) -> None:
         assert next(lines).startswith("retry: ")
         with psycopg.connect(desk.app.url, autocommit=True) as other:
             assert other.execute(_END).fetchall()
-        desk.app.operate.act(Verb.PAUSE, [job_id], "ann")
+        desk.app.operate.act(OperatorVerb.PAUSE, [job_id], "ann")
         assert next(parsed(lines)).kind == "paused"
 
 
 def test_a_long_stream_begins_anew(sqlite_desk: Desk) -> None:
-    limits = Limits(stream_seconds=0.0, stream_poll_seconds=0.0)
+    limits = RequestLimits(stream_seconds=0.0, stream_poll_seconds=0.0)
     sqlite_desk.open(settings_with(sqlite_desk.folder), limits)
     assert told(sqlite_desk.get("/api/events")) == []
 
 
 def test_a_silent_stream_says_that_it_lives(sqlite_desk: Desk) -> None:
-    limits = Limits(stream_seconds=0.05, stream_silent_seconds=0.0, stream_poll_seconds=0.01)
+    limits = RequestLimits(stream_seconds=0.05, stream_silent_seconds=0.0, stream_poll_seconds=0.01)
     sqlite_desk.open(settings_with(sqlite_desk.folder), limits)
     assert ": nothing new\n\n" in sqlite_desk.get("/api/events").text

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from leasehold.model.operation import Verb
-from leasehold.store.contract import ClaimAsk, LeaseKey, Line, Noted, Want
+from freehold.model.operator_actions import OperatorVerb
+from freehold.store.types import ClaimRequest, LeaseKey, LogChunk, NewLogLine, QueueDemand
 from tests.http.desk import Desk, problem
 
 
@@ -30,10 +30,10 @@ def test_a_job_goes_its_way(desk: Desk) -> None:
 def test_what_a_handler_said_is_shown(desk: Desk) -> None:
     job_id = desk.add()
     store = desk.app.client.store
-    ask = ClaimAsk(owner="w1", lease_seconds=30.0, wants=(Want("default", 1),))
+    ask = ClaimRequest(owner="w1", lease_seconds=30.0, wants=(QueueDemand("default", 1),))
     (attempt,) = store.claim(ask)
     key = LeaseKey(attempt.job_id, attempt.token)
-    store.note("w1", [Noted(key, None, (Line(1, "page <one>", 0.0),))])
+    store.note("w1", [LogChunk(key, None, (NewLogLine(1, "page <one>", 0.0),))])
     (line,) = desk.told(f"/api/jobs/{job_id}")["log"]
     assert (line["line"], line["token"]) == ("page <one>", attempt.token)
 
@@ -50,12 +50,23 @@ def test_what_a_handler_said_is_shown(desk: Desk) -> None:
         ({"task": "greet", "when": "now"}, "bad-input", "unknown field `when`"),
         ({"task": "greet", "args": {"name": "x"}, "target": "\x07"}, "bad-name", "printable"),
         ({}, "bad-input", "missing required field `task`"),
-        ({"task": "greet", "args": {"name": "x"}, "run_at": "2030-01-01T00:00:00"}, "bad-input",
-         "timezone"),
-        ({"task": "greet", "args": {"name": "x"}, "run_at": "2030-01-01T00:00:00Z",
-          "delay_seconds": 1}, "bad-input", "exclude each other"),
+        (
+            {"task": "greet", "args": {"name": "x"}, "run_at": "2030-01-01T00:00:00"},
+            "bad-input",
+            "timezone",
+        ),
+        (
+            {
+                "task": "greet",
+                "args": {"name": "x"},
+                "run_at": "2030-01-01T00:00:00Z",
+                "delay_seconds": 1,
+            },
+            "bad-input",
+            "exclude each other",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_enqueued_is_refused(
     desk: Desk, body: dict[str, object], word: str, says: str
 ) -> None:
@@ -98,7 +109,7 @@ def test_a_job_for_later_is_explained(desk: Desk) -> None:
 def test_jobs_are_listed_by_what_they_are_and_by_pages(desk: Desk) -> None:
     ids = [desk.add(queue="a", tags=["x"], target=f"lane {n}/b") for n in range(5)]
     other = desk.add("broken", queue="b")
-    desk.act(Verb.PAUSE, ids[0])
+    desk.act(OperatorVerb.PAUSE, ids[0])
     assert _ids(desk, "/api/jobs?queue=a") == ids[::-1]
     assert _ids(desk, "/api/jobs?state=paused&state=failed") == [ids[0]]
     assert _ids(desk, "/api/jobs?task=broken") == [other]
@@ -122,9 +133,20 @@ def _ids(desk: Desk, path: str) -> list[int]:
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=0", "limit=null", "before=null", "limit=1001", "limit=many", "state=lost", "before=0",
-     "sort=id", "queue=a&queue=b", "queue=a%20b", "target="],
-)  # fmt: skip
+    [
+        "limit=0",
+        "limit=null",
+        "before=null",
+        "limit=1001",
+        "limit=many",
+        "state=lost",
+        "before=0",
+        "sort=id",
+        "queue=a&queue=b",
+        "queue=a%20b",
+        "target=",
+    ],
+)
 def test_a_list_that_makes_no_sense_is_refused(sqlite_desk: Desk, query: str) -> None:
     problem(sqlite_desk.get(f"/api/jobs?{query}"), 422, "bad-input")
 
@@ -137,9 +159,13 @@ def test_the_verbs_say_what_they_did(desk: Desk) -> None:
         for verb in ("pause", "pause", "resume", "cancel", "cancel", "retry")
     ]
     assert [(answer["what"], answer["state"]) for answer in said] == [
-        ("done", "paused"), ("already", "paused"), ("done", "queued"), ("done", "canceled"),
-        ("already", "canceled"), ("done", "queued"),
-    ]  # fmt: skip
+        ("done", "paused"),
+        ("already", "paused"),
+        ("done", "queued"),
+        ("done", "canceled"),
+        ("already", "canceled"),
+        ("done", "queued"),
+    ]
     moments = desk.told(f"/api/jobs/{job_id}")["timeline"]
     assert {moment["by"] for moment in moments if moment["kind"] == "paused"} == {"bob (local)"}
     assert {moment["reason"] for moment in moments if moment["kind"] == "paused"} == {"look"}
@@ -147,7 +173,7 @@ def test_the_verbs_say_what_they_did(desk: Desk) -> None:
 
 def test_a_running_job_is_asked_to_stop(desk: Desk) -> None:
     job_id = desk.add()
-    ask = ClaimAsk(owner="w1", lease_seconds=30.0, wants=(Want("default", 1),))
+    ask = ClaimRequest(owner="w1", lease_seconds=30.0, wants=(QueueDemand("default", 1),))
     assert len(desk.app.client.store.claim(ask)) == 1
     answer = desk.post(f"/api/jobs/{job_id}/cancel")
     assert answer.json() == {"id": job_id, "what": "requested", "state": "assigned"}
@@ -164,7 +190,7 @@ def test_what_the_state_does_not_allow_is_a_conflict(desk: Desk) -> None:
 @pytest.mark.requirement("P5")
 def test_a_taken_unique_key_names_its_holder(desk: Desk) -> None:
     first = desk.add(unique_key="k")
-    desk.act(Verb.CANCEL, first)
+    desk.act(OperatorVerb.CANCEL, first)
     holder = desk.add(unique_key="k")
     answer = desk.post(f"/api/jobs/{first}/retry")
     assert f"job {holder}" in problem(answer, 409, "unique-key-taken")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.operation import Verb
+from freehold.model.operator_actions import OperatorVerb
 from tests.http.desk import Desk, problem
 
 pytestmark = pytest.mark.requirement("S4.8", "S4.7")
@@ -15,7 +15,7 @@ def test_a_resumed_job_of_a_paused_target_runs_and_the_lane_goes_on(
     desk: Desk, target: str
 ) -> None:
     first, second = (desk.add(args={"name": n}, target=target) for n in ("one", "two"))
-    desk.act(Verb.PAUSE, first)
+    desk.act(OperatorVerb.PAUSE, first)
     desk.work()
     # A paused follower blocks the lane only when its turn comes: it is the first, so it is.
     assert [str(desk.job(i).state) for i in (first, second)] == ["paused", "queued"]
@@ -45,7 +45,7 @@ def test_a_failed_job_that_blocks_its_lane_is_resumed(desk: Desk) -> None:
 
 def test_another_target_has_no_such_job(desk: Desk) -> None:
     in_lane, in_none = desk.add(target="t"), desk.add()
-    desk.act(Verb.PAUSE, in_lane)
+    desk.act(OperatorVerb.PAUSE, in_lane)
     detail = problem(desk.post(f"/targets/u/jobs/{in_lane}/resume/"), 404, "job-not-found")
     assert detail == f"target 'u' has no job {in_lane}: that job is in lane t"
     detail = problem(desk.post(f"/targets/t/jobs/{in_none}/resume/"), 404, "job-not-found")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from leasehold.model.job import NewJob
-from leasehold.model.limit import Limit, Rate
-from leasehold.model.registry import Beat
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.store.faces import BlockingStore
+from freehold.model.job import NewJob
+from freehold.model.limit import Limit, Rate
+from freehold.model.worker_info import Heartbeat
+from freehold.store.store import Store
+from freehold.store.types import ClaimRequest, QueueDemand
 from tests.http.desk import Desk
 
 
-def store_of(desk: Desk) -> BlockingStore:
+def store_of(desk: Desk) -> Store:
     return desk.app.client.store
 
 
@@ -19,7 +19,7 @@ def add(desk: Desk, target: str) -> int:
 
 
 def claimed(desk: Desk) -> list[int]:
-    ask = ClaimAsk(owner="w1", lease_seconds=30.0, wants=(Want("default", 10),))
+    ask = ClaimRequest(owner="w1", lease_seconds=30.0, wants=(QueueDemand("default", 10),))
     return [attempt.job_id for attempt in store_of(desk).claim(ask)]
 
 
@@ -76,8 +76,15 @@ def test_a_queue_is_weighed(desk: Desk) -> None:
 
 
 def test_workers_are_listed(desk: Desk) -> None:
-    beat = Beat(owner="w1", host="here", pid=7, concurrency=4, queues=("default",), tasks=("t",),
-                version="0")  # fmt: skip
+    beat = Heartbeat(
+        owner="w1",
+        host="here",
+        pid=7,
+        concurrency=4,
+        queues=("default",),
+        tasks=("t",),
+        version="0",
+    )
     store_of(desk).beat(beat, 30.0)
     (worker,) = desk.ask("GET", "/api/workers").json()["workers"]
     assert (worker["owner"], worker["concurrency"], worker["state"]) == ("w1", 4, "working")

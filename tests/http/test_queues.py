@@ -41,7 +41,7 @@ def test_metrics_tell_depth_and_age_of_queues(desk: Desk) -> None:
     found = numbers(answer.text)
 
     def of(name: str, **labels: str) -> float:
-        return found[f"leasehold_{name}", frozenset(labels.items())]
+        return found[f"freehold_{name}", frozenset(labels.items())]
 
     assert of("store_up") == 1
     assert (of("queue_ready", queue="mail"), of("queue_leased", queue="mail")) == (2, 0)

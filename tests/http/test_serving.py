@@ -9,18 +9,18 @@ import sys
 import httpx
 import pytest
 
-from leasehold.errors import BadSettings
-from leasehold.http.serving import serve_http
+from freehold.errors import BadSettings
+from freehold.http.server import serve_http
 from tests.http.desk import Desk, bearer, served, serving, settings_with
 
 
 def test_without_its_extra_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['starlette'] = None; import leasehold.http"
+    program = "import sys; sys.modules['starlette'] = None; import freehold.http"
     ended = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert "BadSettings: the HTTP API needs starlette" in ended.stderr
-    assert "install `leasehold[http]`" in ended.stderr
+    assert "install `freehold[http]`" in ended.stderr
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org"])

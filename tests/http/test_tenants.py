@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from leasehold.http.limits import Limits
-from leasehold.http.service import TABLE
-from leasehold.model.limit import Limit
-from leasehold.model.operation import Verb
-from leasehold.store.contract import Filter
+from freehold.http.asgi import TABLE
+from freehold.http.request_limits import RequestLimits
+from freehold.model.limit import Limit
+from freehold.model.operator_actions import OperatorVerb
+from freehold.store.types import JobFilter
 from tests.http.desk import Desk, bearer, problem, settings_with
 
-QUICK = Limits(stream_seconds=0.0)
+QUICK = RequestLimits(stream_seconds=0.0)
 
 
 # -- what is done to them --------------------------------------------------------------------
@@ -92,7 +92,7 @@ def _two_tenants(desk: Desk, tokens: list[str]) -> None:
 
 def _furnish(app: Any, name: str) -> None:
     greet = app.tasks.get("greet").using(target=f"lane-of-{name}", queue=f"queue-of-{name}")
-    for verb in (Verb.PAUSE, Verb.CANCEL):
+    for verb in (OperatorVerb.PAUSE, OperatorVerb.CANCEL):
         handle = app.submit(greet.prepare(f"secret-of-{name}"))
         app.operate.act(verb, [handle.id], f"boss-of-{name}", f"reason-of-{name}")
     app.submit(greet.prepare(f"secret-of-{name}"))
@@ -112,8 +112,11 @@ def test_a_tenants_token_meets_nobody_else_on_any_route(desk: Desk, tokens: list
         "/api/tenants/{tenant}/weigh": {"weight": 2},
         "/api/tenants/{tenant}/drop": {"name": "ours", "force": True},
     }
-    queries = {"/api/jobs": "?args=true&state=paused&state=canceled",
-               "/api/jobs/{id}": "?args=true&trace=true", "/api/events": "?after=0"}  # fmt: skip
+    queries = {
+        "/api/jobs": "?args=true&state=paused&state=canceled",
+        "/api/jobs/{id}": "?args=true&trace=true",
+        "/api/events": "?after=0",
+    }
     for route in TABLE:
         for job_id in (1, 2, 3):
             path = route.at.format(
@@ -190,9 +193,16 @@ def _state(desk: Desk, name: str) -> Any:
     operate = app.operate
     jobs = _jobs(app)
     lines = [line for line in desk.app.tenants.all() if line.name == name]
-    return (jobs, operate.queues(), operate.lanes(), operate.queue_limits(), operate.key_limits(),
-            operate.newest_event(), lines)  # fmt: skip
+    return (
+        jobs,
+        operate.queues(),
+        operate.lanes(),
+        operate.queue_limits(),
+        operate.key_limits(),
+        operate.newest_event(),
+        lines,
+    )
 
 
 def _jobs(app: Any) -> list[Any]:
-    return list(app.operate.jobs(Filter()).jobs)
+    return list(app.operate.jobs(JobFilter()).jobs)

@@ -10,10 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from leasehold import errors
-from leasehold.errors import LeaseholdError, UniqueKeyTaken
-from leasehold.http.limits import Limits
-from leasehold.http.problems import of_error
+from freehold import errors
+from freehold.errors import FreeholdError, UniqueKeyTaken
+from freehold.http.problems import of_error
+from freehold.http.request_limits import RequestLimits
 from tests.http.desk import Desk, app_on, problem, settings_with
 
 
@@ -39,8 +39,8 @@ def test_everything_else_says_that_it_is(down: Desk) -> None:
 def test_metrics_say_that_the_store_is_away_and_what_the_process_has_counted(down: Desk) -> None:
     down.telemetry.count("recovered", 3)
     text = down.get("/metrics").text
-    assert "leasehold_store_up 0\n" in text
-    assert "leasehold_recovered_total 3\n" in text
+    assert "freehold_store_up 0\n" in text
+    assert "freehold_recovered_total 3\n" in text
 
 
 def test_readyz_says_when_the_schema_is_missing(tmp_path: Path, postgres_url: str) -> None:
@@ -55,19 +55,19 @@ def test_readyz_says_when_the_schema_is_missing(tmp_path: Path, postgres_url: st
 
 def test_a_request_that_takes_too_long_is_ended(postgres_desk: Desk) -> None:
     desk = postgres_desk
-    desk.open(settings_with(desk.folder), Limits(request_seconds=2.0, ready_seconds=1.0))
+    desk.open(settings_with(desk.folder), RequestLimits(request_seconds=2.0, ready_seconds=1.0))
     job_id = desk.add()
     with psycopg.connect(desk.app.url) as other:
-        other.execute("lock table leasehold.job")
+        other.execute("lock table freehold.job")
         problem(desk.get("/api/jobs"), 503, "store-unavailable")
         answer = desk.post(f"/api/jobs/{job_id}/pause")
         assert "may have happened or not" in problem(answer, 503, "outcome-unknown")
-        assert "leasehold_store_up 0\n" in desk.get("/metrics").text
+        assert "freehold_store_up 0\n" in desk.get("/metrics").text
     assert desk.told(f"/api/jobs/{job_id}")["job"]["state"] == "queued"
 
 
 def test_a_body_is_not_read_beyond_the_limit(sqlite_desk: Desk) -> None:
-    sqlite_desk.open(settings_with(sqlite_desk.folder), Limits(body_bytes=1000))
+    sqlite_desk.open(settings_with(sqlite_desk.folder), RequestLimits(body_bytes=1000))
     read = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -109,7 +109,7 @@ def test_every_error_of_the_tree_is_mapped() -> None:
     kinds = [
         kind
         for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, LeaseholdError)
+        if isinstance(kind, type) and issubclass(kind, FreeholdError)
     ]
     made = {
         kind.__name__: of_error(kind("why", 7) if kind is UniqueKeyTaken else kind("why"))
@@ -117,13 +117,28 @@ def test_every_error_of_the_tree_is_mapped() -> None:
     }
     statuses = {name: answer.status_code for name, answer in made.items()}
     assert statuses == {
-        "LeaseholdError": 500, "BadInput": 422, "BadName": 422, "BadArguments": 422,
-        "BadPayload": 422, "BadSettings": 422, "UnknownTask": 422, "Refused": 409,
-        "IllegalTransition": 409, "JobNotFound": 404, "UniqueKeyTaken": 409, "LeaseLost": 409,
-        "TenantExists": 409, "TenantNotFound": 404,
-        "StoreError": 500, "StoreUnavailable": 503, "OutcomeUnknown": 503, "StoreReadOnly": 503,
-        "StoreFull": 503, "SchemaMissing": 503, "SchemaTooNew": 503,
-    }  # fmt: skip
+        "FreeholdError": 500,
+        "BadInput": 422,
+        "BadName": 422,
+        "BadArguments": 422,
+        "BadPayload": 422,
+        "BadSettings": 422,
+        "UnknownTask": 422,
+        "Refused": 409,
+        "IllegalTransition": 409,
+        "JobNotFound": 404,
+        "UniqueKeyTaken": 409,
+        "LeaseLost": 409,
+        "TenantExists": 409,
+        "TenantNotFound": 404,
+        "StoreError": 500,
+        "StoreUnavailable": 503,
+        "OutcomeUnknown": 503,
+        "StoreReadOnly": 503,
+        "StoreFull": 503,
+        "SchemaMissing": 503,
+        "SchemaTooNew": 503,
+    }
 
 
 def test_a_bug_is_told_to_the_log_and_to_nobody_else(caplog: pytest.LogCaptureFixture) -> None:

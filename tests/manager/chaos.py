@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leasehold.model.history import EventKind
-from leasehold.model.registry import LiveWorker, WorkerState
-from leasehold.seats import manager_in
+from freehold.manager.process_slots import manager_in
+from freehold.model.history import EventKind
+from freehold.model.worker_info import LiveWorker, WorkerState
 from tests.manager.load_app import naps
 from tests.manager.service import Service
 from tests.worker.fleet import eventually
@@ -145,7 +145,7 @@ class Chaos:
         ]
 
     def _folder(self) -> Path | None:
-        return next(iter(self._service.folder.glob("leasehold-*/*-default")), None)
+        return next(iter(self._service.folder.glob("freehold-*/*-default")), None)
 
     # -- judging -----------------------------------------------------------------------------
 

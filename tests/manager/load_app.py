@@ -11,16 +11,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from leasehold import Leasehold, Retry
-from leasehold.worker.context import Context
+from freehold import Freehold, Retry
+from freehold.worker.execution.context import Context
 from tests.worker.record import note
 
-app = Leasehold()
+app = Freehold()
 GIVEN: Any = None
 #: Killed workers are no fault of the job.
 SOON = Retry(max_attempts=1000, base_seconds=0.05, jitter=0.0)
 #: What a worker does right after its start: a number is its exit code.
-AT_START_VARIABLE = "LEASEHOLD_TEST_AT_START"
+AT_START_VARIABLE = "FREEHOLD_TEST_AT_START"
 
 
 def _end_with_the_test() -> None:

@@ -1,4 +1,4 @@
-"""`leasehold up` as a machine would run it, and a look at the processes that it keeps."""
+"""`freehold up` as a machine would run it, and a look at the processes that it keeps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from leasehold.app import Leasehold
-from leasehold.model.registry import LiveWorker
-from leasehold.model.state import State
-from leasehold.store.contract import Filter
+from freehold.app import Freehold
+from freehold.model.state import State
+from freehold.model.worker_info import LiveWorker
+from freehold.store.types import JobFilter
 from tests.processes import pids_with
 from tests.worker.fleet import PATIENCE_SECONDS, eventually
 from tests.worker.record import RECORD_VARIABLE, Record
@@ -35,7 +35,7 @@ class Up:
         self.log_file = log
         with log.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "leasehold", "up", "--log-format", "json", *arguments],
+                [sys.executable, "-m", "freehold", "up", "--log-format", "json", *arguments],
                 cwd=at,
                 env=environment,
                 stdin=subprocess.PIPE,  # see load_app
@@ -70,21 +70,21 @@ class Up:
 class Service:
     """Managers of one store, one after another, and their workers."""
 
-    def __init__(self, app: Leasehold, url: str, folder: Path) -> None:
+    def __init__(self, app: Freehold, url: str, folder: Path) -> None:
         self.app = app
         self.url = url
         self.folder = folder
         self.record = Record(folder / "record")
         self.log_file = folder / "service.log"
         self.environment = {
-            "LEASEHOLD_HTTP_PORT": "0",  # any free one
+            "FREEHOLD_HTTP_PORT": "0",  # any free one
             **os.environ,
-            "LEASEHOLD_URL": url,
-            "LEASEHOLD_APP": "tests.manager.load_app:app",
-            "LEASEHOLD_WORKERS_SCALE_INTERVAL_MS": "100",
-            "LEASEHOLD_WORKERS_SCALE_COOLDOWN_SECONDS": "1.5",
-            "LEASEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS": "2",
-            "LEASEHOLD_WORKERS_CONCURRENCY": "2",
+            "FREEHOLD_URL": url,
+            "FREEHOLD_APP": "tests.manager.load_app:app",
+            "FREEHOLD_WORKERS_SCALE_INTERVAL_MS": "100",
+            "FREEHOLD_WORKERS_SCALE_COOLDOWN_SECONDS": "1.5",
+            "FREEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS": "2",
+            "FREEHOLD_WORKERS_CONCURRENCY": "2",
             # Seats stand in the folder for temporary files: these are the test's own.
             "TMPDIR": str(folder),
             RECORD_VARIABLE: str(self.record.path),
@@ -137,7 +137,7 @@ class Service:
 
     def unfinished(self) -> int:
         live = frozenset({State.QUEUED, State.ASSIGNED, State.RUNNING})
-        return len(self.app.client.store.page(Filter(states=live, limit=1000)).jobs)
+        return len(self.app.client.store.page(JobFilter(states=live, limit=1000)).jobs)
 
     def close(self) -> None:
         for up in self._ups:
@@ -166,9 +166,11 @@ class Counting:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._over.set()
         self._thread.join()
 

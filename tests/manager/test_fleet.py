@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 
-from leasehold.manager.fleet import OVERDUE_SECONDS, REST_SECONDS, SILENT_SECONDS, Fleet
-from leasehold.model.registry import LiveWorker, WorkerState
+from freehold.manager.fleet import OVERDUE_SECONDS, REST_SECONDS, SILENT_SECONDS, Fleet
+from freehold.model.worker_info import LiveWorker, WorkerState
 from tests.worker.fleet import eventually
 
 GRACE_SECONDS = 300.0
 #: Obeys nothing but a kill: SIGTERM and SIGUSR1 are written down instead.
 _DEAF = """
 import os, signal, sys, time
-from leasehold.seats import Sitter, sit
+from freehold.manager.process_slots import Sitter, sit
 def heard(number, _):
     with open(sys.argv[1] + ".heard", "a") as file:
         print(signal.Signals(number).name, file=file)
@@ -61,11 +61,20 @@ class Deaf:
         now = datetime.now(UTC)
         return {
             owner: LiveWorker(
-                owner=owner, host="h", pid=1, concurrency=1, queues=(), tasks=(), version="1",
-                started_at=now, seen_at=now, expires_at=now, **fields,
+                owner=owner,
+                host="h",
+                pid=1,
+                concurrency=1,
+                queues=(),
+                tasks=(),
+                version="1",
+                started_at=now,
+                seen_at=now,
+                expires_at=now,
+                **fields,
             )
             for owner in self.fleet.owners
-        }  # fmt: skip
+        }
 
     @property
     def alive(self) -> int:

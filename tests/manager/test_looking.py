@@ -7,31 +7,48 @@ from typing import Any
 
 import pytest
 
-from leasehold.manager.looking import Look
-from leasehold.model.limit import Limit
-from leasehold.model.registry import LiveWorker
-from leasehold.model.scaling import Load
-from leasehold.store.contract import Queue
+from freehold.manager.store_snapshot import StoreSnapshot
+from freehold.model.limit import Limit
+from freehold.model.scaling import Load
+from freehold.model.worker_info import LiveWorker
+from freehold.store.types import QueueInfo
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def queue(name: str, ready: int, leased: int = 0, age: float = 0.0, **fields: Any) -> Queue:
-    return Queue(
-        name, ready, leased, NOW - timedelta(seconds=age) if ready else None,
-        fields.pop("paused_at", None), None, None, None, **fields,
-    )  # fmt: skip
+def queue(name: str, ready: int, leased: int = 0, age: float = 0.0, **fields: Any) -> QueueInfo:
+    return QueueInfo(
+        name,
+        ready,
+        leased,
+        NOW - timedelta(seconds=age) if ready else None,
+        fields.pop("paused_at", None),
+        None,
+        None,
+        None,
+        **fields,
+    )
 
 
 def worker(owner: str, running: int, waiting: int) -> LiveWorker:
     return LiveWorker(
-        owner=owner, host="h", pid=1, concurrency=10, queues=(), tasks=(), version="1",
-        running=running, waiting=waiting, started_at=NOW, seen_at=NOW, expires_at=NOW,
-    )  # fmt: skip
+        owner=owner,
+        host="h",
+        pid=1,
+        concurrency=10,
+        queues=(),
+        tasks=(),
+        version="1",
+        running=running,
+        waiting=waiting,
+        started_at=NOW,
+        seen_at=NOW,
+        expires_at=NOW,
+    )
 
 
-def look(queues: list[Queue], *workers: LiveWorker) -> Look:
-    return Look({q.name: q for q in queues}, {w.owner: w for w in workers}, NOW)
+def look(queues: list[QueueInfo], *workers: LiveWorker) -> StoreSnapshot:
+    return StoreSnapshot({q.name: q for q in queues}, {w.owner: w for w in workers}, NOW)
 
 
 @pytest.mark.requirement("S2.9")

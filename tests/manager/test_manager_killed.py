@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from leasehold.model.registry import WorkerState
+from freehold.model.worker_info import WorkerState
 from tests.manager.load_app import waits
 from tests.manager.service import Counting, Service
 from tests.worker.fleet import eventually
@@ -37,7 +37,7 @@ def test_without_a_manager_idle_workers_end_and_busy_ones_end_their_job_first(
 def test_the_next_manager_takes_over_who_is_there(service: Service) -> None:
     """They are frozen meanwhile: however slow this machine is, the next one comes in time."""
     gate = service.folder / "gate"
-    service.environment["LEASEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS"] = "120"
+    service.environment["FREEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS"] = "120"
     up = service.up("--workers", "3")
     before = {worker.pid: worker.manager for worker in service.until_registered(3)}
     job_id = waits.enqueue(str(gate)).id

@@ -1,18 +1,18 @@
-"""`leasehold up --reload`: changed source files replace the workers, by drain."""
+"""`freehold up --reload`: changed source files replace the workers, by drain."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from leasehold import NewJob
-from leasehold.manager.sources import times
+from freehold import NewJob
+from freehold.manager.reload import times
 from tests.manager.service import ROOT, Service
 from tests.worker.fleet import eventually
 
 _APP = """
-from leasehold import Leasehold
-app = Leasehold()
+from freehold import Freehold
+app = Freehold()
 @app.task(name="tells")
 async def tells() -> int:
     return {answer}
@@ -26,7 +26,7 @@ def test_changed_code_is_run_by_new_workers(sqlite_service: Service) -> None:
     source = project / "shop.py"
     source.write_text(_APP.format(answer=1))
     paths = os.pathsep.join((str(ROOT / "src"), os.environ.get("PYTHONPATH", "")))
-    service.up("--reload", "--workers", "1", at=project, LEASEHOLD_APP="shop:app", PYTHONPATH=paths)
+    service.up("--reload", "--workers", "1", at=project, FREEHOLD_APP="shop:app", PYTHONPATH=paths)
     (first,) = service.until_registered(1)
     assert _answer(service) == 1
     source.write_text(_APP.format(answer=22))
@@ -49,8 +49,16 @@ def _answer(service: Service) -> object:
 
 
 def test_only_sources_of_the_project_are_watched(tmp_path: Path) -> None:
-    for name in ("a.py", "b.toml", "c.txt", "deep/d.py", ".hidden/e.py", "node_modules/f.py",
-                 "venv/pyvenv.cfg", "venv/lib/g.py"):  # fmt: skip
+    for name in (
+        "a.py",
+        "b.toml",
+        "c.txt",
+        "deep/d.py",
+        ".hidden/e.py",
+        "node_modules/f.py",
+        "venv/pyvenv.cfg",
+        "venv/lib/g.py",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     watched = {str(path.relative_to(tmp_path)) for path in times(tmp_path)}

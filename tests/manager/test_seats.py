@@ -11,15 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import BadSettings
-from leasehold.manager.starting import start_on
-from leasehold.seats import Seat, Sitter, chair, folder_of, manager_in, seats_in
+from freehold.errors import BadSettings
+from freehold.manager.process_slots import (
+    ProcessSlot,
+    SlotOwner,
+    folder_of,
+    manager_in,
+    manager_lock,
+    slots_in,
+)
+from freehold.manager.spawn import start_on
 from tests.worker.fleet import eventually
 
 #: Sits down, does something that could pass the seat on, says so, and waits to be killed.
 _SITTER = """
 import os, subprocess, sys, time
-from leasehold.seats import Sitter, sit
+from freehold.manager.process_slots import Sitter, sit
 sit(int(sys.argv[sys.argv.index("--seat") + 1]), Sitter(os.getpid(), "w1"))
 if "forks" in sys.argv and os.fork() == 0:
     time.sleep(60)
@@ -33,7 +40,7 @@ time.sleep(60)
 class Sitting:
     """A process on a seat, with whatever it has started."""
 
-    def __init__(self, seat: Seat, *how: str) -> None:
+    def __init__(self, seat: ProcessSlot, *how: str) -> None:
         def start(arguments: object, file: int) -> subprocess.Popen[bytes]:
             command = [sys.executable, "-c", _SITTER, *arguments, *how]  # type: ignore[misc]
             return subprocess.Popen(
@@ -58,14 +65,14 @@ class Sitting:
 
 
 def test_a_seat_is_taken_from_before_the_first_word_until_the_end(tmp_path: Path) -> None:
-    seat = Seat(tmp_path / "seat-1")
+    seat = ProcessSlot(tmp_path / "seat-1")
     assert not seat.is_taken()
     with Sitting(seat) as sitting:
         assert seat.is_taken()
         assert seat.take() is None
         assert seat.sitter() is None
         sitting.until_seated()
-        assert seat.sitter() == Sitter(sitting.process.pid, "w1")
+        assert seat.sitter() == SlotOwner(sitting.process.pid, "w1")
         sitting.process.kill()
         sitting.process.wait()
         assert not seat.is_taken()
@@ -73,7 +80,7 @@ def test_a_seat_is_taken_from_before_the_first_word_until_the_end(tmp_path: Path
 
 @pytest.mark.parametrize("how", ["forks", "starts"])
 def test_what_a_worker_leaves_behind_does_not_keep_its_seat(tmp_path: Path, how: str) -> None:
-    seat = Seat(tmp_path / "seat-1")
+    seat = ProcessSlot(tmp_path / "seat-1")
     with Sitting(seat, how) as sitting:
         sitting.until_seated()
         assert seat.is_taken()
@@ -83,7 +90,7 @@ def test_what_a_worker_leaves_behind_does_not_keep_its_seat(tmp_path: Path, how:
 
 
 def test_a_new_sitter_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
-    seat = Seat(tmp_path / "seat-1")
+    seat = ProcessSlot(tmp_path / "seat-1")
     with Sitting(seat) as first:
         first.until_seated()
     assert seat.sitter() is not None
@@ -95,17 +102,17 @@ def test_a_new_sitter_is_not_taken_for_the_one_before(tmp_path: Path) -> None:
 
 def test_seats_of_a_larger_manager_are_seen_while_they_are_there(tmp_path: Path) -> None:
     (tmp_path / "seat-9").touch()
-    names = [seat.path.name for seat in seats_in(tmp_path, 2)]
+    names = [seat.path.name for seat in slots_in(tmp_path, 2)]
     assert names == ["seat-1", "seat-2", "seat-9"]
 
 
 def test_there_is_one_manager_to_a_folder_and_everybody_can_see_which(tmp_path: Path) -> None:
     assert manager_in(tmp_path) is None
-    with chair(tmp_path, "m1") as first, chair(tmp_path, "m2") as second:
+    with manager_lock(tmp_path, "m1") as first, manager_lock(tmp_path, "m2") as second:
         assert (first, second) == (True, False)
         assert manager_in(tmp_path) == "m1"
     assert manager_in(tmp_path) is None
-    with chair(tmp_path, "m2") as taken:
+    with manager_lock(tmp_path, "m2") as taken:
         assert taken
         assert manager_in(tmp_path) == "m2"
     assert manager_in(tmp_path / "removed") is None
@@ -125,7 +132,7 @@ def test_a_folder_that_somebody_else_could_write_to_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    (tmp_path / f"leasehold-{os.getuid()}").mkdir()
-    (tmp_path / f"leasehold-{os.getuid()}").chmod(0o777)
+    (tmp_path / f"freehold-{os.getuid()}").mkdir()
+    (tmp_path / f"freehold-{os.getuid()}").chmod(0o777)
     with pytest.raises(BadSettings, match="private folder"):
         folder_of("a", "x")

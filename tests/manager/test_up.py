@@ -1,4 +1,4 @@
-"""`leasehold up`: one command, one manager; it stops by drain, hurries when asked twice."""
+"""`freehold up`: one command, one manager; it stops by drain, hurries when asked twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from leasehold.model.state import State
+from freehold.model.state import State
 from tests.manager.load_app import naps, waits
 from tests.manager.service import Service
 from tests.processes import arguments_of
@@ -71,8 +71,8 @@ def test_a_store_without_its_schema_is_told_of_at_once(
     postgres_service: Service, postgres_url: str
 ) -> None:
     service = postgres_service
-    assert service.up(LEASEHOLD_URL=postgres_url, LEASEHOLD_SCHEMA="elsewhere").ended() == 3
-    assert "leasehold migrate" in service.log_file.read_text()
+    assert service.up(FREEHOLD_URL=postgres_url, FREEHOLD_SCHEMA="elsewhere").ended() == 3
+    assert "freehold migrate" in service.log_file.read_text()
 
 
 def test_the_stores_address_is_in_no_argument_of_any_process(postgres_service: Service) -> None:
@@ -80,10 +80,10 @@ def test_the_stores_address_is_in_no_argument_of_any_process(postgres_service: S
     url = service.url.replace("postgresql:///", f"postgresql://postgres:{PASSWORD}@/", 1)
     url = url.replace("&user=postgres", "")
     assert PASSWORD in url
-    service.up(LEASEHOLD_URL=url)
+    service.up(FREEHOLD_URL=url)
     service.until_registered(2)
     listing = "\n".join(arguments_of())
-    assert "leasehold worker" in listing
+    assert "freehold worker" in listing
     assert PASSWORD not in listing
     assert PASSWORD not in service.log_file.read_text()
     assert not any(PASSWORD in path.name for path in service.folder.rglob("*"))
@@ -95,7 +95,7 @@ def test_a_manager_whose_folder_is_removed_says_so_and_its_workers_drain(
     service = sqlite_service
     up = service.up()
     service.until_registered(2)
-    (folder,) = service.folder.glob("leasehold-*/*-default")
+    (folder,) = service.folder.glob("freehold-*/*-default")
     shutil.rmtree(folder)
     assert up.ended() == 1
     assert "was removed while the manager ran: start it again" in service.log_file.read_text()

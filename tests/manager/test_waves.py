@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.state import State
+from freehold.model.state import State
 from tests.manager.load_app import naps, waits
 from tests.manager.service import Counting, Service
 from tests.sizes import sized

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from leasehold.model.job import Attempt, Job, Lease
-from leasehold.model.policy import Policy, pack
-from leasehold.model.state import Stage, State, state_of
+from freehold.model.job import Attempt, Job, Lease
+from freehold.model.policy import Policy, pack
+from freehold.model.state import Stage, State, state_of
 
 T0 = datetime(2027, 1, 15, 8, tzinfo=UTC)
 #: Stages that only a row with a target can stand in: a constraint of the table.
@@ -29,18 +29,32 @@ def policy_json(policy: Policy) -> str | None:
 
 def an_attempt(policy: Policy | None = None, **fields: Any) -> Attempt:
     ordinary: dict[str, Any] = {
-        "job_id": 1, "owner": "w1", "token": 1, "task": "t", "queue": "default", "args": "{}",
-        "number": 1, "max_attempts": 3, "lost": 0, "priority": 0, "target": None,
-        "timeout_seconds": None, "policy_json": policy_json(policy or Policy()),
-    }  # fmt: skip
+        "job_id": 1,
+        "owner": "w1",
+        "token": 1,
+        "task": "t",
+        "queue": "default",
+        "args": "{}",
+        "number": 1,
+        "max_attempts": 3,
+        "lost": 0,
+        "priority": 0,
+        "target": None,
+        "timeout_seconds": None,
+        "policy_json": policy_json(policy or Policy()),
+    }
     return Attempt(**{**ordinary, **fields})
 
 
 def a_lease(**fields: Any) -> Lease:
     ordinary: dict[str, Any] = {
-        "owner": "w1", "token": 1, "expires_at": at(30), "leased_at": T0, "heartbeat_at": T0,
+        "owner": "w1",
+        "token": 1,
+        "expires_at": at(30),
+        "leased_at": T0,
+        "heartbeat_at": T0,
         "started_at": None,
-    }  # fmt: skip
+    }
     return Lease(**{**ordinary, **fields})
 
 
@@ -50,10 +64,29 @@ def a_job(stage: Stage | None = Stage.READY, **fields: Any) -> Job:
     lease = a_lease(started_at=at(1) if started else None) if stage is Stage.HELD else None
     state = State.SUCCEEDED if stage is None else state_of(stage, started)
     ordinary: dict[str, Any] = {
-        "id": 7, "task": "t", "queue": "default", "state": state, "stage": stage, "priority": 0,
-        "args": "{}", "attempt": 0, "max_attempts": 3, "lost": 0, "target": None,
-        "limit_key": None, "unique_key": None, "tags": (), "timeout_seconds": None,
-        "policy_json": None, "created_at": T0, "run_at": T0, "request": None, "request_by": None,
-        "request_reason": None, "reason": None, "lease": lease, "report": None,
-    }  # fmt: skip
+        "id": 7,
+        "task": "t",
+        "queue": "default",
+        "state": state,
+        "stage": stage,
+        "priority": 0,
+        "args": "{}",
+        "attempt": 0,
+        "max_attempts": 3,
+        "lost": 0,
+        "target": None,
+        "limit_key": None,
+        "unique_key": None,
+        "tags": (),
+        "timeout_seconds": None,
+        "policy_json": None,
+        "created_at": T0,
+        "run_at": T0,
+        "request": None,
+        "request_by": None,
+        "request_reason": None,
+        "reason": None,
+        "lease": lease,
+        "report": None,
+    }
     return Job(**{**ordinary, **fields})

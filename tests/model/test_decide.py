@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from leasehold.model.history import EventKind
-from leasehold.model.job import Attempt, Error, Request
-from leasehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
-from leasehold.model.policy import Policy
-from leasehold.model.state import FINAL, HOLDS_LANE, TRANSITIONS, State, state_of
+from freehold.model.history import EventKind
+from freehold.model.job import Attempt, Error, Request
+from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
+from freehold.model.policy import Policy
+from freehold.model.state import FINAL, HOLDS_LANE, TRANSITIONS, State, state_of
 from tests.model.building import ONLY_IN_LANES, an_attempt
 
 K = OutcomeKind
@@ -28,10 +28,12 @@ CHANCE = 0.5
 POLICIES = [
     Policy(on_lease_expired=expired, on_cancel=cancel, on_drain=drain, lane_on_failure=failure)  # type: ignore[arg-type]
     for expired, cancel, drain, failure in itertools.product(
-        ["retry", "fail"], ["auto", "cancel", "pause"], ["auto", "requeue", "pause"],
+        ["retry", "fail"],
+        ["auto", "cancel", "pause"],
+        ["auto", "requeue", "pause"],
         ["block", "skip"],
     )
-]  # fmt: skip
+]
 
 
 class Case(NamedTuple):
@@ -155,8 +157,11 @@ def test_a_success_or_the_handlers_own_failure_stands_whatever_was_asked() -> No
 def test_an_expired_lease_takes_the_path_of_a_failure() -> None:
     for case in where(K.LOST_LEASE, request=None):
         if case.policy.on_lease_expired == "retry":
-            error = Outcome(kind=K.ERROR, retryable=case.outcome.retryable,
-                            delay_seconds=case.outcome.delay_seconds)  # fmt: skip
+            error = Outcome(
+                kind=K.ERROR,
+                retryable=case.outcome.retryable,
+                delay_seconds=case.outcome.delay_seconds,
+            )
             twin = decide(case.attempt, error, None, CHANCE)
             assert case.decision.state is twin.state
             assert case.decision.delay_seconds == twin.delay_seconds
@@ -196,8 +201,12 @@ def test_what_is_not_retryable_fails_on_its_first_attempt() -> None:
 
 @pytest.mark.requirement("S4.10")
 def test_a_handler_can_end_its_job_or_snooze_it() -> None:
-    said = {K.FAIL: State.FAILED, K.PAUSE: State.PAUSED, K.CANCEL: State.CANCELED,
-            K.SNOOZE: State.QUEUED}  # fmt: skip
+    said = {
+        K.FAIL: State.FAILED,
+        K.PAUSE: State.PAUSED,
+        K.CANCEL: State.CANCELED,
+        K.SNOOZE: State.QUEUED,
+    }
     for kind, state in said.items():
         assert {case.decision.state for case in where(kind, request=None)} == {state}
     for case in where(K.SNOOZE, request=None):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.model.fairness import Fairness
+from freehold.model.fairness import Fairness
 
 NAMES = ("a", "b", "c", "d")
 weights = st.lists(st.floats(0.01, 100.0), min_size=4, max_size=4)

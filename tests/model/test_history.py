@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.model.history import Event, EventKind, timeline
-from leasehold.model.job import Error, Job, Report
-from leasehold.model.state import Stage, State
+from freehold.model.history import Event, EventKind, timeline
+from freehold.model.job import Error, Job, Report
+from freehold.model.state import Stage, State
 from tests.model.building import T0, a_job, a_lease, at
 
 K = EventKind
@@ -20,18 +20,37 @@ ROUTINE = frozenset({K.CREATED, K.LEASED, K.STARTED, K.SUCCEEDED})
 
 def an_event(kind: EventKind, seconds: float, **fields: Any) -> Event:
     ordinary: dict[str, Any] = {
-        "id": 1, "job_id": 7, "at": at(seconds), "kind": kind, "state": State.QUEUED,
-        "attempt": 0, "by": None, "reason": None, "error": None, "token": None,
-        "leased_at": None, "started_at": None, "due_at": None,
-    }  # fmt: skip
+        "id": 1,
+        "job_id": 7,
+        "at": at(seconds),
+        "kind": kind,
+        "state": State.QUEUED,
+        "attempt": 0,
+        "by": None,
+        "reason": None,
+        "error": None,
+        "token": None,
+        "leased_at": None,
+        "started_at": None,
+        "due_at": None,
+    }
     return Event(**{**ordinary, **fields})
 
 
 def a_success(seconds: float, leased: float, started: float | None = None) -> Job:
     report = Report(
-        State.SUCCEEDED, at(seconds), 2, {"sum": 3}, None, "w2", 5, at(leased),
-        None if started is None else at(started), leased, None,
-    )  # fmt: skip
+        State.SUCCEEDED,
+        at(seconds),
+        2,
+        {"sum": 3},
+        None,
+        "w2",
+        5,
+        at(leased),
+        None if started is None else at(started),
+        leased,
+        None,
+    )
     return a_job(None, attempt=2, report=report)
 
 
@@ -58,25 +77,44 @@ def test_a_lease_is_told_with_its_owner_and_attempt() -> None:
     job = a_job(Stage.HELD, lease=lease, attempt=2)
     _, leased, started = timeline(job, [])
     assert (leased.kind, leased.state, leased.by, leased.attempt, leased.at) == (
-        K.LEASED, State.ASSIGNED, "w3", 2, at(2),
-    )  # fmt: skip
+        K.LEASED,
+        State.ASSIGNED,
+        "w3",
+        2,
+        at(2),
+    )
     assert (started.kind, started.state, started.by, started.at) == (
-        K.STARTED, State.RUNNING, "w3", at(4),
-    )  # fmt: skip
+        K.STARTED,
+        State.RUNNING,
+        "w3",
+        at(4),
+    )
 
 
 @pytest.mark.requirement("S2.5")
 def test_an_attempt_that_ended_badly_tells_its_lease_its_error_and_what_follows() -> None:
     error = Error("ValueError", "no")
     event = an_event(
-        K.RETRIED, 9, attempt=1, by="w1", reason="why", error=error, token=4, leased_at=at(2),
-        started_at=at(3), due_at=at(60),
-    )  # fmt: skip
+        K.RETRIED,
+        9,
+        attempt=1,
+        by="w1",
+        reason="why",
+        error=error,
+        token=4,
+        leased_at=at(2),
+        started_at=at(3),
+        due_at=at(60),
+    )
     assert told(a_job(), event) == [(0, "created"), (2, "leased"), (3, "started"), (9, "retried")]
     last = timeline(a_job(), [event])[-1]
     assert (last.by, last.reason, last.error, last.attempt, last.due_at) == (
-        "w1", "why", error, 1, at(60),
-    )  # fmt: skip
+        "w1",
+        "why",
+        error,
+        1,
+        at(60),
+    )
 
 
 @pytest.mark.requirement("S2.5")
@@ -90,9 +128,13 @@ def test_what_people_did_belongs_to_no_attempt() -> None:
 def test_a_success_is_told_by_the_report() -> None:
     lost = an_event(K.LEASE_LOST, 8, attempt=1, token=4, leased_at=at(2), by="w1")
     assert told(a_success(20, leased=10, started=11), lost) == [
-        (0, "created"), (2, "leased"), (8, "lease_lost"), (10, "leased"), (11, "started"),
+        (0, "created"),
+        (2, "leased"),
+        (8, "lease_lost"),
+        (10, "leased"),
+        (11, "started"),
         (20, "succeeded"),
-    ]  # fmt: skip
+    ]
     last = timeline(a_success(20, leased=10), [])[-1]
     assert (last.state, last.by, last.attempt) == (State.SUCCEEDED, "w2", 2)
 

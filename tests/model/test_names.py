@@ -8,20 +8,64 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leasehold.errors import BadName
-from leasehold.model.names import KEY_LENGTH_LIMIT, check_key, check_name, check_schema
+from freehold.errors import BadName
+from freehold.model.names import KEY_LENGTH_LIMIT, check_key, check_name, check_schema
 
 NASTY: list[object] = [
-    "", " ", "a b", "a;drop table job", 'a"b', "a'b", "a\\b", "a\nb", "a\x00b", "a\n", "ä", "-a",
-    ".a", ":a", "a/b", "a%b", "{a}", "$1", "a" * 101, "\ud800", "\u202e", None, 7, b"a", ["a"],
-]  # fmt: skip
+    "",
+    " ",
+    "a b",
+    "a;drop table job",
+    'a"b',
+    "a'b",
+    "a\\b",
+    "a\nb",
+    "a\x00b",
+    "a\n",
+    "ä",
+    "-a",
+    ".a",
+    ":a",
+    "a/b",
+    "a%b",
+    "{a}",
+    "$1",
+    "a" * 101,
+    "\ud800",
+    "\u202e",
+    None,
+    7,
+    b"a",
+    ["a"],
+]
 NASTY_SCHEMAS: list[object] = [
-    *NASTY, "A", "1a", "a-b", "a.b", "a:b", "pg_a", "pg_", "a" * 49, "información",
-]  # fmt: skip
+    *NASTY,
+    "A",
+    "1a",
+    "a-b",
+    "a.b",
+    "a:b",
+    "pg_a",
+    "pg_",
+    "a" * 49,
+    "información",
+]
 NASTY_KEYS: list[object] = [
-    "", "a\x00b", "a\nb", "a\tb", "\x1b[31m", "\x7f", "\ud800", "\u202e", "\u2028", "\ufeff",
-    "a" * (KEY_LENGTH_LIMIT + 1), None, 7, b"a",
-]  # fmt: skip
+    "",
+    "a\x00b",
+    "a\nb",
+    "a\tb",
+    "\x1b[31m",
+    "\x7f",
+    "\ud800",
+    "\u202e",
+    "\u2028",
+    "\ufeff",
+    "a" * (KEY_LENGTH_LIMIT + 1),
+    None,
+    7,
+    b"a",
+]
 texts = st.text() | st.text("aZ09_.:-\"'; \\\n\x00é", max_size=8)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.errors import IllegalTransition
-from leasehold.model.history import EventKind
-from leasehold.model.job import Job, Request
-from leasehold.model.operation import Already, Ask, Move, Verb, plan
-from leasehold.model.state import FINAL, HOLDS_LANE, LEASED, TRANSITIONS, Stage, State, state_of
+from freehold.errors import IllegalTransition
+from freehold.model.history import EventKind
+from freehold.model.job import Job, Request
+from freehold.model.operator_actions import NoChange, OperatorVerb, RequestStop, Transition, plan
+from freehold.model.state import FINAL, HOLDS_LANE, LEASED, TRANSITIONS, Stage, State, state_of
 from tests.model.building import ONLY_IN_LANES, a_job
 
 S = State
@@ -25,49 +25,77 @@ JOBS = [
     for target in (None, "lane")
     for attempt in (0, 1, 3)
 ]
-CASES = [(verb, job) for verb in Verb for job in JOBS]
+CASES = [(verb, job) for verb in OperatorVerb for job in JOBS]
 
 #: The whole meaning, by hand. A state: the job becomes it. True: it is already so. A request:
 #: its owner is asked. None: impossible.
-MEANING: dict[Verb, dict[State, State | Request | bool | None]] = {
-    Verb.CANCEL: {
-        S.PENDING: S.CANCELED, S.QUEUED: S.CANCELED, S.ASSIGNED: Request.CANCEL,
-        S.RUNNING: Request.CANCEL, S.PAUSED: S.CANCELED, S.SUCCEEDED: True,
-        S.FAILED: S.CANCELED, S.CANCELED: True,
+MEANING: dict[OperatorVerb, dict[State, State | Request | bool | None]] = {
+    OperatorVerb.CANCEL: {
+        S.PENDING: S.CANCELED,
+        S.QUEUED: S.CANCELED,
+        S.ASSIGNED: Request.CANCEL,
+        S.RUNNING: Request.CANCEL,
+        S.PAUSED: S.CANCELED,
+        S.SUCCEEDED: True,
+        S.FAILED: S.CANCELED,
+        S.CANCELED: True,
     },
-    Verb.PAUSE: {
-        S.PENDING: None, S.QUEUED: S.PAUSED, S.ASSIGNED: Request.PAUSE,
-        S.RUNNING: Request.PAUSE, S.PAUSED: True, S.SUCCEEDED: None, S.FAILED: None,
+    OperatorVerb.PAUSE: {
+        S.PENDING: None,
+        S.QUEUED: S.PAUSED,
+        S.ASSIGNED: Request.PAUSE,
+        S.RUNNING: Request.PAUSE,
+        S.PAUSED: True,
+        S.SUCCEEDED: None,
+        S.FAILED: None,
         S.CANCELED: None,
     },
-    Verb.RESUME: {
-        S.PENDING: None, S.QUEUED: True, S.ASSIGNED: True, S.RUNNING: True, S.PAUSED: S.QUEUED,
-        S.SUCCEEDED: None, S.FAILED: S.QUEUED, S.CANCELED: None,
+    OperatorVerb.RESUME: {
+        S.PENDING: None,
+        S.QUEUED: True,
+        S.ASSIGNED: True,
+        S.RUNNING: True,
+        S.PAUSED: S.QUEUED,
+        S.SUCCEEDED: None,
+        S.FAILED: S.QUEUED,
+        S.CANCELED: None,
     },
-    Verb.RETRY: {
-        S.PENDING: None, S.QUEUED: None, S.ASSIGNED: None, S.RUNNING: None, S.PAUSED: None,
-        S.SUCCEEDED: S.QUEUED, S.FAILED: S.QUEUED, S.CANCELED: S.QUEUED,
+    OperatorVerb.RETRY: {
+        S.PENDING: None,
+        S.QUEUED: None,
+        S.ASSIGNED: None,
+        S.RUNNING: None,
+        S.PAUSED: None,
+        S.SUCCEEDED: S.QUEUED,
+        S.FAILED: S.QUEUED,
+        S.CANCELED: S.QUEUED,
     },
-    Verb.SUBMIT: {
-        S.PENDING: S.QUEUED, S.QUEUED: True, S.ASSIGNED: True, S.RUNNING: True, S.PAUSED: None,
-        S.SUCCEEDED: None, S.FAILED: None, S.CANCELED: None,
+    OperatorVerb.SUBMIT: {
+        S.PENDING: S.QUEUED,
+        S.QUEUED: True,
+        S.ASSIGNED: True,
+        S.RUNNING: True,
+        S.PAUSED: None,
+        S.SUCCEEDED: None,
+        S.FAILED: None,
+        S.CANCELED: None,
     },
-}  # fmt: skip
+}
 
 
-def moves() -> list[tuple[Verb, Job, Move]]:
+def moves() -> list[tuple[OperatorVerb, Job, Transition]]:
     found = []
     for verb, job in CASES:
         if isinstance(MEANING[verb][job.state], State):
             move = plan(verb, job)
-            assert isinstance(move, Move)
+            assert isinstance(move, Transition)
             found.append((verb, job, move))
     return found
 
 
 @pytest.mark.requirement("S0.1", "P5", "S4.8")
-@pytest.mark.parametrize("verb", Verb)
-def test_each_verb_means_what_the_table_says_in_every_state(verb: Verb) -> None:
+@pytest.mark.parametrize("verb", OperatorVerb)
+def test_each_verb_means_what_the_table_says_in_every_state(verb: OperatorVerb) -> None:
     for job in JOBS:
         meaning = MEANING[verb][job.state]
         if meaning is None:
@@ -76,11 +104,11 @@ def test_each_verb_means_what_the_table_says_in_every_state(verb: Verb) -> None:
             continue
         step = plan(verb, job)
         match step:
-            case Move():
+            case Transition():
                 assert step.state is meaning
-            case Ask():
+            case RequestStop():
                 assert step.request is meaning
-            case Already():
+            case NoChange():
                 assert meaning is True
                 assert step.state is job.state
 
@@ -115,47 +143,49 @@ def test_a_holder_keeps_its_lane_and_nobody_else_takes_it() -> None:
 @pytest.mark.requirement("P6")
 def test_a_paused_follower_goes_back_behind_its_holder() -> None:
     job = a_job(Stage.FOLLOWER_PAUSED, target="lane")
-    move = plan(Verb.RESUME, job)
-    assert isinstance(move, Move)
+    move = plan(OperatorVerb.RESUME, job)
+    assert isinstance(move, Transition)
     assert move.stages == (Stage.FOLLOWER, Stage.WAITING)
 
 
 @pytest.mark.requirement("P5")
 def test_resume_gives_fresh_attempts_only_where_they_were_spent() -> None:
     for verb, job, move in moves():
-        if verb is Verb.RESUME:
+        if verb is OperatorVerb.RESUME:
             assert move.fresh_attempts is (job.attempt >= job.max_attempts)
 
 
 @pytest.mark.requirement("P5")
 def test_retry_always_gives_a_fresh_budget_and_other_verbs_never_do() -> None:
     for verb, _, move in moves():
-        if verb is Verb.RETRY:
+        if verb is OperatorVerb.RETRY:
             assert move.fresh_attempts
-        elif verb is not Verb.RESUME:
+        elif verb is not OperatorVerb.RESUME:
             assert not move.fresh_attempts
 
 
 @pytest.mark.requirement("P5")
 def test_a_time_that_has_not_come_is_still_waited_for() -> None:
     for verb, job, move in moves():
-        if verb in (Verb.PAUSE, Verb.SUBMIT):
+        if verb in (OperatorVerb.PAUSE, OperatorVerb.SUBMIT):
             assert move.keep_run_at
-        if verb is Verb.RESUME:
+        if verb is OperatorVerb.RESUME:
             assert move.keep_run_at is (job.state is S.PAUSED and job.attempt == 0)
-        if verb is Verb.RETRY:
+        if verb is OperatorVerb.RETRY:
             assert not move.keep_run_at
 
 
 @pytest.mark.requirement("S2.5")
 def test_every_verb_leaves_an_event_of_its_own() -> None:
-    told = {verb: {move.event for each, _, move in moves() if each is verb} for verb in Verb}
+    told = {
+        verb: {move.event for each, _, move in moves() if each is verb} for verb in OperatorVerb
+    }
     assert told == {
-        Verb.CANCEL: {EventKind.CANCELED},
-        Verb.PAUSE: {EventKind.PAUSED},
-        Verb.RESUME: {EventKind.RESUMED},
-        Verb.RETRY: {EventKind.RETRIED_BY_HAND},
-        Verb.SUBMIT: {EventKind.ENQUEUED},
+        OperatorVerb.CANCEL: {EventKind.CANCELED},
+        OperatorVerb.PAUSE: {EventKind.PAUSED},
+        OperatorVerb.RESUME: {EventKind.RESUMED},
+        OperatorVerb.RETRY: {EventKind.RETRIED_BY_HAND},
+        OperatorVerb.SUBMIT: {EventKind.ENQUEUED},
     }
 
 
@@ -163,14 +193,14 @@ def test_every_verb_leaves_an_event_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("verb", "job", "remedy"),
     [
-        (Verb.RESUME, a_job(None, state=S.SUCCEEDED), "`retry` runs a succeeded job again"),
-        (Verb.RESUME, a_job(None, state=S.CANCELED), "`retry` runs a canceled job again"),
-        (Verb.RESUME, a_job(Stage.NEW), "enqueue it first"),
-        (Verb.RETRY, a_job(Stage.PAUSED), "`resume` continues a paused job"),
-        (Verb.PAUSE, a_job(Stage.NEW), "from pending it can become canceled, queued"),
+        (OperatorVerb.RESUME, a_job(None, state=S.SUCCEEDED), "`retry` runs a succeeded job again"),
+        (OperatorVerb.RESUME, a_job(None, state=S.CANCELED), "`retry` runs a canceled job again"),
+        (OperatorVerb.RESUME, a_job(Stage.NEW), "enqueue it first"),
+        (OperatorVerb.RETRY, a_job(Stage.PAUSED), "`resume` continues a paused job"),
+        (OperatorVerb.PAUSE, a_job(Stage.NEW), "from pending it can become canceled, queued"),
     ],
 )
-def test_a_refusal_says_what_to_do_instead(verb: Verb, job: Job, remedy: str) -> None:
+def test_a_refusal_says_what_to_do_instead(verb: OperatorVerb, job: Job, remedy: str) -> None:
     with pytest.raises(IllegalTransition) as refusal:
         plan(verb, job)
     assert remedy in str(refusal.value)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.errors import BadPayload
-from leasehold.model.payload import PAYLOAD_BYTES_LIMIT, PAYLOAD_DEPTH_LIMIT, encode, parse
+from freehold.errors import BadPayload
+from freehold.model.payload import PAYLOAD_BYTES_LIMIT, PAYLOAD_DEPTH_LIMIT, encode, parse
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 scalars = (

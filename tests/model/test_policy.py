@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.errors import BadSettings
-from leasehold.model.policy import DEFAULT_POLICY, Policy, pack, unpack
-from leasehold.model.retry import WAIT_LIMIT_SECONDS, Retry
+from freehold.errors import BadSettings
+from freehold.model.policy import DEFAULT_POLICY, Policy, pack, unpack
+from freehold.model.retry import WAIT_LIMIT_SECONDS, Retry
 
 retries = st.builds(
     Retry,

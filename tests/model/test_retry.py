@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.errors import BadSettings
-from leasehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS, Retry
+from freehold.errors import BadSettings
+from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS, Retry
 
 numbers = st.floats(0.0, 1e308)
 chances = st.floats(0.0, 1.0, exclude_max=True)

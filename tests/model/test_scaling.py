@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.errors import BadSettings
-from leasehold.model.scaling import Load, Scale, ScaleRule, desired, rescale
+from freehold.errors import BadSettings
+from freehold.model.scaling import Load, Scale, ScaleRule, desired, rescale
 
 RULE = ScaleRule(default_count=2, max_count=8, concurrency=10, cooldown_seconds=30)
 

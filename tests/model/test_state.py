@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from leasehold.errors import IllegalTransition, Refused
-from leasehold.model import state as module
-from leasehold.model.state import (
+from freehold.errors import IllegalTransition, Refused
+from freehold.model import state as module
+from freehold.model.state import (
     FINAL,
     HOLDS_LANE,
     LEASED,

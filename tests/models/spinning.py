@@ -75,7 +75,7 @@ def compiler() -> str | None:
 
 def search(*defines: str) -> Searched:
     """Every state that can be reached, or the way to the first one that must not be."""
-    with tempfile.TemporaryDirectory(prefix="leasehold-model-") as folder:
+    with tempfile.TemporaryDirectory(prefix="freehold-model-") as folder:
         _run(folder, "spin", *(f"-D{name}" for name in defines), "-a", str(MODEL))
         _run(folder, compiler() or "cc", *_SAFETY, "-o", "pan", "pan.c")
         said = _run(folder, "./pan", f"-m{_DEPTH}")

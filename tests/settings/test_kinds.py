@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leasehold.model.kind import Kind, kind_of
-from leasehold.settings import load
+from freehold.model.simulated_kind import SimulatedKind, kind_of
+from freehold.settings import load
 
 
 @pytest.mark.requirement("S2.8")
 def test_kinds_are_declared_in_the_configuration(tmp_path: Path) -> None:
-    (tmp_path / "leasehold.toml").write_text(
+    (tmp_path / "freehold.toml").write_text(
         "[kinds.mine]\nduration_ms = [10, 20]\noutcome = 'fail'\nretryable = false\n"
     )
     kinds = load(None, {}, tmp_path).kinds
-    assert kinds["mine"] == Kind("mine", 10.0, 20.0, "fail", False, 0)
+    assert kinds["mine"] == SimulatedKind("mine", 10.0, 20.0, "fail", False, 0)
     assert "quick" in kinds
 
 

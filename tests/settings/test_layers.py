@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import BadName, BadSettings
-from leasehold.settings import load, strangers
-from leasehold.worker.config import WorkerSettings, worker_settings
+from freehold.errors import BadName, BadSettings
+from freehold.settings import load, unknown_variables
+from freehold.worker.config import WorkerSettings, worker_settings
 
 
 @pytest.mark.requirement("S2.10")
@@ -32,36 +32,36 @@ def test_a_worker_without_settings_equals_the_shipped_file(tmp_path: Path) -> No
 
 
 def test_only_a_worker_that_serves_metrics_needs_the_tokens(tmp_path: Path) -> None:
-    settings = load(None, {"LEASEHOLD_HTTP_TOKENS": "viewer:env:MISSING_HERE"}, tmp_path)
+    settings = load(None, {"FREEHOLD_HTTP_TOKENS": "viewer:env:MISSING_HERE"}, tmp_path)
     assert worker_settings(settings).tokens == ()
     with pytest.raises(BadSettings, match="env:MISSING_HERE is missing"):
         worker_settings(settings, metrics_port=0)
 
 
 def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
-    (tmp_path / "leasehold.toml").write_text("[workers]\nconcurrency = 3\nmax_count = 9\n")
-    environment = {"LEASEHOLD_WORKERS_CONCURRENCY": "4"}
+    (tmp_path / "freehold.toml").write_text("[workers]\nconcurrency = 3\nmax_count = 9\n")
+    environment = {"FREEHOLD_WORKERS_CONCURRENCY": "4"}
     flags = {"workers.max_count": 10, "workers.default_count": None}
     settings = load(flags, environment, tmp_path)
     assert settings["workers.concurrency"] == 4
     assert settings["workers.max_count"] == 10
     assert settings["workers.default_count"] == 2
     origins = {name: settings.values[name].origin for name in ("workers.concurrency",)}
-    assert origins == {"workers.concurrency": "LEASEHOLD_WORKERS_CONCURRENCY"}
-    assert load(None, {}, tmp_path).values["workers.max_count"].origin == "leasehold.toml:3"
+    assert origins == {"workers.concurrency": "FREEHOLD_WORKERS_CONCURRENCY"}
+    assert load(None, {}, tmp_path).values["workers.max_count"].origin == "freehold.toml:3"
 
 
 def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.leasehold.workers]\nconcurrency = 5\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.freehold.workers]\nconcurrency = 5\n")
     assert load(None, {}, tmp_path)["workers.concurrency"] == 5
 
 
 @pytest.mark.parametrize(
     ("environment", "url"),
     [
-        ({}, "leasehold.db"),
+        ({}, "freehold.db"),
         ({"DATABASE_URL": "postgresql://a/b"}, "postgresql://a/b"),
-        ({"DATABASE_URL": "postgresql://a/b", "LEASEHOLD_URL": "x.db"}, "x.db"),
+        ({"DATABASE_URL": "postgresql://a/b", "FREEHOLD_URL": "x.db"}, "x.db"),
     ],
 )
 def test_the_store_is_found(environment: dict[str, str], url: str, tmp_path: Path) -> None:
@@ -70,22 +70,22 @@ def test_the_store_is_found(environment: dict[str, str], url: str, tmp_path: Pat
 
 def test_a_file_of_ours_says_more_than_the_projects_database(tmp_path: Path) -> None:
     """DATABASE_URL is the web application's, as a rule: jobs must not go there unasked."""
-    (tmp_path / "leasehold.toml").write_text("[store]\nurl = 'jobs.db'\n")
+    (tmp_path / "freehold.toml").write_text("[store]\nurl = 'jobs.db'\n")
     environment = {"DATABASE_URL": "postgresql://a/site"}
     assert load(None, environment, tmp_path)["store.url"] == "jobs.db"
-    environment["LEASEHOLD_URL"] = "other.db"
+    environment["FREEHOLD_URL"] = "other.db"
     assert load(None, environment, tmp_path)["store.url"] == "other.db"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[workers]\nconcurency = 3\n", "leasehold.toml:2.*did you mean workers.concurrency?"),
-        ("[workers]\nconcurrency = 'x'\n", "leasehold.toml:2: workers.concurrency = 'x'"),
+        ("[workers]\nconcurency = 3\n", "freehold.toml:2.*did you mean workers.concurrency?"),
+        ("[workers]\nconcurrency = 'x'\n", "freehold.toml:2: workers.concurrency = 'x'"),
         ("[workers]\nconcurrency = 0\n", "at least 1"),
-        ("[workers]\ndefault_count = 9\n", "9 .leasehold.toml:2. is more than"),
+        ("[workers]\ndefault_count = 9\n", "9 .freehold.toml:2. is more than"),
         ("[workers]\nqueues = []\n", "give a list of names"),
-        ("[workers\n", "leasehold.toml is not TOML.*line 1"),
+        ("[workers\n", "freehold.toml is not TOML.*line 1"),
         ("[http]\nport = 70000\n", "http.port = 70000: give a whole number"),
         ("[http]\ntokens = 'hunter2'\n", "http.tokens: give a list"),
         ("[kinds.a]\nduration = 3\n", "did you mean duration_ms?"),
@@ -97,31 +97,31 @@ def test_a_file_of_ours_says_more_than_the_projects_database(tmp_path: Path) -> 
 def test_what_makes_no_sense_is_refused_with_its_place(
     text: str, message: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "leasehold.toml").write_text(text)
+    (tmp_path / "freehold.toml").write_text(text)
     with pytest.raises(BadSettings, match=message):
         load(None, {}, tmp_path)
 
 
 @pytest.mark.parametrize(
     "environment",
-    [{"LEASEHOLD_WORKERS_CONCURRENCY": "many"}, {"LEASEHOLD_WORKERS_MAX_COUNT": "2.5"}],
+    [{"FREEHOLD_WORKERS_CONCURRENCY": "many"}, {"FREEHOLD_WORKERS_MAX_COUNT": "2.5"}],
 )
 def test_the_environment_is_checked_too(environment: dict[str, str], tmp_path: Path) -> None:
-    with pytest.raises(BadSettings, match="LEASEHOLD_WORKERS_"):
+    with pytest.raises(BadSettings, match="FREEHOLD_WORKERS_"):
         load(None, environment, tmp_path)
 
 
 def test_a_schema_outside_the_whitelist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadName, match="schema"):
-        load(None, {"LEASEHOLD_SCHEMA": 'x"; drop'}, tmp_path)
+        load(None, {"FREEHOLD_SCHEMA": 'x"; drop'}, tmp_path)
 
 
 def test_places_are_named_in_the_file_or_the_environment(tmp_path: Path) -> None:
-    (tmp_path / "leasehold.toml").write_text('[places]\neast = "a.db"\nwest = "b.db"\n')
-    places = load(None, {"LEASEHOLD_PLACE_WEST": "c.db"}, tmp_path).places
+    (tmp_path / "freehold.toml").write_text('[places]\neast = "a.db"\nwest = "b.db"\n')
+    places = load(None, {"FREEHOLD_PLACE_WEST": "c.db"}, tmp_path).places
     assert {name: (place.value, place.origin) for name, place in places.items()} == {
-        "east": ("a.db", "leasehold.toml:2"),
-        "west": ("c.db", "LEASEHOLD_PLACE_WEST"),
+        "east": ("a.db", "freehold.toml:2"),
+        "west": ("c.db", "FREEHOLD_PLACE_WEST"),
     }
 
 
@@ -129,12 +129,12 @@ def test_places_are_named_in_the_file_or_the_environment(tmp_path: Path) -> None
     ("text", "message"),
     [
         ("[places]\nhome = 'a.db'\n", "store.url"),
-        ("[places]\neast = 3\n", "leasehold.toml:2: places.east: give the URL"),
+        ("[places]\neast = 3\n", "freehold.toml:2: places.east: give the URL"),
         ("[places]\nEast = 'postgresql://a:hunter2@b/c'\n", "place 'East' is not a usable name"),
     ],
 )
 def test_places_that_make_no_sense_are_refused(text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "leasehold.toml").write_text(text)
+    (tmp_path / "freehold.toml").write_text(text)
     with pytest.raises((BadName, BadSettings), match=message) as refused:
         load(None, {}, tmp_path)
     assert "hunter2" not in str(refused.value)
@@ -143,24 +143,34 @@ def test_places_that_make_no_sense_are_refused(text: str, message: str, tmp_path
 @pytest.mark.parametrize(
     ("variable", "meant"),
     [
-        ("LEASEHOLD_WORKER_CONCURRENCY", "LEASEHOLD_WORKERS_CONCURRENCY"),
-        ("LEASEHOLD_CONCURRENCY", "LEASEHOLD_WORKERS_CONCURRENCY"),
-        ("LEASEHOLD_HTTP_TOKEN", "LEASEHOLD_HTTP_TOKENS"),
-        ("LEASEHOLD_URI", "LEASEHOLD_URL"),
-        ("LEASEHOLD_TENANTS", "LEASEHOLD_TENANT"),
+        ("FREEHOLD_WORKER_CONCURRENCY", "FREEHOLD_WORKERS_CONCURRENCY"),
+        ("FREEHOLD_CONCURRENCY", "FREEHOLD_WORKERS_CONCURRENCY"),
+        ("FREEHOLD_HTTP_TOKEN", "FREEHOLD_HTTP_TOKENS"),
+        ("FREEHOLD_URI", "FREEHOLD_URL"),
+        ("FREEHOLD_TENANTS", "FREEHOLD_TENANT"),
     ],
 )
 def test_a_slip_in_the_environment_is_found(variable: str, meant: str) -> None:
-    assert strangers({variable: "1", "LEASEHOLD_URL": "a.db"}) == {variable: meant}
+    assert unknown_variables({variable: "1", "FREEHOLD_URL": "a.db"}) == {variable: meant}
 
 
 def test_what_is_right_or_somebody_elses_is_no_slip() -> None:
-    """Every name that is read, and those that Kubernetes makes for a service `leasehold`."""
-    ours = {f"LEASEHOLD_{name.replace('.', '_').upper()}" for name in load({}, {}).values}
-    theirs = {f"LEASEHOLD_{name}" for name in (
-        "SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8787_TCP",
-        "PORT_8787_TCP_ADDR", "PORT_8787_TCP_PORT", "PORT_8787_TCP_PROTO",
-        "ADMIN_TOKEN", "VIEWER_TOKEN",
-    )}  # fmt: skip
-    more = {"LEASEHOLD_URL", "LEASEHOLD_PLACE_EAST", "LEASEHOLD_DEBUG", "DATABASE_URI"}
-    assert strangers(dict.fromkeys(ours | theirs | more, "1")) == {}
+    """Every name that is read, and those that Kubernetes makes for a service `freehold`."""
+    ours = {f"FREEHOLD_{name.replace('.', '_').upper()}" for name in load({}, {}).values}
+    theirs = {
+        f"FREEHOLD_{name}"
+        for name in (
+            "SERVICE_HOST",
+            "SERVICE_PORT",
+            "SERVICE_PORT_HTTP",
+            "PORT",
+            "PORT_8787_TCP",
+            "PORT_8787_TCP_ADDR",
+            "PORT_8787_TCP_PORT",
+            "PORT_8787_TCP_PROTO",
+            "ADMIN_TOKEN",
+            "VIEWER_TOKEN",
+        )
+    }
+    more = {"FREEHOLD_URL", "FREEHOLD_PLACE_EAST", "FREEHOLD_DEBUG", "DATABASE_URI"}
+    assert unknown_variables(dict.fromkeys(ours | theirs | more, "1")) == {}

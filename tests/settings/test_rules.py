@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import Leasehold
-from leasehold.errors import BadName, BadSettings
-from leasehold.model.limit import Limit, QueueRule, Rate
-from leasehold.settings import load
+from freehold import Freehold
+from freehold.errors import BadName, BadSettings
+from freehold.model.limit import Limit, QueueRule, Rate
+from freehold.settings import load
 
 
 def loaded(folder: Path, text: str) -> tuple[dict[str, QueueRule], dict[str, Limit]]:
-    (folder / "leasehold.toml").write_text(text)
+    (folder / "freehold.toml").write_text(text)
     settings = load(environment={}, folder=folder)
     return settings.queues, settings.limits
 
@@ -60,11 +60,11 @@ def test_a_bad_queue_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_worker_tells_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "leasehold.toml").write_text(
+    (tmp_path / "freehold.toml").write_text(
         "[queues.mail]\nweight = 5\nmax = 7\n[limits.smtp]\nmax = 2\n"
     )
     monkeypatch.chdir(tmp_path)
-    app = Leasehold()
+    app = Freehold()
     assert app.run_worker(until_idle=True) == 0
     (mail,) = app.operate.queues()
     assert (mail.weight, mail.limit) == (5.0, Limit(7))
@@ -76,9 +76,9 @@ def test_the_limit_of_all_queues_is_told_to_the_store_that_tenants_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
 ) -> None:
     """Whoever serves one tenant leaves it alone, whoever serves many tells it once."""
-    (tmp_path / "leasehold.toml").write_text('[queues.mail]\nmax = 2\n[queues."*"]\nmax = 7\n')
+    (tmp_path / "freehold.toml").write_text('[queues.mail]\nmax = 2\n[queues."*"]\nmax = 7\n')
     monkeypatch.chdir(tmp_path)
-    app = Leasehold(postgres_url)
+    app = Freehold(postgres_url)
     app.migrate()
     app.tenants.create("acme")
     acme = app.tenant("acme")

@@ -12,23 +12,25 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from leasehold import client, seats
-from leasehold.client import Client
-from leasehold.errors import OutcomeUnknown, StoreError
-from leasehold.manager.fleet import Fleet
-from leasehold.manager.seated import Seated
-from leasehold.model import operation
-from leasehold.model.history import EventKind
-from leasehold.model.job import Enqueued, Job
-from leasehold.model.operation import Move
-from leasehold.model.state import Stage, State
-from leasehold.store import enqueueing, sqlfiles
-from leasehold.store.letters import LETTERS
-from leasehold.store.sqlite import database
-from leasehold.worker.finisher import Finisher
-from leasehold.worker.keeper import Keeper
-from leasehold.worker.runner import Runner
-from leasehold.worker.worker import Worker
+from freehold import client
+from freehold.client import Client
+from freehold.errors import OutcomeUnknown, StoreError
+from freehold.manager import process_slots
+from freehold.manager.fleet import Fleet
+from freehold.manager.worker_process import WorkerProcess
+from freehold.model import operator_actions
+from freehold.model.history import EventKind
+from freehold.model.job import Enqueued, Job
+from freehold.model.operator_actions import Transition
+from freehold.model.state import Stage, State
+from freehold.store import sqlfiles
+from freehold.store.sqlite import database
+from freehold.store.stage_sql import STAGE_SQL
+from freehold.store.verbs import enqueue as enqueueing
+from freehold.worker.execution.runner import Runner
+from freehold.worker.finisher import Finisher
+from freehold.worker.lease_renewer import LeaseRenewer
+from freehold.worker.worker import Worker
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -199,40 +201,58 @@ bug(
     "tokens do not grow",
     sql(("claim", "set value = value + 1", "set value = value")),
 )
-bug("leased jobs are claimed again", sql(
-    ("claim", "and stage in ('r','R')", "and stage in ('r','R','h')"),
-    ("claim", "stage = 'R' or", "stage in ('R', 'h') or"),
-))  # fmt: skip
+bug(
+    "leased jobs are claimed again",
+    sql(
+        ("claim", "and stage in ('r','R')", "and stage in ('r','R','h')"),
+        ("claim", "stage = 'R' or", "stage in ('R', 'h') or"),
+    ),
+)
 
 # -- lanes -------------------------------------------------------------------------------------
 
 _HOLDERS = "('R','u','h','b','p','x','l','t')"
 _NOT_UNIQUE = ("schema", "create unique index job_holder", "create index job_holder")
 
-bug("a lane has no guard", sql(
-    ("claim", "k.target is null or k.stage = 'R' or", "1 or"),
-    _NOT_UNIQUE,
-))  # fmt: skip
-bug("the newest of a lane is next", sql(
-    ("claim", "order by l.target, l.id limit 1", "order by l.target, l.id desc limit 1"),
-    ("promote", "order by l.target, l.id limit 1", "order by l.target, l.id desc limit 1"),
-))  # fmt: skip
+bug(
+    "a lane has no guard",
+    sql(
+        ("claim", "k.target is null or k.stage = 'R' or", "1 or"),
+        _NOT_UNIQUE,
+    ),
+)
+bug(
+    "the newest of a lane is next",
+    sql(
+        ("claim", "order by l.target, l.id limit 1", "order by l.target, l.id desc limit 1"),
+        ("promote", "order by l.target, l.id limit 1", "order by l.target, l.id desc limit 1"),
+    ),
+)
 bug("a promotion is lost", sql(("promote", "where id = ", "where 0 and id = ")))
-bug("a paused job does not hold its lane", sql(
-    ("claim", _HOLDERS, "('R','u','h','b','x','l','t')"),
-    ("promote", _HOLDERS, "('R','u','h','b','x','l','t')"),
-    _NOT_UNIQUE,
-))  # fmt: skip
-bug("a job in backoff does not hold its lane", sql(
-    ("claim", _HOLDERS, "('R','u','h','p','x','l','t')"),
-    ("promote", _HOLDERS, "('R','u','h','p','x','l','t')"),
-    _NOT_UNIQUE,
-))  # fmt: skip
-bug("a failed job does not hold its lane", sql(
-    ("claim", _HOLDERS, "('R','u','h','b','p','l','t')"),
-    ("promote", _HOLDERS, "('R','u','h','b','p','l','t')"),
-    _NOT_UNIQUE,
-))  # fmt: skip
+bug(
+    "a paused job does not hold its lane",
+    sql(
+        ("claim", _HOLDERS, "('R','u','h','b','x','l','t')"),
+        ("promote", _HOLDERS, "('R','u','h','b','x','l','t')"),
+        _NOT_UNIQUE,
+    ),
+)
+bug(
+    "a job in backoff does not hold its lane",
+    sql(
+        ("claim", _HOLDERS, "('R','u','h','p','x','l','t')"),
+        ("promote", _HOLDERS, "('R','u','h','p','x','l','t')"),
+        _NOT_UNIQUE,
+    ),
+)
+bug(
+    "a failed job does not hold its lane",
+    sql(
+        ("claim", _HOLDERS, "('R','u','h','b','p','l','t')"),
+        ("promote", _HOLDERS, "('R','u','h','b','p','l','t')"),
+        _NOT_UNIQUE,
+    ),
+)
 
 # -- what is counted ---------------------------------------------------------------------------
 
@@ -243,31 +263,46 @@ bug(
     "a recovery counts no attempt",
     sql(("settle", _REFUND, "else attempt - :refund - :lost end")),
 )
-bug("a give-back is charged", sql(("settle", _REFUND, _REFUND.replace(
-    ":refund", "(:refund and :event <> 'given_back')"))))  # fmt: skip
-bug("a snooze is charged", sql(("settle", _REFUND, _REFUND.replace(
-    ":refund", "(:refund and :event <> 'snoozed')"))))  # fmt: skip
-bug("a drain is charged", sql(("settle", _REFUND, _REFUND.replace(
-    ":refund", "(:refund and :event <> 'drained')"))))  # fmt: skip
-bug("a job is tried once too often", sql(
-    ("claim", "max_attempts, lost, job.priority", "max_attempts + 1, lost, job.priority"),
-    ("expired", "max_attempts, lost, priority", "max_attempts + 1, lost, priority"),
-))  # fmt: skip
+bug(
+    "a give-back is charged",
+    sql(("settle", _REFUND, _REFUND.replace(":refund", "(:refund and :event <> 'given_back')"))),
+)
+bug(
+    "a snooze is charged",
+    sql(("settle", _REFUND, _REFUND.replace(":refund", "(:refund and :event <> 'snoozed')"))),
+)
+bug(
+    "a drain is charged",
+    sql(("settle", _REFUND, _REFUND.replace(":refund", "(:refund and :event <> 'drained')"))),
+)
+bug(
+    "a job is tried once too often",
+    sql(
+        ("claim", "max_attempts, lost, job.priority", "max_attempts + 1, lost, job.priority"),
+        ("expired", "max_attempts, lost, priority", "max_attempts + 1, lost, priority"),
+    ),
+)
 bug("a retry does not wait", sql(("settle", "when :delay_seconds > 0", "when 0")))
 bug(
     "a recovery does not know the policy",
     sql(("expired", "timeout_seconds, policy", "timeout_seconds, null")),
 )
-bug("a retry by hand has no fresh budget", sql(
-    ("revive", "case when :fresh_attempts then 0 else attempt end, max_attempts",
-     "attempt, max_attempts"),
-))  # fmt: skip
+bug(
+    "a retry by hand has no fresh budget",
+    sql(
+        (
+            "revive",
+            "case when :fresh_attempts then 0 else attempt end, max_attempts",
+            "attempt, max_attempts",
+        ),
+    ),
+)
 
 # -- what is told ------------------------------------------------------------------------------
 
 
 def _untold(kind: str) -> tuple[str, str, str]:
-    text = sqlfiles.load_statements("leasehold.store.sqlite", LETTERS)["settle"]
+    text = sqlfiles.load_statements("freehold.store.sqlite", STAGE_SQL)["settle"]
     part = next(part for part in text.split(";") if "insert into event" in part)
     return "settle", part, part.replace("where id = :id", f"where :event <> '{kind}' and id = :id")
 
@@ -286,9 +321,12 @@ bug(
     sql(("make_ready", "run_at <= clock()", "run_at <= clock() + 700000")),
 )
 bug("a paused queue is claimed", sql(("claim", "q.paused_at is not null", "0")))
-bug("jobs in backoff are forgotten", sql(
-    ("make_ready", "stage in ('w','b') and run_at", "stage = 'w' and run_at"),
-))  # fmt: skip
+bug(
+    "jobs in backoff are forgotten",
+    sql(
+        ("make_ready", "stage in ('w','b') and run_at", "stage = 'w' and run_at"),
+    ),
+)
 bug("parked jobs stay parked", sql(("unpark", "where stage = 'u' and task", "where 0 and task")))
 bug("nobody recovers", sql(("expired", "where stage = 'h'", "where 0")))
 
@@ -298,25 +336,40 @@ _KEY_LEASES = "(select count(*) from job h where h.limit_key = k.limit_key"
 _QUEUE_LEASES = "(select count(*) from job h where h.stage = 'h'"
 _SPENT = "(select coalesce(sum(s.starts), 0) from spent s"
 
-bug("a key's limit is not looked at", sql(
-    ("claim", _KEY_LEASES, _KEY_LEASES.replace("count(*)", "0 * count(*)")),
-))  # fmt: skip
-bug("a queue's limit is not looked at", sql(
-    ("claim", _QUEUE_LEASES, _QUEUE_LEASES.replace("count(*)", "0 * count(*)")),
-))  # fmt: skip
-bug("a limit is counted for each worker", sql(
-    ("claim", _KEY_LEASES, _KEY_LEASES + " and h.lease_owner = :owner"),
-))  # fmt: skip
+bug(
+    "a key's limit is not looked at",
+    sql(
+        ("claim", _KEY_LEASES, _KEY_LEASES.replace("count(*)", "0 * count(*)")),
+    ),
+)
+bug(
+    "a queue's limit is not looked at",
+    sql(
+        ("claim", _QUEUE_LEASES, _QUEUE_LEASES.replace("count(*)", "0 * count(*)")),
+    ),
+)
+bug(
+    "a limit is counted for each worker",
+    sql(
+        ("claim", _KEY_LEASES, _KEY_LEASES + " and h.lease_owner = :owner"),
+    ),
+)
 bug("a rate is not looked at", sql(("claim", _SPENT, _SPENT.replace("sum(", "0 * sum("))))
 bug("room under a limit never comes back", sql(("admit", "where id in (", "where 0 and id in (")))
 
 # -- keys --------------------------------------------------------------------------------------
 
-bug("a unique key is not enforced", sql(
-    ("enqueue_keyed", "where not exists (select 1 from job where unique_key = :unique_key",
-     "where not exists (select 1 from job where 0 and unique_key = :unique_key"),
-    ("schema", "create unique index job_unique", "create index job_unique"),
-))  # fmt: skip
+bug(
+    "a unique key is not enforced",
+    sql(
+        (
+            "enqueue_keyed",
+            "where not exists (select 1 from job where unique_key = :unique_key",
+            "where not exists (select 1 from job where 0 and unique_key = :unique_key",
+        ),
+        ("schema", "create unique index job_unique", "create index job_unique"),
+    ),
+)
 bug(
     "an idempotency key is forgotten",
     sql(("enqueue_keyed", "where changes() = 1", "where 0")),
@@ -351,28 +404,33 @@ bug("a client repeats what may have happened", code(Client, "aenqueue", _enqueue
 
 def _cancel_all(job: Job) -> Any:
     if job.state is State.SUCCEEDED:
-        return Move(state=State.CANCELED, event=EventKind.CANCELED, stages=None)
+        return Transition(state=State.CANCELED, event=EventKind.CANCELED, stages=None)
     return _cancel(job)
 
 
-_cancel = operation._cancel
+_cancel = operator_actions._cancel
 
 
 @contextlib.contextmanager
 def _overwriting() -> Iterator[None]:
     wide = sql(("resolve", "state = 'failed'", "state in ('failed', 'succeeded')"))
-    with code(operation, "_cancel", _cancel_all)(), wide():
+    with code(operator_actions, "_cancel", _cancel_all)(), wide():
         yield
 
 
 bug("a cancel overwrites a success", _overwriting)
-bug("a request is not read", sql(
-    ("requests", "request is not null", "0"),
-    ("renew", "returning id, request", "returning id, null"),
-))  # fmt: skip
+bug(
+    "a request is not read",
+    sql(
+        ("requests", "request is not null", "0"),
+        ("renew", "returning id, request", "returning id, null"),
+    ),
+)
 bug("a request that came late is dropped", sql(("settle", "request is :request", "1")))
-bug("a request is told, not kept", sql(("ask", "update job set request = :request",
-    "update job set request = request")))  # fmt: skip
+bug(
+    "a request is told, not kept",
+    sql(("ask", "update job set request = :request", "update job set request = request")),
+)
 
 
 def _to_nowhere(job: Job) -> tuple[Stage, Stage]:
@@ -380,7 +438,7 @@ def _to_nowhere(job: Job) -> tuple[Stage, Stage]:
     return (Stage.FOLLOWER, Stage.WAITING) if stages[0] is Stage.HEAD else stages
 
 
-_back = operation._back
+_back = operator_actions._back
 
 
 @contextlib.contextmanager
@@ -393,7 +451,7 @@ def _resumed_behind() -> Iterator[None]:
             "l.stage in ('r','f','q')\n            order by l.target, l.id desc limit",
         )
     )
-    with code(operation, "_back", _to_nowhere)(), youngest():
+    with code(operator_actions, "_back", _to_nowhere)(), youngest():
         yield
 
 
@@ -424,8 +482,11 @@ def _take_first_queue(self: Worker, attempts: Any, valid_until: float, limited: 
 
 
 _take = Worker._take
-bug("a keeper never gives up", code(Keeper, "_lose", _nothing))
-bug("a keeper does not renew", code(Keeper, "_renew", lambda self, now: _no_renewal(self, now)))
+bug("a keeper never gives up", code(LeaseRenewer, "_lose", _nothing))
+bug(
+    "a keeper does not renew",
+    code(LeaseRenewer, "_renew", lambda self, now: _no_renewal(self, now)),
+)
 bug("an ending is written once at most", code(Finisher, "_write", _write_once))
 bug("a drain leaves leases", code(Worker, "_drain", _leave))
 bug("attempts of a second queue are forgotten", code(Worker, "_take", _take_first_queue))
@@ -443,12 +504,12 @@ def _start_once(self: Fleet, count: int, now: float) -> None:
 
 _start = Fleet.start
 bug("the dead are not replaced", code(Fleet, "start", _start_once))
-bug("nobody sees that a worker has ended", code(Seated, "end", _nothing))
+bug("nobody sees that a worker has ended", code(WorkerProcess, "end", _nothing))
 bug("a new manager takes nobody over", code(Fleet, "adopt", _nothing))
-bug("a seat is not locked", code(seats, "_lock", lambda _file, _kind: True))
+bug("a seat is not locked", code(process_slots, "_lock", lambda _file, _kind: True))
 
 
-async def _no_renewal(self: Keeper, now: float) -> None:
+async def _no_renewal(self: LeaseRenewer, now: float) -> None:
     self._renew_at = now + self._lease_seconds / 3
     for held in self._hand.all():
         held.valid_until = now + self._lease_seconds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from leasehold.simulation.playing import play
-from leasehold.simulation.program import random_program
+from freehold.lab.simulation.run import run_scenario
+from freehold.lab.simulation.scenario import random_scenario
 from tests.simulation.bugs import BUGS, Bug
 from tests.simulation.tenant_bugs import TENANT_BUGS
 
@@ -19,7 +19,7 @@ def search(bug: Bug, seeds: int) -> tuple[list[int], str]:
     how = ""
     for seed in range(seeds):
         with bug.plant():
-            played = play(random_program(seed))
+            played = run_scenario(random_scenario(seed))
         if played.afterwards:
             found.append(seed)
             how = how or str(played.afterwards[0])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.simulation.playing import play
-from leasehold.simulation.program import random_program
+from freehold.lab.simulation.run import run_scenario
+from freehold.lab.simulation.scenario import random_scenario
 from tests.simulation.bugs import BUGS, WITNESSED, Bug
 from tests.simulation.tenant_bugs import TENANT_BUGS
 
@@ -24,7 +24,7 @@ def test_a_planted_bug_is_found(name: str) -> None:
 
 def _finds(bug: Bug, seed: int) -> bool:
     with bug.plant():
-        played = play(random_program(seed))
+        played = run_scenario(random_scenario(seed))
     return bool(played.violations if bug.name in WITNESSED else played.afterwards)
 
 

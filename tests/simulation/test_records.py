@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.model.limit import Limit
-from leasehold.proof.checker import check
-from leasehold.proof.evidence import Evidence
-from leasehold.proof.record import FileBook, Record, read_books
-from leasehold.simulation.playing import play
-from leasehold.simulation.program import QUEUES, Call, JobPlan, Program, WorkerPlan
+from freehold.lab.checker.checker import check
+from freehold.lab.checker.evidence import Evidence
+from freehold.lab.checker.record import FileLog, Record, read_logs
+from freehold.lab.simulation.run import run_scenario
+from freehold.lab.simulation.scenario import QUEUES, Call, JobPlan, Scenario, WorkerPlan
+from freehold.model.limit import Limit
 from tests.simulation.bugs import BUGS
 
 
@@ -20,16 +20,16 @@ def test_records_of_many_files_come_back_in_order(tmp_path: Path) -> None:
     late = Record(20, "w2", "started", job=1, token=7, attempt=1, info={"owner": "w2"})
     soon = Record(10, "client", "asked", call="c1", info={"verb": "enqueue", "jobs": []})
     for name, record in (("a", late), ("b", soon)):
-        book = FileBook(tmp_path / name)
+        book = FileLog(tmp_path / name)
         book.write(record)
         book.close()
-    assert read_books(tmp_path.iterdir()) == [soon, late]
+    assert read_logs(tmp_path.iterdir()) == [soon, late]
 
 
 def test_a_line_without_its_end_was_never_written(tmp_path: Path) -> None:
     path = tmp_path / "cut"
     path.write_bytes(b'{"at":1,"who":"w","what":"healed"}\n{"at":2,"wh')
-    assert [record.what for record in read_books([path])] == ["healed"]
+    assert [record.what for record in read_logs([path])] == ["healed"]
 
 
 def test_a_job_that_was_acknowledged_and_is_gone_is_lost() -> None:
@@ -46,8 +46,8 @@ def test_more_live_leases_than_a_limit_allows_are_seen() -> None:
     jobs = tuple(JobPlan(limit_key="bank", runs=((1.0, "return"),)) for _ in range(3))
     worker = WorkerPlan(0.0, "w1", QUEUES, 4, 1.0, knows_newer=True, grace_seconds=1.0)
     call = Call(0.1, 1, jobs, idempotent=False)
-    program = Program(0, (worker,), (call,), (), (), limits=(("bank", Limit(2)),))
+    program = Scenario(0, (worker,), (call,), (), (), limits=(("bank", Limit(2)),))
     with BUGS["a key's limit is not looked at"].plant():
-        assert {violation.rule for violation in play(program).violations} == {"S0.10"}
-        assert not play(replace(program, limits=(("bank", Limit(3)),))).violations
-    assert not play(program).violations
+        assert {violation.rule for violation in run_scenario(program).violations} == {"S0.10"}
+        assert not run_scenario(replace(program, limits=(("bank", Limit(3)),))).violations
+    assert not run_scenario(program).violations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.simulation.playing import play
-from leasehold.simulation.program import random_program
-from leasehold.simulation.sweep import Swept, sweep
+from freehold.lab.simulation.run import run_scenario
+from freehold.lab.simulation.scenario import random_scenario
+from freehold.lab.simulation.seeds import SeedSummary, run_seeds
 from tests.simulation.bugs import BUGS
 from tests.simulation.tenant_bugs import TENANT_BUGS
 from tests.sizes import sized
@@ -18,21 +18,21 @@ BEYOND = {seed for bug in (BUGS | TENANT_BUGS).values() for seed in bug.seeds if
 
 
 @pytest.fixture(scope="module")
-def swept() -> Swept:
-    swept = sweep(0, SEEDS, lambda _swept: None)
+def swept() -> SeedSummary:
+    swept = run_seeds(0, SEEDS, lambda _swept: None)
     for seed in sorted(BEYOND):
-        swept.add(play(random_program(seed)))
+        swept.add(run_scenario(random_scenario(seed)))
     return swept
 
 
 @pytest.mark.requirement(
     "S0.2", "S0.3", "S0.9", "S0.12", "S2.1", "S3.4", "S4.3", "P1", "P2", "P7", "P9"
 )
-def test_fleets_under_faults_keep_every_promise(swept: Swept) -> None:
+def test_fleets_under_faults_keep_every_promise(swept: SeedSummary) -> None:
     assert swept.seeds == SEEDS + len(BEYOND)
     assert swept.failed == {}
 
 
-def test_every_fault_state_transition_and_event_was_reached(swept: Swept) -> None:
+def test_every_fault_state_transition_and_event_was_reached(swept: SeedSummary) -> None:
     """A simulation that never gets there proves nothing about it."""
     assert swept.missed == []

@@ -8,10 +8,10 @@ from threading import Barrier
 
 import pytest
 
-from leasehold.model.job import Attempt
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.store.contract import ClaimAsk, Want
+from freehold.model.job import Attempt
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.store.types import ClaimRequest, QueueDemand
 from tests.stores import LEASE_SECONDS, StoreUnderTest
 
 CLAIMERS = 4
@@ -104,8 +104,8 @@ def test_nothing_but_queued_and_due_is_claimed(store: StoreUnderTest) -> None:
     done = store.claim_one()
     store.add(pending=True)
     store.add(delay_seconds=1.0)
-    store.store.operate(Verb.PAUSE, [store.add()], "ann", None)
-    store.store.operate(Verb.CANCEL, [store.add()], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [store.add()], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [store.add()], "ann", None)
     for kind in (OutcomeKind.FAIL, OutcomeKind.PAUSE, OutcomeKind.CANCEL):
         store.add()
         assert store.end(store.claim_one("w2"), kind)
@@ -139,8 +139,8 @@ def test_a_claim_takes_no_more_than_it_wants_of_each_queue(store: StoreUnderTest
     for queue in ("a", "b", "c"):
         for _ in range(4):
             store.add(queue=queue)
-    wants = (Want("b", 3), Want("a", 1), Want("empty", 5))
-    attempts = store.store.claim(ClaimAsk(owner="w1", lease_seconds=LEASE_SECONDS, wants=wants))
+    wants = (QueueDemand("b", 3), QueueDemand("a", 1), QueueDemand("empty", 5))
+    attempts = store.store.claim(ClaimRequest(owner="w1", lease_seconds=LEASE_SECONDS, wants=wants))
     assert [attempt.queue for attempt in attempts] == ["b", "b", "b", "a"]
     assert store.claim(queue="a", count=0) == []
 
@@ -149,9 +149,9 @@ def test_a_claim_takes_no_more_than_it_wants_of_each_queue(store: StoreUnderTest
 def test_a_claim_starts_without_a_stale_request(store: StoreUnderTest) -> None:
     job_id = store.add(target="lane")
     attempt = store.claim_one()
-    store.store.operate(Verb.CANCEL, [job_id], "ann", "too late")
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", "too late")
     assert store.end(attempt, OutcomeKind.CANCEL)
-    store.store.operate(Verb.RESUME, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     store.claim_one()
     job = store.job(job_id)
     assert (job.state, job.request, job.request_by, job.request_reason) == (

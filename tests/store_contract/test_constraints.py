@@ -5,10 +5,10 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from leasehold.errors import StoreError
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.store.steps import Conflict
+from freehold.errors import StoreError
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.store.statements import Conflict
 from tests.stores import StoreUnderTest
 
 REFUSAL = (psycopg.IntegrityError, StoreError, Conflict)
@@ -49,7 +49,7 @@ def test_a_row_that_is_not_leased_cannot_keep_part_of_a_lease(
 ) -> None:
     job_id = store.add()
     if state == "paused":
-        store.store.operate(Verb.PAUSE, [job_id], "ann", None)
+        store.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
     refused(store, "job_lease", f"update {{s}}job set {remnant}")
 
 

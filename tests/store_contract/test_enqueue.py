@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from leasehold.model.job import NewJob
-from leasehold.model.operation import Verb
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
-from leasehold.model.state import Stage, State
-from leasehold.store.enqueueing import ENQUEUE_BATCH
+from freehold.model.job import NewJob
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
+from freehold.model.state import Stage, State
+from freehold.store.verbs.enqueue import ENQUEUE_BATCH
 from tests.stores import StoreUnderTest
 
 
@@ -105,10 +105,19 @@ def test_jobs_that_differ_only_in_their_arguments_keep_order_and_fields(
     """They travel together; those between them, and before and after, go their own way."""
     policy = Policy(on_drain="pause")
     alike = [
-        NewJob(task="a", args=b'{"n": %d, "s": "\xc3\xa9\\n\\""}' % n, queue="q", priority=3,
-               limit_key="k", max_attempts=2, timeout_seconds=1.5, tags=("x", "y"), policy=policy)
+        NewJob(
+            task="a",
+            args=b'{"n": %d, "s": "\xc3\xa9\\n\\""}' % n,
+            queue="q",
+            priority=3,
+            limit_key="k",
+            max_attempts=2,
+            timeout_seconds=1.5,
+            tags=("x", "y"),
+            policy=policy,
+        )
         for n in range(ENQUEUE_BATCH + 30)
-    ]  # fmt: skip
+    ]
     later = [NewJob(task="l", args=b"%d" % n, delay_seconds=60.0) for n in range(40)]
     lane = [NewJob(task="t", args=b"%d" % n, target="lane") for n in range(30)]
     jobs = [NewJob(task="first"), *alike, NewJob(task="odd"), *later, *lane, NewJob(task="last")]
@@ -121,11 +130,14 @@ def test_jobs_that_differ_only_in_their_arguments_keep_order_and_fields(
         job = stored[id_]
         assert (job.task, job.args, job.queue) == (asked.task, asked.args.decode(), asked.queue)
         assert (job.priority, job.limit_key, job.target) == (
-            asked.priority, asked.limit_key, asked.target,
-        )  # fmt: skip
+            asked.priority,
+            asked.limit_key,
+            asked.target,
+        )
         assert (job.max_attempts, job.timeout_seconds) == (
-            asked.max_attempts, asked.timeout_seconds,
-        )  # fmt: skip
+            asked.max_attempts,
+            asked.timeout_seconds,
+        )
         assert (job.tags, job.policy) == (asked.tags, asked.policy)
         waits = job.run_at - job.created_at
         assert waits == timedelta(seconds=asked.delay_seconds or 0.0)
@@ -141,7 +153,7 @@ def test_a_pending_job_stays_out_of_the_queue_until_it_is_put_there(store: Store
     job_id = store.add(pending=True)
     assert store.state(job_id) == "pending"
     assert store.claim() == []
-    answer = store.store.operate(Verb.SUBMIT, [job_id], "ann", None)[0]
+    answer = store.store.operate(OperatorVerb.SUBMIT, [job_id], "ann", None)[0]
     assert (answer.what, answer.state) == ("done", State.QUEUED)
     assert [attempt.job_id for attempt in store.claim()] == [job_id]
 
@@ -150,7 +162,7 @@ def test_a_pending_job_stays_out_of_the_queue_until_it_is_put_there(store: Store
 def test_a_pending_job_with_a_time_waits_for_both(store: StoreUnderTest) -> None:
     job_id = store.add(pending=True, delay_seconds=60.0)
     store.advance(30.0)
-    store.store.operate(Verb.SUBMIT, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.SUBMIT, [job_id], "ann", None)
     assert (store.store.make_ready(10), store.claim()) == (0, [])
     store.advance(30.0)
     assert store.store.make_ready(10) == 1
@@ -162,7 +174,7 @@ def test_a_pending_job_does_not_hold_its_lane(store: StoreUnderTest) -> None:
     first = store.add(target="lane", pending=True)
     second = store.add(target="lane")
     assert [attempt.job_id for attempt in store.claim()] == [second]
-    store.store.operate(Verb.SUBMIT, [first], "ann", None)
+    store.store.operate(OperatorVerb.SUBMIT, [first], "ann", None)
     assert store.claim() == []
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.errors import BadInput
-from leasehold.model.history import SETTLE_SECONDS, EventKind, settled
-from leasehold.model.operation import Verb
+from freehold.errors import BadInput
+from freehold.model.history import SETTLE_SECONDS, EventKind, settled
+from freehold.model.operator_actions import OperatorVerb
 from tests.stores import StoreUnderTest
 
 
 def _pause(store: StoreUnderTest, *ids: int) -> None:
     for job_id in ids:
-        store.store.operate(Verb.PAUSE, [job_id], "ann", None)
+        store.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
 
 
 @pytest.mark.requirement("S2.5")

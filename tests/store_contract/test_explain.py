@@ -6,19 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from leasehold.model.explain import Cause
-from leasehold.model.limit import ALL_QUEUES, Limit, Rate
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.model.registry import Beat, WorkerState
-from leasehold.operate import Operate
+from freehold.model.explain import Cause
+from freehold.model.limit import ALL_QUEUES, Limit, Rate
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.model.worker_info import Heartbeat, WorkerState
+from freehold.operator import Operator
 from tests.stores import StoreUnderTest
 
 pytestmark = pytest.mark.requirement("S4.3")
 
 
 def causes(store: StoreUnderTest, job_id: int) -> dict[str, Cause]:
-    return {cause.code: cause for cause in Operate(store.store).explain(job_id)}
+    return {cause.code: cause for cause in Operator(store.store).explain(job_id)}
 
 
 def worker(
@@ -30,10 +30,19 @@ def worker(
     state: WorkerState = WorkerState.WORKING,
 ) -> None:
     store.store.beat(
-        Beat(owner="w9", host="here", pid=1, concurrency=4, queues=queues, tasks=tasks,
-             version="0", state=state, running=running),
+        Heartbeat(
+            owner="w9",
+            host="here",
+            pid=1,
+            concurrency=4,
+            queues=queues,
+            tasks=tasks,
+            version="0",
+            state=state,
+            running=running,
+        ),
         30.0,
-    )  # fmt: skip
+    )
 
 
 def test_in_line_behind_others(store: StoreUnderTest) -> None:
@@ -54,7 +63,7 @@ def test_no_worker_alive_for_the_queue(store: StoreUnderTest) -> None:
     worker(store, queues=("other",))
     found = causes(store, store.add())
     assert set(found) == {"no_worker"}
-    assert "leasehold worker --app … --queue default" in (found["no_worker"].remedy or "")
+    assert "freehold worker --app … --queue default" in (found["no_worker"].remedy or "")
 
 
 def test_a_worker_that_went_silent_is_no_worker(store: StoreUnderTest) -> None:
@@ -155,14 +164,14 @@ def test_the_rate_of_its_queue_or_key_is_spent(store: StoreUnderTest) -> None:
     store.add(limit_key="smtp")
     second = store.add(limit_key="smtp")
     store.claim()
-    found = [cause.text for cause in Operate(store.store).explain(second)]
+    found = [cause.text for cause in Operator(store.store).explain(second)]
     assert [text for text in found if "all that may" in text] == found
     assert len(found) == 2
 
 
 def test_states_that_wait_for_nothing_of_this(store: StoreUnderTest) -> None:
     pending, paused = store.add(pending=True), store.add()
-    store.store.operate(Verb.PAUSE, [paused], "ann", "later")
+    store.store.operate(OperatorVerb.PAUSE, [paused], "ann", "later")
     leased = store.add()
     store.claim()
     assert set(causes(store, pending)) == {"pending"}

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from leasehold.errors import IllegalTransition, UniqueKeyTaken
-from leasehold.model.job import Attempt, Enqueued, NewJob, Request
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import ClaimAsk, Ended, Filter, Want
+from freehold.errors import IllegalTransition, UniqueKeyTaken
+from freehold.model.job import Attempt, Enqueued, NewJob, Request
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.types import AttemptEnd, ClaimRequest, JobFilter, QueueDemand
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 T = TypeVar("T")
@@ -32,9 +32,9 @@ def awaiting(store: StoreUnderTest, story: Coroutine[Any, Any, T]) -> T:
 
 
 async def claim(store: StoreUnderTest, owner: str = "w1") -> list[Attempt]:
-    wants = (Want("default", 10),)
+    wants = (QueueDemand("default", 10),)
     return await store.awaited.claim(
-        ClaimAsk(owner=owner, lease_seconds=LEASE_SECONDS, wants=wants)
+        ClaimRequest(owner=owner, lease_seconds=LEASE_SECONDS, wants=wants)
     )
 
 
@@ -44,11 +44,11 @@ def test_a_jobs_whole_way_can_be_awaited(store: StoreUnderTest) -> None:
         job = (await store.awaited.enqueue([NewJob(task="t", target="lane")]))[0]
         (attempt,) = await claim(store)
         assert await store.awaited.start("w1", [key_of(attempt)]) == ()
-        await store.awaited.operate(Verb.CANCEL, [job.id], "ann", None)
+        await store.awaited.operate(OperatorVerb.CANCEL, [job.id], "ann", None)
         assert await store.awaited.requests("w1") == {key_of(attempt): Request.CANCEL}
         renewed = await store.awaited.renew("w1", [key_of(attempt)], LEASE_SECONDS)
         assert renewed.held == {job.id: Request.CANCEL}
-        ended = Ended(attempt, Outcome(kind=OutcomeKind.SUCCESS, result=b"[1]"))
+        ended = AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS, result=b"[1]"))
         assert (await store.awaited.finish("w1", [ended])).lost == ()
         assert (await store.awaited.finish("w1", [ended])).lost == (job.id,)
         return job.id
@@ -77,14 +77,14 @@ def test_refusals_can_be_awaited(store: StoreUnderTest) -> None:
     async def story() -> None:
         first = (await store.awaited.enqueue([NewJob(task="t", unique_key="k")]))[0]
         with pytest.raises(IllegalTransition):
-            await store.awaited.operate(Verb.RETRY, [first.id], "ann", None)
+            await store.awaited.operate(OperatorVerb.RETRY, [first.id], "ann", None)
         (attempt,) = await claim(store)
-        await store.awaited.finish("w1", [Ended(attempt, Outcome(kind=OutcomeKind.FAIL))])
+        await store.awaited.finish("w1", [AttemptEnd(attempt, Outcome(kind=OutcomeKind.FAIL))])
         second = (await store.awaited.enqueue([NewJob(task="t", unique_key="k")]))[0]
         again = await store.awaited.enqueue([NewJob(task="t", unique_key="k")])
         assert again == [Enqueued(second.id, False)]
         with pytest.raises(UniqueKeyTaken):
-            await store.awaited.operate(Verb.RETRY, [first.id], "ann", None)
+            await store.awaited.operate(OperatorVerb.RETRY, [first.id], "ann", None)
 
     awaiting(store, story())
 
@@ -94,14 +94,14 @@ def test_both_faces_read_the_same(store: StoreUnderTest) -> None:
     store.add(delay_seconds=5.0)
     job_id = store.add(target="lane")
     store.claim_one()
-    store.store.operate(Verb.PAUSE, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
 
     async def story() -> list[object]:
         face = store.awaited
         return [
             await face.read([job_id]),
             await face.events(job_id),
-            await face.page(Filter()),
+            await face.page(JobFilter()),
             await face.depth(["default"]),
             await face.counts(),
             await face.queues(),
@@ -113,7 +113,7 @@ def test_both_faces_read_the_same(store: StoreUnderTest) -> None:
     blocking = [
         face.read([job_id]),
         face.events(job_id),
-        face.page(Filter()),
+        face.page(JobFilter()),
         face.depth(["default"]),
         face.counts(),
         face.queues(),

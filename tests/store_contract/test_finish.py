@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from leasehold.model.history import EventKind
-from leasehold.model.job import Attempt, Error
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
-from leasehold.store.contract import Ended
+from freehold.model.history import EventKind
+from freehold.model.job import Attempt, Error
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
+from freehold.store.types import AttemptEnd
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 STEADY = Policy(retry=Retry(base_seconds=2.0, factor=3.0, cap_seconds=10.0, jitter=0.0))
@@ -92,7 +92,7 @@ def test_chance_spreads_the_wait(store: StoreUnderTest) -> None:
     job_id = store.add(policy=Policy(retry=Retry(base_seconds=100.0, jitter=0.5)))
     attempt = store.claim_one()
     outcome = Outcome(kind=OutcomeKind.ERROR)
-    store.store.finish("w1", [Ended(attempt, outcome, chance=0.5)])
+    store.store.finish("w1", [AttemptEnd(attempt, outcome, chance=0.5)])
     assert store.job(job_id).run_at == store.now() + timedelta(seconds=75)
 
 
@@ -214,7 +214,7 @@ def test_a_mixed_batch_ends_each_its_own_way(store: StoreUnderTest) -> None:
     kinds = (OutcomeKind.SUCCESS, OutcomeKind.ERROR, OutcomeKind.PAUSE, OutcomeKind.FAIL)
     for _ in kinds:
         store.add()
-    ended = [Ended(a, Outcome(kind=k)) for a, k in zip(store.claim(), kinds, strict=True)]
+    ended = [AttemptEnd(a, Outcome(kind=k)) for a, k in zip(store.claim(), kinds, strict=True)]
     finished = store.store.finish("w1", ended)
     assert finished.lost == ()
     states = [store.state(end.attempt.job_id) for end in ended]

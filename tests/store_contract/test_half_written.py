@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.errors import OutcomeUnknown, StoreUnavailable
-from leasehold.model.job import NewJob
-from leasehold.store.enqueueing import enqueue
+from freehold.errors import OutcomeUnknown, StoreUnavailable
+from freehold.model.job import NewJob
+from freehold.store.verbs.enqueue import enqueue
 
 _KEYED = NewJob(task="t", unique_key="taken")
 _PLAIN = NewJob(task="t")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from leasehold.errors import UniqueKeyTaken
-from leasehold.model.job import Enqueued, NewJob
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
+from freehold.errors import UniqueKeyTaken
+from freehold.model.job import Enqueued, NewJob
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
 from tests.stores import StoreUnderTest
 
 DAY = 24 * 3600.0
@@ -88,10 +88,10 @@ def test_callers_at_once_make_one_job(store: StoreUnderTest, key: str) -> None:
 
 
 @pytest.mark.requirement("P5", "P9")
-@pytest.mark.parametrize("verb", [Verb.RESUME, Verb.RETRY])
+@pytest.mark.parametrize("verb", [OperatorVerb.RESUME, OperatorVerb.RETRY])
 @pytest.mark.parametrize("target", [None, "lane"])
 def test_a_job_whose_key_was_taken_cannot_come_back(
-    store: StoreUnderTest, verb: Verb, target: str | None
+    store: StoreUnderTest, verb: OperatorVerb, target: str | None
 ) -> None:
     first = put(store, unique_key="k", target=target)
     finish_one(store, OutcomeKind.FAIL)
@@ -101,7 +101,7 @@ def test_a_job_whose_key_was_taken_cannot_come_back(
         store.store.operate(verb, [first.id], "ann", None)
     assert refusal.value.holder == holder.id
     assert store.everything() == before
-    store.store.operate(Verb.CANCEL, [holder.id], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [holder.id], "ann", None)
     assert store.store.operate(verb, [first.id], "ann", None)[0].what == "done"
 
 
@@ -109,7 +109,7 @@ def test_a_job_whose_key_was_taken_cannot_come_back(
 def test_a_job_that_came_back_holds_its_key_again(store: StoreUnderTest) -> None:
     first = put(store, unique_key="k")
     finish_one(store)
-    store.store.operate(Verb.RETRY, [first.id], "ann", None)
+    store.store.operate(OperatorVerb.RETRY, [first.id], "ann", None)
     assert put(store, unique_key="k") == Enqueued(first.id, False)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.job import NewJob
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
+from freehold.model.job import NewJob
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
 from tests.stores import LEASE_SECONDS, StoreUnderTest
 
 STOPS = {"paused": OutcomeKind.PAUSE, "failed": OutcomeKind.FAIL}
@@ -94,7 +94,7 @@ def test_a_resumed_job_goes_before_those_that_waited_behind_it(
 ) -> None:
     first, second = lane(store, 2)
     assert store.end(store.claim_one(), STOPS[stop])
-    store.store.operate(Verb.RESUME, [first], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [first], "ann", None)
     attempt = store.claim_one("w2")
     assert attempt.job_id == first
     assert store.end(attempt, OutcomeKind.SUCCESS)
@@ -110,7 +110,7 @@ def test_a_lane_goes_on_when_what_blocked_it_is_out_of_the_way(
     first, second = lane(store, 2)
     assert store.end(store.claim_one(), STOPS[stop])
     if way == "cancel":
-        store.store.operate(Verb.CANCEL, [first], "ann", "resolved")
+        store.store.operate(OperatorVerb.CANCEL, [first], "ann", "resolved")
         assert store.state(first) == "canceled"
     else:
         assert store.store.delete([first]) == [first]
@@ -142,7 +142,7 @@ def test_not_even_an_older_job_overtakes_one_that_backs_off(store: StoreUnderTes
     older, holder = lane(store, 2)
     assert store.end(store.claim_one(), OutcomeKind.SUCCESS)
     assert store.end(store.claim_one(), OutcomeKind.RETRY_LATER, delay_seconds=60.0)
-    store.store.operate(Verb.RETRY, [older], "ann", None)
+    store.store.operate(OperatorVerb.RETRY, [older], "ann", None)
     store.advance(60.0)
     store.store.make_ready(10)
     assert claimed(store) == [holder]
@@ -173,14 +173,14 @@ def test_a_job_given_back_keeps_the_head_of_its_lane(store: StoreUnderTest) -> N
 def test_a_paused_follower_blocks_only_when_its_turn_comes(store: StoreUnderTest) -> None:
     first, second, third = lane(store, 3)
     running = store.claim_one()
-    store.store.operate(Verb.PAUSE, [second], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [second], "ann", None)
     assert store.state(second) == "paused"
     assert store.end(running, OutcomeKind.ERROR, delay_seconds=0.0)
     running = store.claim_one()
     assert running.job_id == first
     assert store.end(running, OutcomeKind.SUCCESS)
     assert claimed(store) == []
-    store.store.operate(Verb.RESUME, [second], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [second], "ann", None)
     running = store.claim_one()
     assert running.job_id == second
     assert store.end(running, OutcomeKind.SUCCESS)
@@ -191,8 +191,8 @@ def test_a_paused_follower_blocks_only_when_its_turn_comes(store: StoreUnderTest
 def test_a_follower_resumed_in_time_never_blocks(store: StoreUnderTest) -> None:
     _first, second = lane(store, 2)
     running = store.claim_one()
-    store.store.operate(Verb.PAUSE, [second], "ann", None)
-    store.store.operate(Verb.RESUME, [second], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [second], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [second], "ann", None)
     assert claimed(store) == []
     assert store.end(running, OutcomeKind.SUCCESS)
     assert claimed(store) == [second]
@@ -202,9 +202,9 @@ def test_a_follower_resumed_in_time_never_blocks(store: StoreUnderTest) -> None:
 @pytest.mark.parametrize("together", [True, False], ids=["one call", "one by one"])
 def test_a_head_paused_before_it_ran_blocks_its_lane(store: StoreUnderTest, together: bool) -> None:
     first, second = lane(store, 2, together=together)
-    store.store.operate(Verb.PAUSE, [first], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [first], "ann", None)
     assert claimed(store) == []
-    store.store.operate(Verb.CANCEL, [first], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [first], "ann", None)
     assert claimed(store) == [second]
 
 
@@ -217,7 +217,7 @@ def test_a_lane_is_not_orphaned_when_its_head_vanishes_unclaimed(
     first, second, third = lane(store, 3, together=together)
     for job_id in (first, second):
         if way == "cancel":
-            store.store.operate(Verb.CANCEL, [job_id], "ann", None)
+            store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
         else:
             store.store.delete([job_id])
     assert claimed(store) == [third]
@@ -229,7 +229,7 @@ def test_a_finished_job_comes_back_to_its_place_in_its_lane(store: StoreUnderTes
     assert store.end(store.claim_one(), OutcomeKind.SUCCESS)
     running = store.claim_one()
     assert running.job_id == second
-    store.store.operate(Verb.RETRY, [first], "ann", None)
+    store.store.operate(OperatorVerb.RETRY, [first], "ann", None)
     assert claimed(store) == []
     assert store.end(running, OutcomeKind.SUCCESS)
     again = store.claim_one()

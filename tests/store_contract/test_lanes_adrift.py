@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.operation import Verb
+from freehold.model.operator_actions import OperatorVerb
 from tests.stores import StoreUnderTest
 
 
@@ -33,7 +33,7 @@ def test_a_next_that_is_paused_goes_on_stopping_it(store: StoreUnderTest) -> Non
     store.sql(f"update {{s}}job set stage = 'q' where id = {following}")
     assert store.store.free_lanes("", 10).freed == ("lane",)
     assert store.claim() == []
-    assert store.store.operate(Verb.RESUME, [following], "ann", None)[0].what == "done"
+    assert store.store.operate(OperatorVerb.RESUME, [following], "ann", None)[0].what == "done"
     assert store.claim_one().job_id == following
     assert store.state(behind) == "queued"
 

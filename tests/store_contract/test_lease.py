@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from leasehold.model.job import Lease
-from leasehold.model.outcome import OutcomeKind
+from freehold.model.job import Lease
+from freehold.model.outcome import OutcomeKind
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 MICROSECOND = 0.000001

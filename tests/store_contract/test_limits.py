@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.limit import ALL_QUEUES, NO_LIMIT, Limit, Rate
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.store.place import Memory
+from freehold.model.limit import ALL_QUEUES, NO_LIMIT, Limit, Rate
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.store.claim_cursor import ClaimCursors
+from freehold.store.types import ClaimRequest, QueueDemand
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 
@@ -84,7 +84,7 @@ def test_a_limit_of_none_stops_and_a_lifted_one_lets_go(store: StoreUnderTest) -
 
 
 def test_a_claimer_that_remembers_a_limit_notices_that_it_is_gone(store: StoreUnderTest) -> None:
-    memory = Memory(lambda: 0.0)
+    memory = ClaimCursors(lambda: 0.0)
     jobs = [store.add() for _ in range(3)]
     store.store.set_queue_limit("default", Limit(1))
     assert ids(store, memory=memory) == jobs[:1]
@@ -98,7 +98,9 @@ def test_a_claimer_that_remembers_a_limit_notices_that_it_is_gone(store: StoreUn
 def test_a_limited_queue_is_not_claimed_ahead(store: StoreUnderTest) -> None:
     jobs = [store.add() for _ in range(6)]
     store.store.set_queue_limit("default", Limit(5))
-    ask = ClaimAsk(owner="w1", lease_seconds=LEASE_SECONDS, wants=(Want("default", 4, ahead=3),))
+    ask = ClaimRequest(
+        owner="w1", lease_seconds=LEASE_SECONDS, wants=(QueueDemand("default", 4, ahead=3),)
+    )
     assert [attempt.job_id for attempt in store.store.claim(ask)] == jobs[:1]
 
 
@@ -167,7 +169,7 @@ def test_a_canceled_job_does_not_take_the_room_it_was_given(store: StoreUnderTes
     attempt = store.claim_one()
     assert ids(store) == []  # the others now wait
     store.end(attempt, OutcomeKind.SUCCESS)  # the second is ready
-    store.store.operate(Verb.CANCEL, [jobs[1]], "somebody", None)
+    store.store.operate(OperatorVerb.CANCEL, [jobs[1]], "somebody", None)
     assert ids(store) == [jobs[2]]
 
 
@@ -202,7 +204,9 @@ def test_a_limited_key_is_not_claimed_ahead(store: StoreUnderTest) -> None:
     store.store.set_key_limit("smtp", Limit(10))
     keyed = [store.add(limit_key="smtp") for _ in range(3)]
     plain = [store.add() for _ in range(3)]
-    ask = ClaimAsk(owner="w1", lease_seconds=LEASE_SECONDS, wants=(Want("default", 4, ahead=2),))
+    ask = ClaimRequest(
+        owner="w1", lease_seconds=LEASE_SECONDS, wants=(QueueDemand("default", 4, ahead=2),)
+    )
     won = {attempt.job_id for attempt in store.store.claim(ask)}
     assert len(won) == 4
     # Which of the two free slots a plain job took meanwhile, is the store's affair.
@@ -219,10 +223,12 @@ def test_a_job_that_lost_its_worker_is_not_claimed_ahead(store: StoreUnderTest) 
     store.advance(3600.0)
     store.store.make_ready(10)
     plain = [store.add() for _ in range(3)]
-    ahead = ClaimAsk(owner="w1", lease_seconds=LEASE_SECONDS, wants=(Want("default", 2, ahead=2),))
+    ahead = ClaimRequest(
+        owner="w1", lease_seconds=LEASE_SECONDS, wants=(QueueDemand("default", 2, ahead=2),)
+    )
     assert [attempt.job_id for attempt in store.store.claim(ahead)] == plain[:2]
-    at_once = ClaimAsk(
-        owner="w1", lease_seconds=LEASE_SECONDS, wants=(Want("default", 2, ahead=1),)
+    at_once = ClaimRequest(
+        owner="w1", lease_seconds=LEASE_SECONDS, wants=(QueueDemand("default", 2, ahead=1),)
     )
     assert [attempt.job_id for attempt in store.store.claim(at_once)] == [lost, plain[2]]
 

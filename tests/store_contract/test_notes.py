@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from leasehold.model.job import Attempt
-from leasehold.model.note import Note, Progress
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.store.contract import Line, Noted
+from freehold.model.job import Attempt
+from freehold.model.job_log import LogLine, Progress
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.store.types import LogChunk, NewLogLine
 from tests.stores import StoreUnderTest, key_of
 
 
 def _say(
-    store: StoreUnderTest, attempt: Attempt, *lines: Line, progress: Progress | None = None
+    store: StoreUnderTest, attempt: Attempt, *lines: NewLogLine, progress: Progress | None = None
 ) -> None:
-    assert store.store.note(attempt.owner, [Noted(key_of(attempt), progress, lines)]) == ()
+    assert store.store.note(attempt.owner, [LogChunk(key_of(attempt), progress, lines)]) == ()
 
 
 def _notes(store: StoreUnderTest, job_id: int) -> list[tuple[int, str]]:
@@ -25,14 +25,14 @@ def test_lines_are_read_in_the_order_of_their_numbers_with_their_time(
 ) -> None:
     job_id = store.add()
     attempt = store.claim_one()
-    _say(store, attempt, Line(1, "first", 2.5), Line(2, "sécond\n", 0.0))
+    _say(store, attempt, NewLogLine(1, "first", 2.5), NewLogLine(2, "sécond\n", 0.0))
     store.advance(1.0)
-    _say(store, attempt, Line(3, "third", 0.25))
+    _say(store, attempt, NewLogLine(3, "third", 0.25))
     found = store.store.notes(job_id)
     assert found == [
-        Note(job_id, attempt.token, 1, found[0].at, "first"),
-        Note(job_id, attempt.token, 2, found[1].at, "sécond\n"),
-        Note(job_id, attempt.token, 3, found[2].at, "third"),
+        LogLine(job_id, attempt.token, 1, found[0].at, "first"),
+        LogLine(job_id, attempt.token, 2, found[1].at, "sécond\n"),
+        LogLine(job_id, attempt.token, 3, found[2].at, "third"),
     ]
     assert [(store.now() - note.at).total_seconds() for note in found] == [3.5, 1.0, 0.25]
 
@@ -41,8 +41,8 @@ def test_a_write_that_had_to_be_repeated_leaves_each_line_once(store: StoreUnder
     job_id = store.add()
     attempt = store.claim_one()
     for _ in range(2):
-        _say(store, attempt, Line(1, "first", 0.0), Line(2, "second", 0.0))
-    _say(store, attempt, Line(2, "second", 0.5), Line(3, "third", 0.0))
+        _say(store, attempt, NewLogLine(1, "first", 0.0), NewLogLine(2, "second", 0.0))
+    _say(store, attempt, NewLogLine(2, "second", 0.5), NewLogLine(3, "third", 0.0))
     assert _notes(store, job_id) == [(1, "first"), (2, "second"), (3, "third")]
 
 
@@ -51,7 +51,7 @@ def test_progress_without_lines_and_lines_without_progress(store: StoreUnderTest
     attempt = store.claim_one()
     assert store.job(job_id).progress is None
     _say(store, attempt, progress=Progress(1.0, 3.0))
-    _say(store, attempt, Line(1, "line", 0.0))
+    _say(store, attempt, NewLogLine(1, "line", 0.0))
     assert store.job(job_id).progress == Progress(1.0, 3.0)
     _say(store, attempt, progress=Progress(2.0, 3.0, "½", attempt=1))
     assert store.job(job_id).progress == Progress(2.0, 3.0, "½")
@@ -65,7 +65,7 @@ def test_many_attempts_are_noted_at_once_and_the_lost_ones_are_named(
     attempts = {store_attempt.job_id: store_attempt for store_attempt in store.claim()}
     assert store.end(attempts[theirs], OutcomeKind.SUCCESS)
     noted = [
-        Noted(key_of(attempts[job_id]), Progress(1.0), (Line(1, "here", 0.0),))
+        LogChunk(key_of(attempts[job_id]), Progress(1.0), (NewLogLine(1, "here", 0.0),))
         for job_id in (theirs, mine)
     ]
     assert store.store.note("w1", noted) == (theirs,)
@@ -78,7 +78,7 @@ def test_many_attempts_are_noted_at_once_and_the_lost_ones_are_named(
 def test_progress_survives_a_retry_the_end_and_a_revival(store: StoreUnderTest) -> None:
     job_id = store.add()
     attempt = store.claim_one()
-    _say(store, attempt, Line(1, "once", 0.0), progress=Progress(1.0))
+    _say(store, attempt, NewLogLine(1, "once", 0.0), progress=Progress(1.0))
     for kind in (OutcomeKind.ERROR, OutcomeKind.FAIL):
         assert store.end(attempt, kind)
         assert store.job(job_id).progress == Progress(1.0)
@@ -86,7 +86,7 @@ def test_progress_survives_a_retry_the_end_and_a_revival(store: StoreUnderTest) 
             store.advance(3600.0)
             store.store.make_ready(10)
             attempt = store.claim_one()
-    store.store.operate(Verb.RETRY, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RETRY, [job_id], "ann", None)
     assert store.job(job_id).progress == Progress(1.0)
     assert store.end(store.claim_one(), OutcomeKind.SUCCESS)
     assert store.job(job_id).progress == Progress(1.0)
@@ -96,7 +96,7 @@ def test_progress_survives_a_retry_the_end_and_a_revival(store: StoreUnderTest) 
 def test_deleting_a_job_deletes_what_it_said(store: StoreUnderTest) -> None:
     job_id, other = store.add(), store.add()
     for attempt in store.claim():
-        _say(store, attempt, Line(1, "here", 0.0))
+        _say(store, attempt, NewLogLine(1, "here", 0.0))
         if attempt.job_id == job_id:
             assert store.end(attempt, OutcomeKind.SUCCESS)
     assert store.store.delete([job_id, other]) == [job_id]
@@ -106,7 +106,7 @@ def test_deleting_a_job_deletes_what_it_said(store: StoreUnderTest) -> None:
 def test_old_words_are_forgotten_with_their_day(store: StoreUnderTest) -> None:
     job_id = store.add()
     attempt = store.claim_one()
-    _say(store, attempt, Line(1, "long ago", 0.0))
+    _say(store, attempt, NewLogLine(1, "long ago", 0.0))
     assert store.end(attempt, OutcomeKind.SUCCESS)
     store.advance(20 * 86400.0)
     while store.store.retain(30.0, 100):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from leasehold.errors import IllegalTransition, JobNotFound
-from leasehold.model.history import EventKind
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.store import operating
+from freehold.errors import IllegalTransition, JobNotFound
+from freehold.model.history import EventKind
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.store.verbs import operator as operating
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 Maker = Callable[[StoreUnderTest], int]
@@ -48,8 +48,8 @@ STATES: dict[str, Maker] = {
     "canceled": _ended(OutcomeKind.CANCEL),
 }
 #: verb -> state -> what is answered, and the state afterwards.
-ARROWS: dict[Verb, dict[str, tuple[str, str]]] = {
-    Verb.CANCEL: {
+ARROWS: dict[OperatorVerb, dict[str, tuple[str, str]]] = {
+    OperatorVerb.CANCEL: {
         "pending": ("done", "canceled"),
         "queued": ("done", "canceled"),
         "scheduled": ("done", "canceled"),
@@ -60,14 +60,14 @@ ARROWS: dict[Verb, dict[str, tuple[str, str]]] = {
         "failed": ("done", "canceled"),
         "canceled": ("already", "canceled"),
     },
-    Verb.PAUSE: {
+    OperatorVerb.PAUSE: {
         "queued": ("done", "paused"),
         "scheduled": ("done", "paused"),
         "assigned": ("requested", "assigned"),
         "running": ("requested", "running"),
         "paused": ("already", "paused"),
     },
-    Verb.RESUME: {
+    OperatorVerb.RESUME: {
         "queued": ("already", "queued"),
         "scheduled": ("already", "queued"),
         "assigned": ("already", "assigned"),
@@ -75,12 +75,12 @@ ARROWS: dict[Verb, dict[str, tuple[str, str]]] = {
         "paused": ("done", "queued"),
         "failed": ("done", "queued"),
     },
-    Verb.RETRY: {
+    OperatorVerb.RETRY: {
         "succeeded": ("done", "queued"),
         "failed": ("done", "queued"),
         "canceled": ("done", "queued"),
     },
-    Verb.SUBMIT: {
+    OperatorVerb.SUBMIT: {
         "pending": ("done", "queued"),
         "queued": ("already", "queued"),
         "scheduled": ("already", "queued"),
@@ -89,12 +89,16 @@ ARROWS: dict[Verb, dict[str, tuple[str, str]]] = {
     },
 }
 POSSIBLE = [(verb, state) for verb, arrows in ARROWS.items() for state in arrows]
-IMPOSSIBLE = [(verb, state) for verb in Verb for state in STATES if state not in ARROWS[verb]]
+IMPOSSIBLE = [
+    (verb, state) for verb in OperatorVerb for state in STATES if state not in ARROWS[verb]
+]
 
 
 @pytest.mark.requirement("S0.1", "P5", "S4.8")
 @pytest.mark.parametrize(("verb", "state"), POSSIBLE)
-def test_the_answer_is_what_is_stored(store: StoreUnderTest, verb: Verb, state: str) -> None:
+def test_the_answer_is_what_is_stored(
+    store: StoreUnderTest, verb: OperatorVerb, state: str
+) -> None:
     job_id = STATES[state](store)
     answer = store.store.operate(verb, [job_id], "ann", "because")[0]
     assert (answer.id, (answer.what, str(answer.state))) == (job_id, ARROWS[verb][state])
@@ -104,7 +108,7 @@ def test_the_answer_is_what_is_stored(store: StoreUnderTest, verb: Verb, state: 
 @pytest.mark.requirement("S0.1")
 @pytest.mark.parametrize(("verb", "state"), IMPOSSIBLE)
 def test_what_no_arrow_allows_is_refused_and_nothing_changes(
-    store: StoreUnderTest, verb: Verb, state: str
+    store: StoreUnderTest, verb: OperatorVerb, state: str
 ) -> None:
     job_id = STATES[state](store)
     before = store.everything()
@@ -119,9 +123,9 @@ def test_one_impossible_wish_stops_all_of_a_call(store: StoreUnderTest) -> None:
     queued = store.add()
     before = store.everything()
     with pytest.raises(IllegalTransition):
-        store.store.operate(Verb.PAUSE, [queued, ended], "ann", None)
+        store.store.operate(OperatorVerb.PAUSE, [queued, ended], "ann", None)
     with pytest.raises(JobNotFound, match="4711"):
-        store.store.operate(Verb.PAUSE, [queued, 4711], "ann", None)
+        store.store.operate(OperatorVerb.PAUSE, [queued, 4711], "ann", None)
     assert store.everything() == before
 
 
@@ -129,19 +133,19 @@ def test_one_impossible_wish_stops_all_of_a_call(store: StoreUnderTest) -> None:
 @pytest.mark.parametrize(
     ("verb", "state", "kind"),
     [
-        (Verb.CANCEL, "queued", EventKind.CANCELED),
-        (Verb.CANCEL, "failed", EventKind.CANCELED),
-        (Verb.CANCEL, "running", EventKind.CANCEL_REQUESTED),
-        (Verb.PAUSE, "queued", EventKind.PAUSED),
-        (Verb.PAUSE, "running", EventKind.PAUSE_REQUESTED),
-        (Verb.RESUME, "paused", EventKind.RESUMED),
-        (Verb.RESUME, "failed", EventKind.RESUMED),
-        (Verb.RETRY, "succeeded", EventKind.RETRIED_BY_HAND),
-        (Verb.SUBMIT, "pending", EventKind.ENQUEUED),
+        (OperatorVerb.CANCEL, "queued", EventKind.CANCELED),
+        (OperatorVerb.CANCEL, "failed", EventKind.CANCELED),
+        (OperatorVerb.CANCEL, "running", EventKind.CANCEL_REQUESTED),
+        (OperatorVerb.PAUSE, "queued", EventKind.PAUSED),
+        (OperatorVerb.PAUSE, "running", EventKind.PAUSE_REQUESTED),
+        (OperatorVerb.RESUME, "paused", EventKind.RESUMED),
+        (OperatorVerb.RESUME, "failed", EventKind.RESUMED),
+        (OperatorVerb.RETRY, "succeeded", EventKind.RETRIED_BY_HAND),
+        (OperatorVerb.SUBMIT, "pending", EventKind.ENQUEUED),
     ],
 )
 def test_whoever_did_it_stands_in_the_events(
-    store: StoreUnderTest, verb: Verb, state: str, kind: EventKind
+    store: StoreUnderTest, verb: OperatorVerb, state: str, kind: EventKind
 ) -> None:
     job_id = STATES[state](store)
     store.advance(1.0)
@@ -156,7 +160,7 @@ def test_a_resume_gives_fresh_attempts_only_where_they_were_spent(store: StoreUn
     spent, unspent = store.add(max_attempts=1), store.add(max_attempts=5)
     for attempt in store.claim():
         assert store.end(attempt, OutcomeKind.FAIL)
-    store.store.operate(Verb.RESUME, [spent, unspent], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [spent, unspent], "ann", None)
     assert [(a.job_id, a.number) for a in store.claim()] == [(spent, 1), (unspent, 2)]
 
 
@@ -165,7 +169,7 @@ def test_a_retry_has_the_whole_budget_again(store: StoreUnderTest) -> None:
     job_id = store.add(max_attempts=3, args=b'{"n": 1}', priority=4, tags=("x",))
     first = store.claim_one()
     assert store.end(first, OutcomeKind.FAIL)
-    store.store.operate(Verb.RETRY, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RETRY, [job_id], "ann", None)
     again = store.claim_one()
     assert (again.job_id, again.number, again.lost) == (job_id, 1, 0)
     assert (again.args, again.priority, again.max_attempts) == (first.args, 4, 3)
@@ -173,10 +177,10 @@ def test_a_retry_has_the_whole_budget_again(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("P5", "P7")
-@pytest.mark.parametrize("verb", [Verb.RESUME, Verb.RETRY])
+@pytest.mark.parametrize("verb", [OperatorVerb.RESUME, OperatorVerb.RETRY])
 @pytest.mark.parametrize("target", [None, "lane"])
 def test_lost_workers_are_forgiven_with_the_attempts(
-    store: StoreUnderTest, verb: Verb, target: str | None
+    store: StoreUnderTest, verb: OperatorVerb, target: str | None
 ) -> None:
     job_id = store.add(max_attempts=1, target=target)
     store.claim_one()
@@ -191,7 +195,7 @@ def test_lost_workers_are_forgiven_with_the_attempts(
 @pytest.mark.requirement("P5")
 def test_a_job_that_came_back_is_no_longer_in_the_history(store: StoreUnderTest) -> None:
     job_id = STATES["succeeded"](store)
-    store.store.operate(Verb.RETRY, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RETRY, [job_id], "ann", None)
     assert store.sql("select id from {s}history") == []
     assert store.job(job_id).report is None
 
@@ -200,10 +204,10 @@ def test_a_job_that_came_back_is_no_longer_in_the_history(store: StoreUnderTest)
 def test_a_resumed_job_runs_at_once_under_a_fresh_lease(store: StoreUnderTest) -> None:
     job_id = store.add(target="lane")
     old = store.claim_one()
-    store.store.operate(Verb.CANCEL, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
     assert store.end(old, OutcomeKind.ERROR)
     assert store.state(job_id) == "paused"
-    store.store.operate(Verb.RESUME, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     new = store.claim_one("w2")
     assert new.token > old.token
     lease = store.job(job_id).lease
@@ -212,9 +216,9 @@ def test_a_resumed_job_runs_at_once_under_a_fresh_lease(store: StoreUnderTest) -
 
 
 @pytest.mark.requirement("P10")
-@pytest.mark.parametrize("verb", [Verb.CANCEL, Verb.PAUSE])
+@pytest.mark.parametrize("verb", [OperatorVerb.CANCEL, OperatorVerb.PAUSE])
 def test_a_job_claimed_between_look_and_write_is_asked_instead(
-    store: StoreUnderTest, verb: Verb
+    store: StoreUnderTest, verb: OperatorVerb
 ) -> None:
     """The operator's program may freeze after its look: it holds no lock, and looks again."""
     job_id = store.add()
@@ -234,7 +238,7 @@ def test_a_job_claimed_between_look_and_write_is_asked_instead(
 
 def test_asking_for_one_job_twice_answers_twice_and_does_it_once(store: StoreUnderTest) -> None:
     job_id = store.add()
-    answers = store.store.operate(Verb.CANCEL, [job_id, job_id], "ann", None)
+    answers = store.store.operate(OperatorVerb.CANCEL, [job_id, job_id], "ann", None)
     assert [answer.id for answer in answers] == [job_id, job_id]
     assert len(store.store.events(job_id)) == 1
 

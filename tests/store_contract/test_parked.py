@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.history import EventKind
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
+from freehold.model.history import EventKind
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
 from tests.stores import StoreUnderTest
 
 KNOWN = frozenset({"known"})
@@ -89,13 +89,13 @@ def test_a_parked_job_can_be_paused_resumed_and_canceled(
 ) -> None:
     job_id = store.add(task="strange", target=target)
     store.claim(tasks=KNOWN)
-    store.store.operate(Verb.PAUSE, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
     assert store.state(job_id) == "paused"
     assert store.store.unpark(["strange"], 10) == 0
-    store.store.operate(Verb.RESUME, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     assert store.state(job_id) == "queued"
     store.claim(tasks=KNOWN)
-    store.store.operate(Verb.CANCEL, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
     assert store.state(job_id) == "canceled"
 
 

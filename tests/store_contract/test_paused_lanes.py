@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.model.state import State
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.model.state import State
 from tests.stores import StoreUnderTest
 
 
@@ -74,7 +74,7 @@ def test_a_stopped_head_can_be_canceled_and_the_next_stops_too(store: StoreUnder
     first, second = store.add(target="lane"), store.add(target="lane")
     pause(store)
     assert ids(store) == []
-    store.store.operate(Verb.CANCEL, [first], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [first], "ann", None)
     assert ids(store) == []
     store.store.resume_lane("lane")
     assert ids(store) == [second]
@@ -86,10 +86,10 @@ def test_a_stopped_head_that_is_paused_itself_blocks_after_the_resume(
     first, second = store.add(target="lane"), store.add(target="lane")
     pause(store)
     assert ids(store) == []
-    store.store.operate(Verb.PAUSE, [first], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [first], "ann", None)
     store.store.resume_lane("lane")
     assert ids(store) == []
-    store.store.operate(Verb.RESUME, [first], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [first], "ann", None)
     attempt = store.claim_one()
     assert attempt.job_id == first
     store.end(attempt, OutcomeKind.SUCCESS)
@@ -107,11 +107,19 @@ def test_lanes_show_depth_head_and_why(store: StoreUnderTest) -> None:
             store.end(attempt, OutcomeKind.FAIL)
     a, b, c, d = store.store.lanes("", 10)
     assert (a.target, a.depth, a.head, a.head_state, a.blocked) == (
-        "a", 2, running, State.ASSIGNED, False,
-    )  # fmt: skip
+        "a",
+        2,
+        running,
+        State.ASSIGNED,
+        False,
+    )
     assert (b.target, b.depth, b.head, b.head_state, b.blocked) == (
-        "b", 3, failing, State.FAILED, True,
-    )  # fmt: skip
+        "b",
+        3,
+        failing,
+        State.FAILED,
+        True,
+    )
     assert (c.target, c.depth, c.head) == ("c", 1, waiting)
     assert c.pause is not None
     assert (c.pause.by, c.pause.reason) == ("ann", "maintenance")

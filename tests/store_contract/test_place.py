@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from leasehold.model.outcome import OutcomeKind
-from leasehold.store.place import Memory
+from freehold.model.outcome import OutcomeKind
+from freehold.store.claim_cursor import ClaimCursors
 from tests.stores import StoreUnderTest
 
 
@@ -19,12 +19,12 @@ class Watch:
         return self.now
 
 
-def ids(store: StoreUnderTest, memory: Memory, count: int = 100) -> list[int]:
+def ids(store: StoreUnderTest, memory: ClaimCursors, count: int = 100) -> list[int]:
     return [attempt.job_id for attempt in store.claim(memory=memory, count=count)]
 
 
 def test_while_looks_are_cheap_nothing_behind_the_place_waits(store: StoreUnderTest) -> None:
-    memory = Memory(Watch(0.0))
+    memory = ClaimCursors(Watch(0.0))
     low = store.add(priority=-1)
     first = store.add()
     assert ids(store, memory, 1) == [first]
@@ -39,7 +39,7 @@ def test_while_looks_are_dear_what_is_behind_waits_and_is_not_forgotten(
 ) -> None:
     """A lane's next comes back under its old number, behind what was claimed meanwhile."""
     watch = Watch(0.02)
-    memory = Memory(watch)
+    memory = ClaimCursors(watch)
     first = store.add(target="lane")
     second = store.add(target="lane")
     others = [store.add() for _ in range(3)]

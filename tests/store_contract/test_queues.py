@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from leasehold.model.outcome import OutcomeKind
-from leasehold.store.contract import ClaimAsk, Want
+from freehold.model.outcome import OutcomeKind
+from freehold.store.types import ClaimRequest, QueueDemand
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 
@@ -16,8 +16,8 @@ def test_nothing_of_a_paused_queue_is_claimed(store: StoreUnderTest) -> None:
     store.add(queue="a")
     other = store.add(queue="b")
     store.store.pause_queue("a", "ann", "deploy", None)
-    wants = (Want("a", 5), Want("b", 5))
-    attempts = store.store.claim(ClaimAsk(owner="w1", lease_seconds=LEASE_SECONDS, wants=wants))
+    wants = (QueueDemand("a", 5), QueueDemand("b", 5))
+    attempts = store.store.claim(ClaimRequest(owner="w1", lease_seconds=LEASE_SECONDS, wants=wants))
     assert [attempt.job_id for attempt in attempts] == [other]
 
 

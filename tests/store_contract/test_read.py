@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.errors import BadInput
-from leasehold.model.history import EventKind, timeline
-from leasehold.model.job import Error
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.model.state import State
-from leasehold.store import reading
-from leasehold.store.contract import PAGE_LIMIT, Filter
+from freehold.errors import BadInput
+from freehold.model.history import EventKind, timeline
+from freehold.model.job import Error
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.model.state import State
+from freehold.store.types import PAGE_LIMIT, JobFilter
+from freehold.store.verbs import queries as reading
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 
@@ -41,7 +41,7 @@ def page_ids(store: StoreUnderTest, **fields: object) -> list[int]:
     seen: list[int] = []
     before = None
     while True:
-        page = store.store.page(Filter(before=before, **fields))  # type: ignore[arg-type]
+        page = store.store.page(JobFilter(before=before, **fields))  # type: ignore[arg-type]
         seen += [job.id for job in page.jobs]
         if page.next is None:
             return seen
@@ -65,7 +65,7 @@ def test_every_state_can_be_read(store: StoreUnderTest) -> None:
 def test_the_story_of_a_job_is_told_whole_and_in_order(store: StoreUnderTest) -> None:
     job_id = store.add(pending=True)
     store.advance(1.0)
-    store.store.operate(Verb.SUBMIT, [job_id], "ann", "go")
+    store.store.operate(OperatorVerb.SUBMIT, [job_id], "ann", "go")
     store.advance(1.0)
     attempt = store.claim_one("w1")
     store.advance(1.0)
@@ -121,7 +121,7 @@ def test_an_event_tells_of_the_lease_that_it_ended(store: StoreUnderTest) -> Non
 @pytest.mark.requirement("S2.5")
 def test_nobody_reads_the_events_of_another_job(store: StoreUnderTest) -> None:
     first, second = store.add(), store.add()
-    store.store.operate(Verb.PAUSE, [first, second], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [first, second], "ann", None)
     assert [event.job_id for event in store.store.events(first)] == [first]
     assert store.store.events(4711) == []
 
@@ -190,7 +190,7 @@ def test_rare_jobs_are_all_found_though_a_page_reads_only_so_far(
 @pytest.mark.parametrize("limit", [0, -1, PAGE_LIMIT + 1])
 def test_a_page_without_bounds_is_refused(store: StoreUnderTest, limit: int) -> None:
     with pytest.raises(BadInput, match=f"1 to {PAGE_LIMIT}"):
-        store.store.page(Filter(limit=limit))
+        store.store.page(JobFilter(limit=limit))
 
 
 # -- depth and counts ------------------------------------------------------------------------

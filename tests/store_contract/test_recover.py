@@ -8,14 +8,14 @@ from threading import Barrier
 
 import pytest
 
-from leasehold.model.history import EventKind
-from leasehold.model.job import Attempt
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
-from leasehold.store import finishing
-from leasehold.store.steps import Batch, Steps
+from freehold.model.history import EventKind
+from freehold.model.job import Attempt
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
+from freehold.store.statements import StatementGroup, Verb
+from freehold.store.verbs import finish as finishing
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 STEADY = Policy(retry=Retry(base_seconds=2.0, factor=3.0, jitter=0.0))
@@ -135,7 +135,7 @@ def test_where_the_policy_says_so_a_lost_worker_fails_the_job(store: StoreUnderT
     store.store.recover(10, 0.0)
     assert store.state(job_id) == "failed"
     assert store.claim() == []
-    store.store.operate(Verb.RESUME, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     assert store.claim_one().job_id == job_id
 
 
@@ -151,9 +151,11 @@ def test_the_history_says_that_the_worker_was_lost(store: StoreUnderTest) -> Non
 
 
 @pytest.mark.requirement("P2")
-@pytest.mark.parametrize(("verb", "state"), [(Verb.CANCEL, "canceled"), (Verb.PAUSE, "paused")])
+@pytest.mark.parametrize(
+    ("verb", "state"), [(OperatorVerb.CANCEL, "canceled"), (OperatorVerb.PAUSE, "paused")]
+)
 def test_a_request_survives_the_worker_it_was_for(
-    store: StoreUnderTest, verb: Verb, state: str
+    store: StoreUnderTest, verb: OperatorVerb, state: str
 ) -> None:
     job_id = store.add()
     store.claim_one()
@@ -164,7 +166,7 @@ def test_a_request_survives_the_worker_it_was_for(
     assert store.job(job_id).lost == 1
 
 
-def read_first(store: StoreUnderTest, steps: Steps[object]) -> Batch:
+def read_first(store: StoreUnderTest, steps: Verb[object]) -> StatementGroup:
     """Run a verb until it is about to write, and let it freeze there."""
     batch = next(steps)
     while not batch.writes:
@@ -202,7 +204,7 @@ def test_a_request_between_the_sweepers_look_and_its_write_is_obeyed(
     lose(store)
     steps = finishing.recover(10, 0.0)
     batch = read_first(store, steps)
-    store.store.operate(Verb.CANCEL, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
     batch = steps.send(store.store.session.execute(batch))
     with pytest.raises(StopIteration):
         steps.send(store.store.session.execute(batch))

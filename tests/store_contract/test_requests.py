@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.history import EventKind
-from leasehold.model.job import Request
-from leasehold.model.operation import Answer, Verb
-from leasehold.model.outcome import OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.state import State
+from freehold.model.history import EventKind
+from freehold.model.job import Request
+from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.state import State
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 #: Endings that are not the job's own word: a request that came meanwhile outweighs them.
@@ -26,15 +26,16 @@ CHARGED = (OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.RETRY_LATER)
 
 @pytest.mark.requirement("S4.5")
 @pytest.mark.parametrize(
-    ("verb", "request_"), [(Verb.CANCEL, Request.CANCEL), (Verb.PAUSE, Request.PAUSE)]
+    ("verb", "request_"),
+    [(OperatorVerb.CANCEL, Request.CANCEL), (OperatorVerb.PAUSE, Request.PAUSE)],
 )
 def test_the_owner_hears_what_anybody_asked(
-    store: StoreUnderTest, verb: Verb, request_: Request
+    store: StoreUnderTest, verb: OperatorVerb, request_: Request
 ) -> None:
     job_id = store.add()
     attempt = store.claim_one()
     answer = store.store.operate(verb, [job_id], "ann", "not now")
-    assert answer == [Answer(job_id, "requested", State.ASSIGNED)]
+    assert answer == [ActionResult(job_id, "requested", State.ASSIGNED)]
     assert store.store.requests("w1") == {key_of(attempt): request_}
     job = store.job(job_id)
     assert (job.request, job.request_by, job.request_reason) == (request_, "ann", "not now")
@@ -45,7 +46,7 @@ def test_nobody_hears_what_was_asked_of_others(store: StoreUnderTest) -> None:
     mine, other = store.add(), store.add()
     store.claim_one("w1")
     store.claim_one("w2")
-    store.store.operate(Verb.CANCEL, [other], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [other], "ann", None)
     assert store.store.requests("w1") == {}
     assert {key.job_id for key in store.store.requests("w2")} == {other}
     assert store.job(mine).request is None
@@ -55,7 +56,7 @@ def test_nobody_hears_what_was_asked_of_others(store: StoreUnderTest) -> None:
 def test_reading_requests_changes_nothing(store: StoreUnderTest) -> None:
     job_id = store.add()
     store.claim_one()
-    store.store.operate(Verb.CANCEL, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
     before = store.everything()
     assert store.store.requests("w1") == store.store.requests("w1")
     assert store.everything() == before
@@ -65,7 +66,7 @@ def test_reading_requests_changes_nothing(store: StoreUnderTest) -> None:
 def test_a_renewal_brings_the_request_along(store: StoreUnderTest) -> None:
     job_id = store.add()
     attempt = store.claim_one()
-    store.store.operate(Verb.CANCEL, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
     renewed = store.store.renew("w1", [key_of(attempt)], LEASE_SECONDS)
     assert renewed.held == {job_id: Request.CANCEL}
 
@@ -74,9 +75,11 @@ def test_a_renewal_brings_the_request_along(store: StoreUnderTest) -> None:
 def test_asking_twice_is_told_once(store: StoreUnderTest) -> None:
     job_id = store.add()
     store.claim_one()
-    store.store.operate(Verb.CANCEL, [job_id], "ann", "first")
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", "first")
     before = store.everything()
-    assert store.store.operate(Verb.CANCEL, [job_id], "bob", "second")[0].what == "requested"
+    assert (
+        store.store.operate(OperatorVerb.CANCEL, [job_id], "bob", "second")[0].what == "requested"
+    )
     assert store.everything() == before
     event = store.store.events(job_id)[-1]
     assert (event.kind, event.by, event.reason) == (EventKind.CANCEL_REQUESTED, "ann", "first")
@@ -84,7 +87,10 @@ def test_asking_twice_is_told_once(store: StoreUnderTest) -> None:
 
 @pytest.mark.requirement("S4.5")
 def test_a_cancel_outweighs_a_pause_in_either_order(store: StoreUnderTest) -> None:
-    for verbs in ((Verb.PAUSE, Verb.CANCEL), (Verb.CANCEL, Verb.PAUSE)):
+    for verbs in (
+        (OperatorVerb.PAUSE, OperatorVerb.CANCEL),
+        (OperatorVerb.CANCEL, OperatorVerb.PAUSE),
+    ):
         job_id = store.add()
         attempt = store.claim_one()
         for verb in verbs:
@@ -96,9 +102,11 @@ def test_a_cancel_outweighs_a_pause_in_either_order(store: StoreUnderTest) -> No
 
 @pytest.mark.requirement("P2", "S4.6")
 @pytest.mark.parametrize("kind", OBEDIENT)
-@pytest.mark.parametrize(("verb", "state"), [(Verb.CANCEL, "canceled"), (Verb.PAUSE, "paused")])
+@pytest.mark.parametrize(
+    ("verb", "state"), [(OperatorVerb.CANCEL, "canceled"), (OperatorVerb.PAUSE, "paused")]
+)
 def test_a_request_the_worker_did_not_see_is_obeyed(
-    store: StoreUnderTest, kind: OutcomeKind, verb: Verb, state: str
+    store: StoreUnderTest, kind: OutcomeKind, verb: OperatorVerb, state: str
 ) -> None:
     job_id = store.add()
     attempt = store.claim_one()
@@ -118,7 +126,7 @@ def test_a_job_that_ended_by_its_own_word_is_not_canceled_afterwards(
 ) -> None:
     job_id = store.add()
     attempt = store.claim_one()
-    store.store.operate(Verb.CANCEL, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
     assert store.end(attempt, kind)
     assert store.state(job_id) == state
 
@@ -139,7 +147,7 @@ def test_a_stopped_job_ends_as_its_policy_says(
     policy = Policy(on_cancel=on_cancel)  # type: ignore[arg-type]
     job_id = store.add(target=target, policy=policy)
     attempt = store.claim_one()
-    store.store.operate(Verb.CANCEL, [job_id], "ann", "enough")
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", "enough")
     assert store.end(attempt, OutcomeKind.CANCEL, reason="stopped on request")
     job = store.job(job_id)
     assert job.state == state
@@ -158,9 +166,9 @@ def test_a_handlers_own_cancel_needs_no_request(store: StoreUnderTest) -> None:
 def test_a_request_does_not_outlive_the_attempt_it_was_for(store: StoreUnderTest) -> None:
     job_id = store.add()
     attempt = store.claim_one()
-    store.store.operate(Verb.PAUSE, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
     assert store.end(attempt, OutcomeKind.PAUSE)
-    store.store.operate(Verb.RESUME, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     again = store.claim_one()
     assert store.store.requests("w1") == {}
     assert store.end(again, OutcomeKind.ERROR)
@@ -172,6 +180,6 @@ def test_an_expired_owner_can_still_be_asked_and_recovery_obeys(store: StoreUnde
     job_id = store.add()
     store.claim_one()
     store.advance(LEASE_SECONDS + 5)
-    assert store.store.operate(Verb.CANCEL, [job_id], "ann", None)[0].what == "requested"
+    assert store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)[0].what == "requested"
     store.store.recover(10, 0.0)
     assert store.state(job_id) == "canceled"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.job import NewJob
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
+from freehold.model.job import NewJob
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
 from tests.stores import StoreUnderTest
 
 DAY = 24 * 3600.0
@@ -57,7 +57,7 @@ def test_a_live_job_is_never_forgotten_however_old(store: StoreUnderTest) -> Non
     ready, paused, waiting = store.add(), store.add(), store.add(delay_seconds=900 * DAY)
     blocked = store.add(target="lane", queue="lanes")
     assert store.end(store.claim_one(queue="lanes"), OutcomeKind.FAIL)
-    store.store.operate(Verb.PAUSE, [paused], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [paused], "ann", None)
     store.advance(400 * DAY)
     retain_all(store)
     jobs = store.store.read([ready, paused, waiting, blocked])

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from leasehold.model.job import Attempt
-from leasehold.model.note import Progress
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import Ended, LeaseKey, Line, Noted
+from freehold.model.job import Attempt
+from freehold.model.job_log import Progress
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.types import AttemptEnd, LeaseKey, LogChunk, NewLogLine
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 OwnerVerb = Callable[[StoreUnderTest, Attempt], tuple[int, ...]]
@@ -40,7 +40,7 @@ def _release(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
 def _finish(kind: OutcomeKind) -> OwnerVerb:
     def finish(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
         outcome = Outcome(kind=kind, result=b"1" if kind is OutcomeKind.SUCCESS else None)
-        finished = store.store.finish(attempt.owner, [Ended(attempt, outcome)])
+        finished = store.store.finish(attempt.owner, [AttemptEnd(attempt, outcome)])
         assert finished.decisions == {}
         return finished.lost
 
@@ -48,14 +48,14 @@ def _finish(kind: OutcomeKind) -> OwnerVerb:
 
 
 def _note(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
-    noted = Noted(key_of(attempt), Progress(1.0), (Line(1, "I am still here", 0.0),))
+    noted = LogChunk(key_of(attempt), Progress(1.0), (NewLogLine(1, "I am still here", 0.0),))
     return store.store.note(attempt.owner, [noted])
 
 
 def _finish_within(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
     """Outside of a transaction: what it does not write needs no rollback to stay unwritten."""
-    noted = Noted(key_of(attempt), Progress(1.0), (Line(1, "I am done", 0.0),))
-    ended = Ended(attempt, Outcome(kind=OutcomeKind.SUCCESS))
+    noted = LogChunk(key_of(attempt), Progress(1.0), (NewLogLine(1, "I am done", 0.0),))
+    ended = AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS))
     kept = store.store.finish_within(attempt.owner, ended, noted)
     return () if kept else (attempt.job_id,)
 
@@ -127,7 +127,7 @@ def _deleted(store: StoreUnderTest, attempt: Attempt) -> Attempt:
 def _run_again(store: StoreUnderTest, attempt: Attempt) -> Attempt:
     _finished(store, attempt)
     next_in_lane = store.claim_one("w2")
-    store.store.operate(Verb.RETRY, [attempt.job_id], "ann", None)
+    store.store.operate(OperatorVerb.RETRY, [attempt.job_id], "ann", None)
     assert store.end(next_in_lane, OutcomeKind.SUCCESS)
     assert store.claim_one(attempt.owner).job_id == attempt.job_id
     return attempt
@@ -171,7 +171,7 @@ def test_an_attempt_in_the_wrong_hands_ends_nothing(
     store.add()
     attempt = store.claim_one("w1")
     before = store.everything()
-    finished = store.store.finish("intruder", [Ended(attempt, Outcome(kind=kind))])
+    finished = store.store.finish("intruder", [AttemptEnd(attempt, Outcome(kind=kind))])
     assert finished.lost == (attempt.job_id,)
     assert finished.decisions == {}
     assert store.everything() == before
@@ -195,7 +195,7 @@ def test_one_stale_lease_does_not_cost_its_neighbours_theirs(
     store.add()
     first, second = store.claim()
     stale = msgspec.structs.replace(first, token=first.token + 1)
-    ended = [Ended(each, Outcome(kind=kind)) for each in (stale, second)]
+    ended = [AttemptEnd(each, Outcome(kind=kind)) for each in (stale, second)]
     finished = store.store.finish("w1", ended)
     assert finished.lost == (first.job_id,)
     assert set(finished.decisions) == {second.job_id}
@@ -221,7 +221,7 @@ def test_every_claim_has_a_larger_token_than_all_before(store: StoreUnderTest) -
     assert tokens == sorted(set(tokens))
     last = store.claim_one()
     assert store.end(last, OutcomeKind.SUCCESS)
-    store.store.operate(Verb.RETRY, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RETRY, [job_id], "ann", None)
     assert store.claim_one().token > last.token > tokens[-1]
 
 

@@ -23,12 +23,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from leasehold.errors import IllegalTransition, Refused, UniqueKeyTaken
-from leasehold.model.job import Attempt, Job, NewJob, Request
-from leasehold.model.operation import Already, Verb, plan
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.state import FINAL, HOLDS_LANE, Stage, State
-from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
+from freehold.errors import IllegalTransition, Refused, UniqueKeyTaken
+from freehold.model.job import Attempt, Job, NewJob, Request
+from freehold.model.operator_actions import NoChange, OperatorVerb, plan
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.state import FINAL, HOLDS_LANE, Stage, State
+from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
 from tests.job_strategies import (
     OWNERS,
     QUEUES,
@@ -49,8 +49,11 @@ from tests.stores import PostgresUnderTest, SqliteUnderTest
 
 EVERYTHING = 1000
 CHARGED = (
-    OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER,
-)  # fmt: skip
+    OutcomeKind.ERROR,
+    OutcomeKind.TIMEOUT,
+    OutcomeKind.LOST_LEASE,
+    OutcomeKind.RETRY_LATER,
+)
 
 Everyone = Oracle | Side
 
@@ -93,14 +96,14 @@ class StoresAgree(RuleBasedStateMachine):
     @precondition(lambda self: self._in(Stage.READY, Stage.HEAD))
     @rule(owner=owners, count=st.integers(1, 4), lease_seconds=leases)
     def claim_anything(self, owner: str, count: int, lease_seconds: float) -> None:
-        wants = tuple(Want(queue, count) for queue in QUEUES)
-        self._claim(ClaimAsk(owner=owner, lease_seconds=lease_seconds, wants=wants))
+        wants = tuple(QueueDemand(queue, count) for queue in QUEUES)
+        self._claim(ClaimRequest(owner=owner, lease_seconds=lease_seconds, wants=wants))
 
     @precondition(lambda self: self._in(Stage.READY, Stage.HEAD))
     @rule(owner=owners, queue=queues, count=st.integers(1, 4), tasks=known_tasks)
     def claim(self, owner: str, queue: str, count: int, tasks: frozenset[str] | None) -> None:
-        wants = (Want(queue, count),)
-        self._claim(ClaimAsk(owner=owner, lease_seconds=10.0, wants=wants, tasks=tasks))
+        wants = (QueueDemand(queue, count),)
+        self._claim(ClaimRequest(owner=owner, lease_seconds=10.0, wants=wants, tasks=tasks))
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), stale=st.booleans())
@@ -121,22 +124,22 @@ class StoresAgree(RuleBasedStateMachine):
         self, data: st.DataObject, outcome: Outcome, request: Request | None, chance: float
     ) -> None:
         attempt = data.draw(st.sampled_from(self._holding()), label="attempt")
-        self._finish(attempt.owner, Ended(attempt, outcome, request, chance))
+        self._finish(attempt.owner, AttemptEnd(attempt, outcome, request, chance))
 
     @precondition(lambda self: self._in(Stage.READY, Stage.HEAD))
     @rule(owner=owners, queue=queues, outcome=outcomes)
     def run_one(self, owner: str, queue: str, outcome: Outcome) -> None:
         known = len(self.attempts)
-        self._claim(ClaimAsk(owner=owner, lease_seconds=30.0, wants=(Want(queue, 1),)))
+        self._claim(ClaimRequest(owner=owner, lease_seconds=30.0, wants=(QueueDemand(queue, 1),)))
         for attempt in self.attempts[known:]:
-            self._finish(owner, Ended(attempt, outcome))
+            self._finish(owner, AttemptEnd(attempt, outcome))
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), outcome=outcomes, owner=owners)
     def finish_with_any_hand(self, data: st.DataObject, outcome: Outcome, owner: str) -> None:
         """Stale attempts, expired leases, and somebody else's."""
         attempt = data.draw(st.sampled_from(self.attempts), label="attempt")
-        self._finish(owner, Ended(attempt, outcome))
+        self._finish(owner, AttemptEnd(attempt, outcome))
 
     @precondition(lambda self: len(self._holding()) > 1)
     @rule(data=st.data(), first=outcomes, second=outcomes)
@@ -145,7 +148,7 @@ class StoresAgree(RuleBasedStateMachine):
             st.sampled_from(self._holding()), min_size=2, max_size=2, unique_by=lambda a: a.job_id
         )
         one, other = data.draw(pairs, label="attempts")
-        self._finish(one.owner, Ended(one, first), Ended(other, second))
+        self._finish(one.owner, AttemptEnd(one, first), AttemptEnd(other, second))
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), stale=st.booleans())
@@ -167,8 +170,8 @@ class StoresAgree(RuleBasedStateMachine):
         self._operate_on_one_of(data, self._stopped(), reason)
 
     @precondition(lambda self: self.oracle.jobs)
-    @rule(data=st.data(), verb=st.sampled_from(Verb))
-    def operate_on_two(self, data: st.DataObject, verb: Verb) -> None:
+    @rule(data=st.data(), verb=st.sampled_from(OperatorVerb))
+    def operate_on_two(self, data: st.DataObject, verb: OperatorVerb) -> None:
         """Whatever is wanted of whom: all of it is possible, or nothing is done."""
         job_ids = st.sampled_from([*self.oracle.jobs, NOBODY])
         ids = data.draw(st.lists(job_ids, min_size=2, max_size=2, unique=True), label="ids")
@@ -243,8 +246,11 @@ class StoresAgree(RuleBasedStateMachine):
 
     @invariant()
     def a_lane_has_one_holder(self) -> None:
-        lanes = [job.target for job in self.oracle.jobs.values()
-                 if job.target and job.stage in HOLDS_LANE]  # fmt: skip
+        lanes = [
+            job.target
+            for job in self.oracle.jobs.values()
+            if job.target and job.stage in HOLDS_LANE
+        ]
         assert len(lanes) == len(set(lanes))
 
     @invariant()
@@ -262,19 +268,19 @@ class StoresAgree(RuleBasedStateMachine):
 
     def _operate_on_one_of(self, data: st.DataObject, jobs: list[Job], reason: str | None) -> None:
         job = data.draw(st.sampled_from(jobs), label="job")
-        verb = data.draw(st.sampled_from([verb for verb in Verb if has_effect(verb, job)]))
+        verb = data.draw(st.sampled_from([verb for verb in OperatorVerb if has_effect(verb, job)]))
         self._operate(verb, [job.id], reason)
 
-    def _operate(self, verb: Verb, ids: list[int], reason: str | None) -> None:
+    def _operate(self, verb: OperatorVerb, ids: list[int], reason: str | None) -> None:
         for answer in self.all(lambda store: store.operate(verb, ids, "ops", reason)):
-            if verb in (Verb.RESUME, Verb.RETRY) and answer.what == "done":
+            if verb in (OperatorVerb.RESUME, OperatorVerb.RETRY) and answer.what == "done":
                 self.charged[answer.id] = 0
         self.all(lambda store: [store.requests(owner) for owner in OWNERS])
 
-    def _claim(self, ask: ClaimAsk) -> None:
+    def _claim(self, ask: ClaimRequest) -> None:
         self.attempts += self.all(lambda store: store.claim(ask))
 
-    def _finish(self, owner: str, *ended: Ended) -> None:
+    def _finish(self, owner: str, *ended: AttemptEnd) -> None:
         answer = self.all(lambda store: store.finish(owner, ended))
         for end in ended:
             if end.attempt.job_id in answer.decisions and end.outcome.kind in CHARGED:
@@ -314,9 +320,9 @@ def answer_of(verb: Callable[[Everyone], Any], store: Everyone) -> Any:
         return [Refusal(type(refusal).__name__)]
 
 
-def has_effect(verb: Verb, job: Job) -> bool:
+def has_effect(verb: OperatorVerb, job: Job) -> bool:
     try:
-        return not isinstance(plan(verb, job), Already)
+        return not isinstance(plan(verb, job), NoChange)
     except IllegalTransition:
         return False
 

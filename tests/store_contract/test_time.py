@@ -6,8 +6,8 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import OutcomeKind
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
 from tests.stores import StoreUnderTest, key_of
 
 MICROSECOND = 0.000001
@@ -88,8 +88,8 @@ def test_a_retry_is_something_to_wait_for(store: StoreUnderTest, target: str | N
 @pytest.mark.requirement("S1.1")
 def test_pausing_a_scheduled_job_does_not_make_it_early(store: StoreUnderTest) -> None:
     job_id = store.add(delay_seconds=60.0)
-    store.store.operate(Verb.PAUSE, [job_id], "ann", None)
-    store.store.operate(Verb.RESUME, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     assert store.claim() == []
     store.advance(60.0)
     store.store.make_ready(10)
@@ -99,10 +99,10 @@ def test_pausing_a_scheduled_job_does_not_make_it_early(store: StoreUnderTest) -
 @pytest.mark.requirement("S1.1")
 def test_a_paused_job_sleeps_through_its_time(store: StoreUnderTest) -> None:
     job_id = store.add(delay_seconds=60.0)
-    store.store.operate(Verb.PAUSE, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
     store.advance(120.0)
     assert (store.store.make_ready(10), store.claim()) == (0, [])
-    store.store.operate(Verb.RESUME, [job_id], "ann", None)
+    store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     assert store.claim_one().job_id == job_id
 
 
@@ -114,7 +114,7 @@ def test_every_time_in_the_store_is_the_stores_own(store: StoreUnderTest) -> Non
     attempt = store.claim_one()
     store.store.start("w1", [key_of(attempt)])
     store.store.renew("w1", [key_of(attempt)], 30.0)
-    store.store.operate(Verb.PAUSE, [attempt.job_id], "ann", None)
+    store.store.operate(OperatorVerb.PAUSE, [attempt.job_id], "ann", None)
     store.store.pause_queue("default", "ann", None, None)
     lease = store.job(attempt.job_id).lease
     assert lease is not None

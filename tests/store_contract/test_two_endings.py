@@ -10,13 +10,13 @@ import asyncio
 
 import pytest
 
-from leasehold.errors import BadInput
-from leasehold.model.job import Attempt
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import Ended
-from leasehold.telemetry import Telemetry
-from leasehold.worker.finisher import Finisher
-from leasehold.worker.hand import Hand, Held
+from freehold.errors import BadInput
+from freehold.model.job import Attempt
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.types import AttemptEnd
+from freehold.telemetry import Telemetry
+from freehold.worker.finisher import Finisher
+from freehold.worker.held_leases import HeldLease, HeldLeases
 from tests.stores import LEASE_SECONDS, StoreUnderTest
 
 
@@ -30,8 +30,8 @@ def twice(store: StoreUnderTest) -> tuple[Attempt, Attempt]:
     return first, store.claim_one()
 
 
-def success(attempt: Attempt, result: bytes) -> Ended:
-    return Ended(attempt, Outcome(kind=OutcomeKind.SUCCESS, result=result, ran_seconds=0.0))
+def success(attempt: Attempt, result: bytes) -> AttemptEnd:
+    return AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS, result=result, ran_seconds=0.0))
 
 
 @pytest.mark.requirement("S0.3", "S3.4")
@@ -44,9 +44,9 @@ def test_a_worker_that_has_both_writes_the_right_one(
     telemetry = Telemetry()
 
     async def write_both() -> None:
-        finisher = Finisher(store.awaited, "w1", Hand(), telemetry, lambda _waits: None)
+        finisher = Finisher(store.awaited, "w1", HeldLeases(), telemetry, lambda _waits: None)
         for ended in endings if stale_first else reversed(endings):
-            finisher.submit(Held(ended.attempt, asyncio.get_running_loop().time() + 60), ended)
+            finisher.submit(HeldLease(ended.attempt, asyncio.get_running_loop().time() + 60), ended)
         running = asyncio.create_task(finisher.run())
         await finisher.flushed()
         running.cancel()

@@ -8,17 +8,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.model.registry import Beat, WorkerState
+from freehold.model.worker_info import Heartbeat, WorkerState
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 EXPIRY = 30.0
 
 
-def word(owner: str = "w1", **fields: Any) -> Beat:
-    return Beat(
-        owner=owner, host="box", pid=7, concurrency=10, queues=("default", "mail"),
-        tasks=("t", "é"), version="1", **fields,
-    )  # fmt: skip
+def word(owner: str = "w1", **fields: Any) -> Heartbeat:
+    return Heartbeat(
+        owner=owner,
+        host="box",
+        pid=7,
+        concurrency=10,
+        queues=("default", "mail"),
+        tasks=("t", "é"),
+        version="1",
+        **fields,
+    )
 
 
 def owners(store: StoreUnderTest) -> list[str]:

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
 from tests.conftest import POSTGRES_VARIABLE
 from tests.stores import fresh_database
 
@@ -33,15 +33,15 @@ def database(shared_database: PostgresDatabase) -> PostgresDatabase:
     """Empty."""
     with psycopg.connect(shared_database.url) as connection:
         connection.execute(
-            "truncate leasehold.job, leasehold.history, leasehold.event, leasehold.idempotency, "
-            "leasehold.queue"
+            "truncate freehold.job, freehold.history, freehold.event, freehold.idempotency, "
+            "freehold.queue"
         )
     return shared_database
 
 
 @pytest.fixture
-def queue(database: PostgresDatabase) -> BlockingStore:
-    return BlockingStore(database.session())
+def queue(database: PostgresDatabase) -> Store:
+    return Store(database.session())
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ begin
     foreach parent in array array['history', 'event'] loop
         for back in 1 .. 30 loop
             day := (now() at time zone 'UTC')::date - back;
-            part := format('leasehold.%I', parent || '_' || to_char(day, 'YYYYMMDD'));
-            execute format('create table %s partition of leasehold.%I for values from (%L) to (%L)',
+            part := format('freehold.%I', parent || '_' || to_char(day, 'YYYYMMDD'));
+            execute format('create table %s partition of freehold.%I for values from (%L) to (%L)',
                 part, parent, day::timestamp at time zone 'UTC',
                 (day + 1)::timestamp at time zone 'UTC');
         end loop;
@@ -38,7 +38,7 @@ end $$
 """
 
 _FINISHED = """
-insert into leasehold.history (id, created_at, leased_at, started_at, finished_at, token, priority,
+insert into freehold.history (id, created_at, leased_at, started_at, finished_at, token, priority,
     attempt, max_attempts, lost, state, queue, task, by, args)
 select i, at, at, at, at, i, 0, 1, 5, 0,
     case when i % 100 = 0 then 'failed' when i % 100 = 50 then 'canceled' else 'succeeded' end,
@@ -49,20 +49,20 @@ from (select i, date_trunc('day', now(), 'UTC')
 """
 
 _EVENTS = """
-insert into leasehold.event (job_id, at, attempt, kind, state)
-select id, finished_at, attempt, 'retried', 'queued' from leasehold.history where id % 5 = 0
+insert into freehold.event (job_id, at, attempt, kind, state)
+select id, finished_at, attempt, 'retried', 'queued' from freehold.history where id % 5 = 0
 """
 
 _KEYS = """
-insert into leasehold.idempotency (key, job_id, expires_at)
+insert into freehold.idempotency (key, job_id, expires_at)
 select 'key' || i, i, now() + interval '1 hour' from generate_series(1, {count}) i
 """
 
 _LIVE = """
-insert into leasehold.job (id, created_at, run_at, stage, priority, attempt, max_attempts, queue,
+insert into freehold.job (id, created_at, run_at, stage, priority, attempt, max_attempts, queue,
     task, target, limit_key, unique_key, lease_owner, lease_token, leased_at,
     lease_expires_at, request, args)
-select nextval('leasehold.job_id'), now(), {run_at}, {stage}, i % 5, 0, 5, {queue}, 't' || i % 50,
+select nextval('freehold.job_id'), now(), {run_at}, {stage}, i % 5, 0, 5, {queue}, 't' || i % 50,
     {target}, {limit_key}, {unique_key}, {owner}, {token}, {leased_at}, {expires_at}, {request},
     '{{"n": 1}}'
 from generate_series(1, {count}) i
@@ -87,7 +87,7 @@ def fill(connection: Connection[Any]) -> None:
     connection.execute(_FINISHED.format(count=FINISHED).encode())
     connection.execute(_EVENTS)
     connection.execute(_KEYS.format(count=KEYS).encode())
-    connection.execute("select setval('leasehold.job_id', %s)", (FINISHED,))
+    connection.execute("select setval('freehold.job_id', %s)", (FINISHED,))
     scheduled = "now() + i * interval '1 second' - interval '1 hour'"
     live(connection, SCHEDULED, "'w'", run_at=scheduled)
     live(connection, READY, "'r'")
@@ -103,10 +103,10 @@ def fill(connection: Connection[Any]) -> None:
     live(connection, LIMITED, "'l'", limit_key="case i % 2 when 0 then 'roomy' else 'full' end")
     live(connection, 200, "'r'", queue="'limited'", limit_key="'full'")
     live(connection, 200, "'r'", queue="'limited'", limit_key="'key:' || i")
-    connection.execute("insert into leasehold.key_limit (key, max_leases) values ('full', 0)")
-    connection.execute("insert into leasehold.key_limit (key, max_leases) values ('roomy', 7)")
-    connection.execute("insert into leasehold.key_limit (key, max_leases) values ('key:*', 1)")
-    connection.execute("insert into leasehold.queue (name, max_leases) values ('limited', 100)")
+    connection.execute("insert into freehold.key_limit (key, max_leases) values ('full', 0)")
+    connection.execute("insert into freehold.key_limit (key, max_leases) values ('roomy', 7)")
+    connection.execute("insert into freehold.key_limit (key, max_leases) values ('key:*', 1)")
+    connection.execute("insert into freehold.queue (name, max_leases) values ('limited', 100)")
     _lease(connection)
 
 
@@ -132,9 +132,9 @@ def live(connection: Connection[Any], count: int, stage: str, **columns: str) ->
 def rest_after_another_hour(connection: Connection[Any]) -> None:
     """Empty and vacuumed, with statistics from when all jobs waited and no lane or key was used."""
     live(connection, 3_000, "'w'", run_at="now() + interval '1 day'", unique_key="null::text")
-    connection.execute("analyze leasehold.job, leasehold.history, leasehold.event")
-    connection.execute("delete from leasehold.job")
-    connection.execute("vacuum leasehold.job, leasehold.idempotency")
+    connection.execute("analyze freehold.job, freehold.history, freehold.event")
+    connection.execute("delete from freehold.job")
+    connection.execute("vacuum freehold.job, freehold.idempotency")
 
 
 def add_days(connection: Connection[Any]) -> None:
@@ -147,10 +147,10 @@ def forget_statistics(connection: Connection[Any]) -> None:
     connection.execute("set allow_system_table_mods = on")
     connection.execute(
         "delete from pg_statistic where starelid in "
-        "(select oid from pg_class where relnamespace = 'leasehold'::regnamespace)"
+        "(select oid from pg_class where relnamespace = 'freehold'::regnamespace)"
     )
     connection.execute(
         "update pg_class set reltuples = -1, relpages = 0 "
-        "where relnamespace = 'leasehold'::regnamespace and relkind in ('r', 'p')"
+        "where relnamespace = 'freehold'::regnamespace and relkind in ('r', 'p')"
     )
     connection.execute("set allow_system_table_mods = off")

@@ -17,15 +17,15 @@ from typing import Any
 
 import psycopg
 
-from leasehold.errors import IllegalTransition, JobNotFound
-from leasehold.model.job import Attempt, NewJob
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
-from leasehold.store.contract import ClaimAsk, Ended, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.errors import IllegalTransition, JobNotFound
+from freehold.model.job import Attempt, NewJob
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 
 #: Whatever happens, the lane goes on in the end, and soon.
 POLICY = Policy(
@@ -36,7 +36,7 @@ ENDINGS = (
     + [OutcomeKind.ERROR] * 3
     + [OutcomeKind.SNOOZE, OutcomeKind.GIVE_BACK, OutcomeKind.FAIL]
 )
-VERBS = [Verb.CANCEL, Verb.PAUSE, Verb.RESUME, Verb.RETRY]
+VERBS = [OperatorVerb.CANCEL, OperatorVerb.PAUSE, OperatorVerb.RESUME, OperatorVerb.RETRY]
 SHORT_LEASE_SECONDS = 0.03
 LONG_LEASE_SECONDS = 60.0
 
@@ -66,7 +66,7 @@ class Fire:
     working: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        self.store = BlockingStore(self.database.session())
+        self.store = Store(self.database.session())
         self.writing.set()
         self.working.set()
 
@@ -75,7 +75,7 @@ class Fire:
     def write(self, number: int) -> None:
         chance = random.Random(number)
         with psycopg.connect(self.url) as connection:
-            inside = BlockingStore(self.database.caller_session(connection))
+            inside = Store(self.database.caller_session(connection))
             while self.writing.is_set():
                 if self.store.counts().following > 10 * self.lanes:
                     pause(chance, 0.05)
@@ -89,7 +89,7 @@ class Fire:
                     connection.commit()
                     self.committed.update(*ids)
 
-    def _enqueue(self, inside: BlockingStore, chance: random.Random) -> set[int]:
+    def _enqueue(self, inside: Store, chance: random.Random) -> set[int]:
         jobs = [self._job(chance) for _ in range(chance.randrange(1, 5))]
         return {each.id for each in inside.enqueue(jobs)}
 
@@ -119,10 +119,10 @@ class Fire:
                 self._finish(owner, attempts, chance, since)
 
     def _claim(self, owner: str, chance: random.Random, abandons: bool) -> list[Attempt]:
-        wants = [Want(queue, chance.randrange(1, 6)) for queue in ("default", "other")]
+        wants = [QueueDemand(queue, chance.randrange(1, 6)) for queue in ("default", "other")]
         chance.shuffle(wants)
         lease = SHORT_LEASE_SECONDS if abandons else LONG_LEASE_SECONDS
-        return self.store.claim(ClaimAsk(owner=owner, lease_seconds=lease, wants=tuple(wants)))
+        return self.store.claim(ClaimRequest(owner=owner, lease_seconds=lease, wants=tuple(wants)))
 
     def _finish(
         self, owner: str, attempts: list[Attempt], chance: random.Random, since: float
@@ -131,7 +131,7 @@ class Fire:
         # Without operators nobody would resume what was paused.
         endings = [*ENDINGS, OutcomeKind.PAUSE] if self.operators else ENDINGS
         ended = [
-            Ended(each, Outcome(kind=chance.choice(endings), delay_seconds=0.01))
+            AttemptEnd(each, Outcome(kind=chance.choice(endings), delay_seconds=0.01))
             for each in attempts
         ]
         until = time.monotonic()
@@ -158,7 +158,7 @@ class Fire:
                 self._try(chance.choice(VERBS), chance.sample(known, min(3, len(known))))
             pause(chance, 0.02)
 
-    def _try(self, verb: Verb, ids: list[int]) -> None:
+    def _try(self, verb: OperatorVerb, ids: list[int]) -> None:
         for job_id in ids:
             try:
                 self.store.operate(verb, [job_id], "operator", "because")
@@ -167,8 +167,10 @@ class Fire:
 
     def rescue(self) -> int:
         """Resume whatever waits for a person; answers how many jobs are still live."""
-        rows = self.rows("select id, stage from leasehold.job")
-        self._try(Verb.RESUME, [job_id for job_id, stage in rows if stage in ("p", "q", "x")])
+        rows = self.rows("select id, stage from freehold.job")
+        self._try(
+            OperatorVerb.RESUME, [job_id for job_id, stage in rows if stage in ("p", "q", "x")]
+        )
         return len(rows)
 
     def rows(self, text: str) -> list[Any]:

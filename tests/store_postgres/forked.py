@@ -11,9 +11,9 @@ import sys
 import threading
 import warnings
 
-from leasehold.model.job import NewJob
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.model.job import NewJob
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
 
 SIZE = 3
 HANG_SECONDS = 120
@@ -37,7 +37,7 @@ def main(url: str) -> None:
     enough.set()
     for thread in threads:
         thread.join()
-    BlockingStore(database.session()).enqueue([NewJob(task="parent")])
+    Store(database.session()).enqueue([NewJob(task="parent")])
     database.close()
     print(status, flush=True)
 
@@ -48,7 +48,7 @@ def forked(database: PostgresDatabase) -> int:
         signal.alarm(HANG_SECONDS)
         code = 1
         try:
-            BlockingStore(database.session()).enqueue([NewJob(task="child")])
+            Store(database.session()).enqueue([NewJob(task="child")])
             code = 0
         finally:
             os._exit(code)

@@ -26,9 +26,9 @@ from sqlalchemy.ext.asyncio.session import async_sessionmaker
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from leasehold.model.job import Enqueued, NewJob
-from leasehold.store.faces import AwaitedStore, BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.model.job import Enqueued, NewJob
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import AsyncStore, Store
 
 T = TypeVar("T")
 
@@ -47,8 +47,8 @@ class Caller:
     async def enqueue(self, database: PostgresDatabase, jobs: list[NewJob]) -> list[Enqueued]:
         if self.is_awaited:
             session = database.async_caller_session(self.connection)
-            return await AwaitedStore(session).enqueue(jobs)
-        return BlockingStore(database.caller_session(self.connection)).enqueue(jobs)
+            return await AsyncStore(session).enqueue(jobs)
+        return Store(database.caller_session(self.connection)).enqueue(jobs)
 
     async def ends(self, *, commits: bool) -> None:
         await _maybe(self.commit() if commits else self.rollback())
@@ -208,9 +208,11 @@ def django_connection(url: str) -> Any:
     connection = connections["default"]
     connection.close()
     connection.settings_dict.update(
-        NAME=info["dbname"], HOST=info.get("host", ""), USER=info.get("user", ""),
+        NAME=info["dbname"],
+        HOST=info.get("host", ""),
+        USER=info.get("user", ""),
         PORT=str(info.get("port", "")),
-    )  # fmt: skip
+    )
     return connection
 
 

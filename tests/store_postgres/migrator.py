@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.database import PostgresDatabase
 from tests.kills import kill_in_the_middle
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from leasehold.store.reading import PAGE_WINDOW
-from leasehold.store.rows import json_text
-from leasehold.store.steps import Statement
+from freehold.store.rows import json_text
+from freehold.store.statements import Statement
+from freehold.store.verbs.queries import PAGE_WINDOW
 from tests.store_postgres.filling import FINISHED, LEASED, OWNER, QUEUES, SCHEDULED
 
 #: What a statement may read for each row that it hands out or changes: the row itself, once
@@ -58,13 +58,13 @@ def look(connection: Connection[Any]) -> Found:
     def values(text: str) -> list[Any]:
         return connection.execute(text.encode()).fetchall()
 
-    middle = "select coalesce(avg(id), 0)::bigint from leasehold.job where stage "
+    middle = "select coalesce(avg(id), 0)::bigint from freehold.job where stage "
     leases = (
-        f"select id, lease_token from leasehold.job where stage = 'h' and lease_owner = '{OWNER}' "
+        f"select id, lease_token from freehold.job where stage = 'h' and lease_owner = '{OWNER}' "
         f"and lease_expires_at > now() order by id limit {BATCH}"
     )
-    live = f"select id from leasehold.job where stage = 'r' order by id desc limit {BATCH}"
-    keys = f"select unique_key from leasehold.job where unique_key <> '' limit {BATCH}"
+    live = f"select id from freehold.job where stage = 'r' order by id desc limit {BATCH}"
+    keys = f"select unique_key from freehold.job where unique_key <> '' limit {BATCH}"
     return Found(
         leases=values(leases),
         live=[row[0] for row in values(live)],
@@ -76,8 +76,14 @@ def look(connection: Connection[Any]) -> Found:
 
 def cases(found: Found) -> dict[str, Case]:
     """By name; the names are the same for an empty and a full database."""
-    every = (*_claims(), *_owner(found), *_upkeep(), *_live_reads(found), *_keys(found),
-             *_history(found))  # fmt: skip
+    every = (
+        *_claims(),
+        *_owner(found),
+        *_upkeep(),
+        *_live_reads(found),
+        *_keys(found),
+        *_history(found),
+    )
     return {case.name: case for case in every}
 
 
@@ -110,13 +116,27 @@ def _claims() -> Iterator[Case]:
 
 
 def _claim(count: int, queue: str = "default", **more: Any) -> Statement:
-    usual = {"ahead": 0, "rank": -32768, "after": 0, "locked": False,
-             "shared": False, "keys": [], "tasks": None}  # fmt: skip
+    usual = {
+        "ahead": 0,
+        "rank": -32768,
+        "after": 0,
+        "locked": False,
+        "shared": False,
+        "keys": [],
+        "tasks": None,
+    }
     return Statement(
         "claim",
-        {"queue": queue, "wanted": count, "looked_at": count, "owner": OWNER,
-         "lease_seconds": 30.0, **usual, **more},
-    )  # fmt: skip
+        {
+            "queue": queue,
+            "wanted": count,
+            "looked_at": count,
+            "owner": OWNER,
+            "lease_seconds": 30.0,
+            **usual,
+            **more,
+        },
+    )
 
 
 def _claim_plain(count: int, queue: str = "default", **more: Any) -> Statement:
@@ -143,12 +163,27 @@ def _owner(found: Found) -> Iterator[Case]:
 
 def _lost(job_id: int, token: int) -> dict[str, Any]:
     return {
-        "id": job_id, "seen_stage": "h", "token": token, "owner": OWNER, "expired": False,
-        "request": None, "leaves": True, "state": "failed", "stage_due": None,
-        "stage_later": None, "delay_seconds": None, "keep_run_at": False,
-        "fresh_attempts": False, "refund": 0, "lost": 1, "reason": "lost", "error": None,
-        "result": None, "ran_seconds": None, "event": "failed",
-    }  # fmt: skip
+        "id": job_id,
+        "seen_stage": "h",
+        "token": token,
+        "owner": OWNER,
+        "expired": False,
+        "request": None,
+        "leaves": True,
+        "state": "failed",
+        "stage_due": None,
+        "stage_later": None,
+        "delay_seconds": None,
+        "keep_run_at": False,
+        "fresh_attempts": False,
+        "refund": 0,
+        "lost": 1,
+        "reason": "lost",
+        "error": None,
+        "result": None,
+        "ran_seconds": None,
+        "event": "failed",
+    }
 
 
 def _upkeep() -> Iterator[Case]:
@@ -193,11 +228,24 @@ def _keys(found: Found) -> Iterator[Case]:
 
 def _new(place: int, key: str) -> dict[str, Any]:
     return {
-        "place": place, "task": "t", "queue": "default", "priority": 0, "args": "{}",
-        "max_attempts": 5, "pending": False, "run_at": None, "delay_seconds": None,
-        "target": f"lane{place}", "limit_key": None, "unique_key": key, "timeout_seconds": None,
-        "tags": None, "policy": None, "idempotency_key": key, "idempotency_seconds": 60.0,
-    }  # fmt: skip
+        "place": place,
+        "task": "t",
+        "queue": "default",
+        "priority": 0,
+        "args": "{}",
+        "max_attempts": 5,
+        "pending": False,
+        "run_at": None,
+        "delay_seconds": None,
+        "target": f"lane{place}",
+        "limit_key": None,
+        "unique_key": key,
+        "timeout_seconds": None,
+        "tags": None,
+        "policy": None,
+        "idempotency_key": key,
+        "idempotency_seconds": 60.0,
+    }
 
 
 def _history(found: Found) -> Iterator[Case]:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from leasehold.store.postgres import session
-from leasehold.store.sqlfiles import load_statements
+from freehold.store.postgres import session
+from freehold.store.sqlfiles import load_statements
 
 _LOCK = "pg_try_advisory_xact_lock(hashtextextended(name, @schema_key@ + 1))"
 _LOCKED = (
-    "coalesce(string_to_array(current_setting('leasehold.limits', true), chr(10)), array[]::text[])"
+    "coalesce(string_to_array(current_setting('freehold.limits', true), chr(10)), array[]::text[])"
 )
 _COUNT = "@schema@.count_leased(name, max_leases)"
 _GIVEN = "target from json_to_recordset(:rows::json) as g(target text)"

@@ -1,45 +1,43 @@
-"""`leasehold.backlog()`: what an autoscaler asks. It agrees with the depth that a manager sees."""
+"""`freehold.backlog()`: what an autoscaler asks. It agrees with the depth that a manager sees."""
 
 from __future__ import annotations
 
 import psycopg
 import pytest
 
-from leasehold.model.job import NewJob
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.model.job import NewJob
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
+from freehold.store.types import ClaimRequest, QueueDemand
 
 
 def backlog(database: PostgresDatabase, queue: str | None = None) -> int:
     with psycopg.connect(database.url) as connection:
-        row = connection.execute("select leasehold.backlog(%s)", (queue,)).fetchone()
+        row = connection.execute("select freehold.backlog(%s)", (queue,)).fetchone()
     assert row is not None
     count: int = row[0]
     return count
 
 
-def fill(queue: BlockingStore, name: str, count: int) -> None:
+def fill(queue: Store, name: str, count: int) -> None:
     queue.enqueue([NewJob(task="t", queue=name, args=b"{}") for _ in range(count)])
 
 
 @pytest.mark.requirement("P12")
 def test_it_counts_what_can_be_claimed_in_one_queue_or_in_all(
-    database: PostgresDatabase, queue: BlockingStore
+    database: PostgresDatabase, queue: Store
 ) -> None:
     assert backlog(database) == 0
     fill(queue, "mail", 3)
     fill(queue, "reports", 5)
-    queue.claim(ClaimAsk(owner="w1", lease_seconds=30, wants=(Want("mail", 1),)))
+    queue.claim(ClaimRequest(owner="w1", lease_seconds=30, wants=(QueueDemand("mail", 1),)))
     assert (backlog(database, "mail"), backlog(database, "reports")) == (2, 5)
     assert backlog(database, "nobody") == 0
     assert backlog(database) == 7 == queue.depth(["mail", "reports"])
 
 
 @pytest.mark.requirement("P12")
-def test_of_a_paused_queue_nothing_can_be_claimed(
-    database: PostgresDatabase, queue: BlockingStore
-) -> None:
+def test_of_a_paused_queue_nothing_can_be_claimed(database: PostgresDatabase, queue: Store) -> None:
     fill(queue, "mail", 3)
     fill(queue, "reports", 5)
     queue.pause_queue("mail", "ann", None, None)
@@ -55,8 +53,8 @@ def test_of_a_paused_queue_nothing_can_be_claimed(
 def test_it_stops_at_its_bound(database: PostgresDatabase) -> None:
     with psycopg.connect(database.url) as connection:
         connection.execute(
-            "insert into leasehold.job (id, created_at, priority, max_attempts, stage, queue, "
-            "task, args) select nextval('leasehold.job_id'), now(), 0, 1, 'r', "
+            "insert into freehold.job (id, created_at, priority, max_attempts, stage, queue, "
+            "task, args) select nextval('freehold.job_id'), now(), 0, 1, 'r', "
             "case when i % 2 = 0 then 'a' else 'b' end, 't', '{}' from generate_series(1, 24000) i"
         )
     assert (backlog(database, "a"), backlog(database)) == (10_000, 10_000)

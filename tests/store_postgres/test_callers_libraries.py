@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 
-from leasehold.errors import BadInput, SchemaMissing
-from leasehold.model.job import Enqueued, NewJob
-from leasehold.model.payload import encode
-from leasehold.store.faces import AwaitedStore, BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.errors import BadInput, SchemaMissing
+from freehold.model.job import Enqueued, NewJob
+from freehold.model.payload import encode
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import AsyncStore, Store
 from tests.store_postgres.libraries import (
     CALLERS,
     Opened,
@@ -48,7 +48,7 @@ def ordered(database: PostgresDatabase) -> list[int]:
 @pytest.mark.parametrize("commits", [True, False], ids=["commits", "rolls back"])
 @every
 def test_jobs_and_the_callers_own_rows_are_there_together_or_not_at_all(
-    database: PostgresDatabase, queue: BlockingStore, opened: Opened, commits: bool
+    database: PostgresDatabase, queue: Store, opened: Opened, commits: bool
 ) -> None:
     """The jobs come first: a transaction that the library does not know of would be lost."""
     jobs = [NewJob(task="t"), NewJob(task="t", delay_seconds=60.0, target="lane", tags=("a",))]
@@ -72,7 +72,7 @@ def test_jobs_and_the_callers_own_rows_are_there_together_or_not_at_all(
 @keyed
 @every
 def test_a_key_that_is_taken_does_not_abort_the_transaction(
-    database: PostgresDatabase, queue: BlockingStore, opened: Opened, job: NewJob
+    database: PostgresDatabase, queue: Store, opened: Opened, job: NewJob
 ) -> None:
     first = queue.enqueue([job])[0]
 
@@ -92,7 +92,7 @@ def test_a_key_that_is_taken_does_not_abort_the_transaction(
 @pytest.mark.requirement("P9")
 @every
 def test_a_conflict_that_nobody_could_foresee_does_not_abort_it_either(
-    database: PostgresDatabase, queue: BlockingStore, opened: Opened
+    database: PostgresDatabase, queue: Store, opened: Opened
 ) -> None:
     """The key's job ended, and the key is forgotten, but a row of it was left: as two callers at
     once see it. The statement meets the unique index, and looks again."""
@@ -126,11 +126,11 @@ _REFUSE_ONCE = """
         end if;
         return new;
     end $$;
-    create trigger refuse_once before insert on leasehold.idempotency
+    create trigger refuse_once before insert on freehold.idempotency
         for each row execute function public.refuse_once()
 """
 _REFUSE_NO_MORE = """
-    drop trigger refuse_once on leasehold.idempotency;
+    drop trigger refuse_once on freehold.idempotency;
     drop function public.refuse_once;
     drop sequence public.tries
 """
@@ -138,7 +138,7 @@ _REFUSE_NO_MORE = """
 
 @every
 def test_what_a_job_carries_arrives_as_it_was(
-    database: PostgresDatabase, queue: BlockingStore, opened: Opened
+    database: PostgresDatabase, queue: Store, opened: Opened
 ) -> None:
     """Percent signs, dollars, quotes, backslashes, and a time."""
     odd = {"text": "100 % of $1 and %s, 'quoted' \"so\" \\ \n Grüße 💌", "list": [1, None, 2.5]}
@@ -177,7 +177,7 @@ def test_a_schema_that_is_not_there_is_told_in_our_words(
     async def scenario() -> None:
         async with opened(database.url) as caller:
             try:
-                with pytest.raises(SchemaMissing, match="leasehold migrate"):
+                with pytest.raises(SchemaMissing, match="freehold migrate"):
                     await caller.enqueue(elsewhere, [NewJob(task="t")])
             finally:
                 await caller.ends(commits=False)
@@ -213,18 +213,16 @@ def test_what_else_goes_wrong_is_told_in_the_librarys_words(
     by_hand, ours = play(opened, scenario())
     library = by_hand.__module__.partition(".")[0]
     if library == "psycopg":
-        assert ours.__module__ == "leasehold.errors"
+        assert ours.__module__ == "freehold.errors"
     else:
         assert ours.__module__.partition(".")[0] == library
 
 
 @pytest.mark.requirement("S0.18")
-def test_without_a_block_django_commits_at_once(
-    database: PostgresDatabase, queue: BlockingStore
-) -> None:
+def test_without_a_block_django_commits_at_once(database: PostgresDatabase, queue: Store) -> None:
     connection = django_connection(database.url)
     job = NewJob(task="t", idempotency_key="k")
-    inside = BlockingStore(database.caller_session(connection))
+    inside = Store(database.caller_session(connection))
     assert inside.enqueue([job])[0].created
     assert not inside.enqueue([job])[0].created
     assert queue.counts().ready == 1
@@ -278,7 +276,7 @@ def test_django_is_known_by_its_proxy_too(database: PostgresDatabase) -> None:
 @pytest.mark.requirement("S0.18", "P9")
 @pytest.mark.parametrize("driver", ["psycopg", "psycopg2", "alchemy", "asyncpg", "async alchemy"])
 def test_connections_that_commit_by_themselves_do_so(
-    database: PostgresDatabase, queue: BlockingStore, driver: str
+    database: PostgresDatabase, queue: Store, driver: str
 ) -> None:
     """There is no savepoint outside of a transaction."""
     job = NewJob(task="t", idempotency_key="k")
@@ -294,7 +292,7 @@ def test_connections_that_commit_by_themselves_do_so(
 @pytest.mark.requirement("S0.18", "P9")
 @pytest.mark.parametrize("is_awaited", [False, True])
 def test_a_callers_pipeline_is_no_obstacle(
-    database: PostgresDatabase, queue: BlockingStore, is_awaited: bool
+    database: PostgresDatabase, queue: Store, is_awaited: bool
 ) -> None:
     jobs = [NewJob(task="t"), NewJob(task="t", unique_key="k")]
 
@@ -303,13 +301,13 @@ def test_a_callers_pipeline_is_no_obstacle(
             await psycopg.AsyncConnection.connect(database.url) as connection,
             connection.pipeline(),
         ):
-            store = AwaitedStore(database.async_caller_session(connection))
+            store = AsyncStore(database.async_caller_session(connection))
             await connection.execute("insert into public.orders values (1)")
             return [(await store.enqueue(part))[0] for part in (jobs[:1], jobs[1:], jobs[1:], jobs)]
 
     def blocking() -> list[Enqueued]:
         with psycopg.connect(database.url) as connection, connection.pipeline():
-            store = BlockingStore(database.caller_session(connection))
+            store = Store(database.caller_session(connection))
             connection.execute("insert into public.orders values (1)")
             return [store.enqueue(part)[0] for part in (jobs[:1], jobs[1:], jobs[1:], jobs)]
 

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection, Connection
 
-from leasehold.errors import BadInput
-from leasehold.model.job import Enqueued, NewJob
-from leasehold.store.faces import AwaitedStore, BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.errors import BadInput
+from freehold.model.job import Enqueued, NewJob
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import AsyncStore, Store
 from tests.crowd import wait_until
 from tests.store_postgres.conftest import Connect
 
@@ -26,17 +26,17 @@ KEYED = [
 keyed = pytest.mark.parametrize("job", KEYED, ids=["unique", "idempotent", "both"])
 
 
-def inside(database: PostgresDatabase, connection: Connection[Any]) -> BlockingStore:
-    return BlockingStore(database.caller_session(connection))
+def inside(database: PostgresDatabase, connection: Connection[Any]) -> Store:
+    return Store(database.caller_session(connection))
 
 
-def count(queue: BlockingStore) -> int:
+def count(queue: Store) -> int:
     return queue.counts().ready
 
 
 @pytest.mark.requirement("S0.18")
 def test_rolled_back_there_is_no_job_committed_there_is_exactly_one(
-    database: PostgresDatabase, queue: BlockingStore, connect: Connect
+    database: PostgresDatabase, queue: Store, connect: Connect
 ) -> None:
     connection = connect()
     inside(database, connection).enqueue([NewJob(task="t")])
@@ -51,7 +51,7 @@ def test_rolled_back_there_is_no_job_committed_there_is_exactly_one(
 @pytest.mark.requirement("S0.18")
 @keyed
 def test_a_rolled_back_key_was_never_used(
-    database: PostgresDatabase, queue: BlockingStore, connect: Connect, job: NewJob
+    database: PostgresDatabase, queue: Store, connect: Connect, job: NewJob
 ) -> None:
     connection = connect()
     assert inside(database, connection).enqueue([job])[0].created
@@ -63,7 +63,7 @@ def test_a_rolled_back_key_was_never_used(
 @pytest.mark.requirement("S0.18", "P9")
 @keyed
 def test_a_key_that_is_taken_does_not_abort_the_callers_transaction(
-    database: PostgresDatabase, queue: BlockingStore, connect: Connect, job: NewJob
+    database: PostgresDatabase, queue: Store, connect: Connect, job: NewJob
 ) -> None:
     first = queue.enqueue([job])[0]
     connection = connect()
@@ -81,7 +81,7 @@ def test_a_key_that_is_taken_does_not_abort_the_callers_transaction(
 @keyed
 def test_of_two_callers_with_one_key_the_second_waits_and_gets_the_right_answer(
     database: PostgresDatabase,
-    queue: BlockingStore,
+    queue: Store,
     connect: Connect,
     job: NewJob,
     first_commits: bool,
@@ -102,7 +102,7 @@ def test_of_two_callers_with_one_key_the_second_waits_and_gets_the_right_answer(
 
 
 def waits_for_a_lock(
-    queue: BlockingStore, database: PostgresDatabase, answer: Future[list[Enqueued]]
+    queue: Store, database: PostgresDatabase, answer: Future[list[Enqueued]]
 ) -> bool:
     assert not answer.done(), answer.result()
     with psycopg.connect(database.url, autocommit=True) as connection:
@@ -115,7 +115,7 @@ def waits_for_a_lock(
 
 @pytest.mark.requirement("S0.18")
 def test_a_connection_in_autocommit_commits_at_once(
-    database: PostgresDatabase, queue: BlockingStore, connect: Connect
+    database: PostgresDatabase, queue: Store, connect: Connect
 ) -> None:
     connection = connect()
     connection.autocommit = True
@@ -130,13 +130,11 @@ def test_a_connection_in_autocommit_commits_at_once(
 
 @pytest.mark.requirement("S0.18")
 @pytest.mark.parametrize("commits", [True, False])
-def test_the_same_for_asyncio(
-    database: PostgresDatabase, queue: BlockingStore, commits: bool
-) -> None:
+def test_the_same_for_asyncio(database: PostgresDatabase, queue: Store, commits: bool) -> None:
     async def enqueue() -> list[bool]:
         job = NewJob(task="t", unique_key="k", idempotency_key="k")
         async with await AsyncConnection.connect(database.url) as connection:
-            store = AwaitedStore(database.async_caller_session(connection))
+            store = AsyncStore(database.async_caller_session(connection))
             answers = [(await store.enqueue([job]))[0].created for _ in range(2)]
             await (connection.commit() if commits else connection.rollback())
         return answers

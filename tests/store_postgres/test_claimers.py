@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from leasehold.model.job import Attempt, NewJob
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.state import Stage
-from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.model.job import Attempt, NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.state import Stage
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
 from tests.crowd import at_once
 from tests.store_postgres.conftest import Connect
 
@@ -24,20 +24,20 @@ JOBS = 20_000
 BATCH = 10
 
 
-def ask(owner: str, count: int = BATCH, queue: str = "default") -> ClaimAsk:
-    return ClaimAsk(owner=owner, lease_seconds=600.0, wants=(Want(queue, count),))
+def ask(owner: str, count: int = BATCH, queue: str = "default") -> ClaimRequest:
+    return ClaimRequest(owner=owner, lease_seconds=600.0, wants=(QueueDemand(queue, count),))
 
 
 @pytest.mark.requirement("S0.2", "S0.11", "S1.4", "S3.4")
 def test_64_claimers_take_20_000_jobs_once_each_and_nobody_starves(
-    database: PostgresDatabase, queue: BlockingStore, connect: Connect
+    database: PostgresDatabase, queue: Store, connect: Connect
 ) -> None:
     ids = {each.id for each in queue.enqueue([NewJob(task="t")] * JOBS)}
 
     def claimer(owner: str) -> Callable[[], list[Attempt]]:
         connection = connect()
         connection.autocommit = True
-        mine = BlockingStore(database.caller_session(connection))
+        mine = Store(database.caller_session(connection))
         return lambda: claim_all(mine, owner)
 
     shares = at_once([claimer(f"w{i}") for i in range(CLAIMERS)])
@@ -50,7 +50,7 @@ def test_64_claimers_take_20_000_jobs_once_each_and_nobody_starves(
     assert len(set(tokens)) >= JOBS // BATCH, "every claim statement has a token of its own"
 
 
-def claim_all(store: BlockingStore, owner: str) -> list[Attempt]:
+def claim_all(store: Store, owner: str) -> list[Attempt]:
     mine: list[Attempt] = []
     while found := store.claim(ask(owner)):
         mine += found
@@ -62,12 +62,12 @@ class Open:
 
     def __init__(self, database: PostgresDatabase, connect: Connect) -> None:
         self.connection = connect()
-        self.inside = BlockingStore(database.caller_session(self.connection))
+        self.inside = Store(database.caller_session(self.connection))
         other = connect()
         other.autocommit = True
         # A wide ceiling: the open transaction never ends, so any wait for it ends here.
         other.execute("set lock_timeout = '5s'")
-        self.other = BlockingStore(database.caller_session(other))
+        self.other = Store(database.caller_session(other))
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def open_transaction(database: PostgresDatabase, connect: Connect) -> Open:
 
 @pytest.mark.requirement("S0.11", "S1.4")
 def test_a_claim_never_waits_for_a_claim_that_is_not_committed(
-    queue: BlockingStore, open_transaction: Open
+    queue: Store, open_transaction: Open
 ) -> None:
     ids = [each.id for each in queue.enqueue([NewJob(task="t")] * 30)]
     first = open_transaction.inside.claim(ask("frozen"))
@@ -90,7 +90,7 @@ def test_a_claim_never_waits_for_a_claim_that_is_not_committed(
 
 
 @pytest.mark.requirement("S1.6")
-def test_a_plain_claim_takes_no_advisory_lock(queue: BlockingStore, open_transaction: Open) -> None:
+def test_a_plain_claim_takes_no_advisory_lock(queue: Store, open_transaction: Open) -> None:
     queue.enqueue([NewJob(task="t")] * 5 + [NewJob(task="t", target="lane", priority=-1)])
     assert len(open_transaction.inside.claim(ask("frozen", 5))) == 5
     assert advisory_locks(open_transaction.connection) == 0
@@ -109,7 +109,7 @@ def advisory_locks(connection: Connection[Any]) -> int:
 
 @pytest.mark.requirement("S1.4", "S4.3")
 def test_a_claim_does_not_wait_for_a_lane_that_is_being_claimed(
-    queue: BlockingStore, open_transaction: Open
+    queue: Store, open_transaction: Open
 ) -> None:
     queue.enqueue([NewJob(task="t", target="lane")])
     assert len(open_transaction.inside.claim(ask("frozen"))) == 1
@@ -121,7 +121,7 @@ def test_a_claim_does_not_wait_for_a_lane_that_is_being_claimed(
 @pytest.mark.requirement("S1.4", "S4.3")
 @pytest.mark.parametrize("verb", ["succeed", "retry", "renew", "start", "cancel"])
 def test_a_claim_does_not_wait_for_a_lane_whose_holder_is_being_changed(
-    queue: BlockingStore, open_transaction: Open, verb: str
+    queue: Store, open_transaction: Open, verb: str
 ) -> None:
     queue.enqueue([NewJob(task="t", target="lane")])
     holder = queue.claim(ask("owner"))[0]
@@ -131,7 +131,7 @@ def test_a_claim_does_not_wait_for_a_lane_whose_holder_is_being_changed(
     assert [attempt.job_id for attempt in claimed] == [behind[1].id]
 
 
-def change(inside: BlockingStore, holder: Attempt, verb: str) -> None:
+def change(inside: Store, holder: Attempt, verb: str) -> None:
     key = LeaseKey(holder.job_id, holder.token)
     match verb:
         case "succeed":
@@ -146,14 +146,14 @@ def change(inside: BlockingStore, holder: Attempt, verb: str) -> None:
             end(inside, holder, OutcomeKind.CANCEL)
 
 
-def end(inside: BlockingStore, holder: Attempt, kind: OutcomeKind) -> None:
-    answer = inside.finish(holder.owner, [Ended(holder, Outcome(kind=kind))])
+def end(inside: Store, holder: Attempt, kind: OutcomeKind) -> None:
+    answer = inside.finish(holder.owner, [AttemptEnd(holder, Outcome(kind=kind))])
     assert holder.job_id in answer.decisions
 
 
 @pytest.mark.requirement("S4.3")
 def test_the_first_of_a_lane_stays_ready_while_another_claimer_looks_at_the_lane(
-    database: PostgresDatabase, queue: BlockingStore, connect: Connect
+    database: PostgresDatabase, queue: Store, connect: Connect
 ) -> None:
     """It was demoted behind itself once, where nobody would ever promote it."""
     job_id = queue.enqueue([NewJob(task="t", target="lane")])[0].id

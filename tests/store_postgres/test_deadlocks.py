@@ -1,6 +1,6 @@
 """Overlapping batches in any order, from all sides at once: no deadlock.
 
-LEASEHOLD_FIRE_SECONDS makes it longer.
+FREEHOLD_FIRE_SECONDS makes it longer.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from functools import partial
 import psycopg
 import pytest
 
-from leasehold.errors import IllegalTransition
-from leasehold.model.job import Attempt, NewJob
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
-from leasehold.store.contract import ClaimAsk, Ended, LeaseKey, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.errors import IllegalTransition
+from freehold.model.job import Attempt, NewJob
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
 from tests.crowd import at_once
 
-SECONDS = float(os.environ.get("LEASEHOLD_FIRE_SECONDS", "3"))
+SECONDS = float(os.environ.get("FREEHOLD_FIRE_SECONDS", "3"))
 #: Of each thread, however long a busy machine takes for them.
 LEAST_STEPS = 5
 JOBS = 400
@@ -58,14 +58,14 @@ def for_a_while(step: Callable[[random.Random], object], seed: int) -> None:
 class Crowd:
     """All use the same leases, as if the owner's threads had lost their heads."""
 
-    def __init__(self, queue: BlockingStore) -> None:
+    def __init__(self, queue: Store) -> None:
         self.queue = queue
         self.ids = [each.id for each in queue.enqueue([AGAIN] * JOBS)]
         self.leased: dict[int, Attempt] = {}
         self.claim(random.Random(0))
 
     def claim(self, _: random.Random) -> None:
-        ask = ClaimAsk(owner=OWNER, lease_seconds=0.2, wants=(Want("default", JOBS),))
+        ask = ClaimRequest(owner=OWNER, lease_seconds=0.2, wants=(QueueDemand("default", JOBS),))
         self.leased.update((attempt.job_id, attempt) for attempt in self.queue.claim(ask))
 
     def some(self, chance: random.Random) -> list[Attempt]:
@@ -79,16 +79,16 @@ class Crowd:
 
     def finish(self, chance: random.Random) -> None:
         kinds = [OutcomeKind.ERROR, OutcomeKind.SNOOZE, OutcomeKind.GIVE_BACK]
-        ended = [Ended(each, Outcome(kind=chance.choice(kinds))) for each in self.some(chance)]
+        ended = [AttemptEnd(each, Outcome(kind=chance.choice(kinds))) for each in self.some(chance)]
         self.queue.finish(OWNER, ended)
         self.claim(chance)
 
     def succeed(self, chance: random.Random) -> None:
         success = Outcome(kind=OutcomeKind.SUCCESS)
-        ended = [Ended(each, success) for each in self.some(chance)[:10]]
+        ended = [AttemptEnd(each, success) for each in self.some(chance)[:10]]
         done = self.queue.finish(OWNER, ended).decisions
         if done:
-            self.queue.operate(Verb.RETRY, list(done), "me", None)
+            self.queue.operate(OperatorVerb.RETRY, list(done), "me", None)
 
     def recover(self, chance: random.Random) -> None:
         self.queue.recover(BATCH, chance.random())
@@ -97,14 +97,16 @@ class Crowd:
     def operate(self, chance: random.Random) -> None:
         ids = chance.sample(self.ids, 10)
         try:
-            self.queue.operate(chance.choice([Verb.PAUSE, Verb.RESUME]), ids, "me", None)
+            self.queue.operate(
+                chance.choice([OperatorVerb.PAUSE, OperatorVerb.RESUME]), ids, "me", None
+            )
         except IllegalTransition:
             return
 
 
 @pytest.mark.requirement("S0.8", "P10")
 def test_batches_of_all_verbs_in_any_order_never_deadlock(
-    database: PostgresDatabase, queue: BlockingStore
+    database: PostgresDatabase, queue: Store
 ) -> None:
     before = deadlocks(database)
     crowd = Crowd(queue)
@@ -117,7 +119,7 @@ def test_batches_of_all_verbs_in_any_order_never_deadlock(
 
 @pytest.mark.requirement("P9")
 def test_batches_of_keys_in_any_order_never_deadlock(
-    database: PostgresDatabase, queue: BlockingStore
+    database: PostgresDatabase, queue: Store
 ) -> None:
     before = deadlocks(database)
 

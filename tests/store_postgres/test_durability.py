@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold.devpostgres import DevPostgres
-from leasehold.errors import StoreError
-from leasehold.model.job import NewJob
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.state import State
-from leasehold.store.contract import ClaimAsk, Ended, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.errors import StoreError
+from freehold.lab.devpostgres import DevPostgres
+from freehold.model.job import NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.state import State
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 from tests.crowd import wait_until
 
 WRITERS = 4
@@ -31,13 +31,13 @@ def server() -> Iterator[DevPostgres]:
 def test_a_crashed_server_has_lost_nothing_that_was_acknowledged(server: DevPostgres) -> None:
     database = PostgresDatabase(server.url)
     database.migrate()
-    queue = BlockingStore(database.session())
+    queue = Store(database.session())
     queue.enqueue([NewJob(task="t")] * 20)
-    ask = ClaimAsk(owner="w", lease_seconds=600.0, wants=(Want("default", 10),))
+    ask = ClaimRequest(owner="w", lease_seconds=600.0, wants=(QueueDemand("default", 10),))
     leased = queue.claim(ask)
     done, held = leased[0], leased[1:]
     success = Outcome(kind=OutcomeKind.SUCCESS, result=b'{"x":1}')
-    queue.finish("w", [Ended(done, success)])
+    queue.finish("w", [AttemptEnd(done, success)])
 
     ids = enqueue_until_it_crashes(queue, server)
     server.start()
@@ -55,7 +55,7 @@ def test_a_crashed_server_has_lost_nothing_that_was_acknowledged(server: DevPost
     database.close()
 
 
-def enqueue_until_it_crashes(queue: BlockingStore, server: DevPostgres) -> list[int]:
+def enqueue_until_it_crashes(queue: Store, server: DevPostgres) -> list[int]:
     """The ids of all jobs whose enqueueing was acknowledged."""
     acknowledged: list[int] = []
 

@@ -18,12 +18,12 @@ import uvloop
 from psycopg.generators import execute
 from psycopg.waiting import Ready, Wait
 
-from leasehold.errors import StoreUnavailable
-from leasehold.store.faces import AwaitedStore
-from leasehold.store.postgres.connections import Connections
-from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.postgres.session import AsyncPostgresSession, Statements
-from leasehold.store.postgres.wire import Ear, Talk
+from freehold.errors import StoreUnavailable
+from freehold.store.postgres.connections import Connections
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.pipeline import Exchange, SocketReader
+from freehold.store.postgres.session import AsyncPostgresSession, Statements
+from freehold.store.store import AsyncStore
 
 #: If it takes longer, nobody ever hears of it.
 WAIT_SECONDS = 120.0
@@ -37,12 +37,12 @@ def run(request: pytest.FixtureRequest) -> Run:
     return chosen
 
 
-def asking(connections: Connections) -> AwaitedStore:
-    session = AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
-    return AwaitedStore(session)
+def asking(connections: Connections) -> AsyncStore:
+    session = AsyncPostgresSession(connections.pool_of_loop, Statements("freehold", "1"))
+    return AsyncStore(session)
 
 
-def reading(ours: socket.socket, heard: list[bytes]) -> Talk:
+def reading(ours: socket.socket, heard: list[bytes]) -> Exchange:
     """A piece at a time, until the other side is gone."""
     while True:
         ready = yield Wait.R
@@ -64,7 +64,7 @@ def test_what_was_said_before_the_end_of_a_connection_is_heard_to_its_end(run: R
             ours.send(b"a question")
             theirs.send(b"gone")
             theirs.close()
-            ear = Ear(ours.fileno())
+            ear = SocketReader(ours.fileno())
             async with asyncio.timeout(WAIT_SECONDS):
                 try:
                     await ear.hear(reading(ours, heard))
@@ -135,7 +135,7 @@ def test_a_connection_that_breaks_under_a_statement_is_told_at_once(
         run(scene())
 
 
-def _talking(pgconn: Any) -> Talk:
+def _talking(pgconn: Any) -> Exchange:
     pgconn.send_query(b"select pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
     (result,) = yield from execute(pgconn)
     raise psycopg.OperationalError(result.get_error_message())

@@ -1,4 +1,4 @@
-"""`select * from leasehold.enqueue(…)`: the same queue for those who only speak SQL."""
+"""`select * from freehold.enqueue(…)`: the same queue for those who only speak SQL."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from psycopg import Connection
 from psycopg.errors import InvalidParameterValue
 
-from leasehold.model.job import Enqueued, NewJob
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.state import Stage
-from leasehold.store.contract import ClaimAsk, Ended, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.model.job import Enqueued, NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.state import Stage
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 
 
 @pytest.fixture
@@ -26,18 +26,18 @@ def sql(database: PostgresDatabase) -> Iterator[Connection[Any]]:
 
 
 def enqueue(sql: Connection[Any], arguments: str) -> Enqueued:
-    row = sql.execute(f"select * from leasehold.enqueue({arguments})".encode()).fetchone()
+    row = sql.execute(f"select * from freehold.enqueue({arguments})".encode()).fetchone()
     assert row is not None
     return Enqueued(*row)
 
 
-def ask() -> ClaimAsk:
-    return ClaimAsk(owner="w", lease_seconds=60.0, wants=(Want("default", 10),))
+def ask() -> ClaimRequest:
+    return ClaimRequest(owner="w", lease_seconds=60.0, wants=(QueueDemand("default", 10),))
 
 
 @pytest.mark.requirement("S0.18")
 def test_the_job_is_there_if_and_only_if_the_transaction_commits(
-    sql: Connection[Any], queue: BlockingStore
+    sql: Connection[Any], queue: Store
 ) -> None:
     lost = enqueue(sql, "'send'")
     sql.rollback()
@@ -53,7 +53,7 @@ def test_the_job_is_there_if_and_only_if_the_transaction_commits(
 
 
 @pytest.mark.requirement("S0.18", "S0.14")
-def test_its_jobs_are_like_those_of_the_client(sql: Connection[Any], queue: BlockingStore) -> None:
+def test_its_jobs_are_like_those_of_the_client(sql: Connection[Any], queue: Store) -> None:
     mine = queue.enqueue([NewJob(task="t", priority=3, target="lane", tags=("a",))])[0]
     theirs = enqueue(
         sql, """'t', priority => 3, target => 'lane', tags => '["a"]', max_attempts => 5"""
@@ -71,7 +71,7 @@ def test_its_jobs_are_like_those_of_the_client(sql: Connection[Any], queue: Bloc
 
 
 @pytest.mark.requirement("S1.1")
-def test_a_time_to_come_is_waited_for(sql: Connection[Any], queue: BlockingStore) -> None:
+def test_a_time_to_come_is_waited_for(sql: Connection[Any], queue: Store) -> None:
     later = enqueue(sql, "'t', run_at => now() + interval '1 hour'")
     past = enqueue(sql, "'t', run_at => now() - interval '1 hour'")
     sql.commit()
@@ -81,7 +81,7 @@ def test_a_time_to_come_is_waited_for(sql: Connection[Any], queue: BlockingStore
 
 
 @pytest.mark.requirement("P9")
-def test_keys_mean_the_same_from_both_sides(sql: Connection[Any], queue: BlockingStore) -> None:
+def test_keys_mean_the_same_from_both_sides(sql: Connection[Any], queue: Store) -> None:
     first = enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'i'")
     sql.commit()
     assert first.created
@@ -98,7 +98,7 @@ def test_keys_mean_the_same_from_both_sides(sql: Connection[Any], queue: Blockin
 
 @pytest.mark.requirement("P9")
 def test_an_answer_of_a_unique_key_is_remembered_under_the_idempotency_key(
-    sql: Connection[Any], queue: BlockingStore
+    sql: Connection[Any], queue: Store
 ) -> None:
     holder = queue.enqueue([NewJob(task="t", unique_key="u")])[0]
     again = Enqueued(holder.id, False)
@@ -109,10 +109,10 @@ def test_an_answer_of_a_unique_key_is_remembered_under_the_idempotency_key(
 
 
 @pytest.mark.requirement("P9")
-def test_an_expired_key_makes_a_new_job(sql: Connection[Any], queue: BlockingStore) -> None:
+def test_an_expired_key_makes_a_new_job(sql: Connection[Any], queue: Store) -> None:
     first = enqueue(sql, "'t', idempotency_key => 'i'")
     sql.commit()
-    sql.execute("update leasehold.idempotency set expires_at = now() - interval '1 s'")
+    sql.execute("update freehold.idempotency set expires_at = now() - interval '1 s'")
     assert not enqueue(sql, "'t', idempotency_key => 'i'").created, "while the job is live"
     sql.commit()
     finish_all(queue)
@@ -122,10 +122,10 @@ def test_an_expired_key_makes_a_new_job(sql: Connection[Any], queue: BlockingSto
     assert second.id != first.id
 
 
-def finish_all(queue: BlockingStore) -> None:
+def finish_all(queue: Store) -> None:
     attempts = queue.claim(ask())
     success = Outcome(kind=OutcomeKind.SUCCESS)
-    assert not queue.finish("w", [Ended(attempt, success) for attempt in attempts]).lost
+    assert not queue.finish("w", [AttemptEnd(attempt, success) for attempt in attempts]).lost
 
 
 BAD = {
@@ -164,7 +164,7 @@ BAD = {
 @pytest.mark.requirement("S0.18")
 @pytest.mark.parametrize(("arguments", "why"), BAD.values(), ids=BAD.keys())
 def test_bad_input_is_refused_with_the_reason(
-    sql: Connection[Any], queue: BlockingStore, arguments: str, why: str
+    sql: Connection[Any], queue: Store, arguments: str, why: str
 ) -> None:
     with pytest.raises(InvalidParameterValue, match=why):
         enqueue(sql, arguments)
@@ -173,7 +173,7 @@ def test_bad_input_is_refused_with_the_reason(
 
 
 @pytest.mark.requirement("S0.18")
-def test_what_only_looks_like_a_nul_is_kept(sql: Connection[Any], queue: BlockingStore) -> None:
+def test_what_only_looks_like_a_nul_is_kept(sql: Connection[Any], queue: Store) -> None:
     kept = enqueue(sql, r"""'t', '{"a": "\\u0000"}'""")
     sql.commit()
     assert queue.read([kept.id])[kept.id].args == r'{"a": "\\u0000"}'

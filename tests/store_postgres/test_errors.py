@@ -15,24 +15,24 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from leasehold.errors import (
+from freehold.errors import (
     BadSettings,
-    LeaseholdError,
+    FreeholdError,
     OutcomeUnknown,
     SchemaMissing,
     StoreReadOnly,
     StoreUnavailable,
 )
-from leasehold.model.job import NewJob
-from leasehold.store.faces import AwaitedStore, BlockingStore
-from leasehold.store.migrating import check_migrated
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.model.job import NewJob
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.schema_version import check_migrated
+from freehold.store.store import AsyncStore, Store
 from tests.crowd import wait_until
 from tests.store_postgres.conftest import Connect
 
 SECRET = "hunter2"
 JOB = NewJob(task="t")
-OURS = "from pg_stat_activity where application_name = 'leasehold' and datname = current_database()"
+OURS = "from pg_stat_activity where application_name = 'freehold' and datname = current_database()"
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def test_a_server_that_is_down_is_named_at_once_and_its_password_is_not(closed_p
     database = PostgresDatabase(f"postgresql://me:{SECRET}@127.0.0.1:{closed_port}/jobs")
     begun = time.monotonic()
     with pytest.raises(StoreUnavailable, match=f"me@127.0.0.1:{closed_port}/jobs") as caught:
-        BlockingStore(database.session()).enqueue([JOB])
+        Store(database.session()).enqueue([JOB])
     with pytest.raises(StoreUnavailable, match=f"me@127.0.0.1:{closed_port}/jobs") as awaited:
-        asyncio.run(AwaitedStore(database.async_session()).enqueue([JOB]))
+        asyncio.run(AsyncStore(database.async_session()).enqueue([JOB]))
     assert time.monotonic() - begun < 60
     for error in (caught.value, awaited.value):
         assert SECRET not in everything(error)
@@ -95,7 +95,7 @@ def everything(error: BaseException) -> str:
 )
 def test_a_url_that_makes_no_sense_is_refused_without_its_password(url: str) -> None:
     with pytest.raises((BadSettings, StoreUnavailable)) as caught:
-        BlockingStore(PostgresDatabase(url).session()).enqueue([JOB])
+        Store(PostgresDatabase(url).session()).enqueue([JOB])
     assert SECRET not in everything(caught.value)
 
 
@@ -104,7 +104,7 @@ def test_a_password_is_in_no_message(postgres_url: str, admin: Connection[Any]) 
     address, _, options = postgres_url.partition("?")
     url = f"{address}?{options}&password={SECRET}"
     database = PostgresDatabase(url)
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     told = [database.shown]
     with pytest.raises(SchemaMissing) as missing:
         store.enqueue([JOB])
@@ -120,20 +120,20 @@ def test_a_password_is_in_no_message(postgres_url: str, admin: Connection[Any]) 
 @pytest.mark.requirement("S2.1")
 def test_without_a_schema_the_remedy_is_named(postgres_url: str) -> None:
     database = PostgresDatabase(postgres_url)
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     for call in (lambda: store.enqueue([JOB]), store.counts, lambda: check_migrated(database)):
-        with pytest.raises(SchemaMissing, match="run `leasehold migrate`"):
+        with pytest.raises(SchemaMissing, match="run `freehold migrate`"):
             call()
     database.close()
 
 
 @pytest.mark.requirement("S2.1")
 def test_a_connection_cut_during_a_write_leaves_the_outcome_unknown(
-    queue: BlockingStore, connect: Connect, admin: Connection[Any]
+    queue: Store, connect: Connect, admin: Connection[Any]
 ) -> None:
     job_id = queue.enqueue([JOB])[0].id
     blocker = connect()
-    blocker.execute("select from leasehold.job for update")
+    blocker.execute("select from freehold.job for update")
     with ThreadPoolExecutor(1) as pool:
         deletion = pool.submit(queue.delete, [job_id])
         waiting = f"select pid {OURS} and wait_event_type = 'Lock'"
@@ -147,11 +147,11 @@ def test_a_connection_cut_during_a_write_leaves_the_outcome_unknown(
 
 @pytest.mark.requirement("S2.1")
 def test_a_connection_cut_during_a_read_can_simply_be_tried_again(
-    queue: BlockingStore, connect: Connect, admin: Connection[Any]
+    queue: Store, connect: Connect, admin: Connection[Any]
 ) -> None:
     job_id = queue.enqueue([JOB])[0].id
     blocker = connect()
-    blocker.execute("lock table leasehold.job in access exclusive mode")
+    blocker.execute("lock table freehold.job in access exclusive mode")
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(queue.read, [job_id])
         waiting = f"select pid {OURS} and wait_event_type = 'Lock'"
@@ -165,7 +165,7 @@ def test_a_connection_cut_during_a_read_can_simply_be_tried_again(
 
 @pytest.mark.requirement("S2.11")
 def test_connections_cut_while_idle_are_not_even_noticed(
-    queue: BlockingStore, admin: Connection[Any]
+    queue: Store, admin: Connection[Any]
 ) -> None:
     queue.enqueue([JOB])
     cut_all(admin)
@@ -177,7 +177,7 @@ def test_asyncio_connections_cut_while_idle_are_not_even_noticed(
     database: PostgresDatabase, admin: Connection[Any]
 ) -> None:
     async def enqueue_twice() -> bool:
-        store = AwaitedStore(database.async_session())
+        store = AsyncStore(database.async_session())
         await store.enqueue([JOB])
         await asyncio.to_thread(cut_all, admin)
         created = (await store.enqueue([JOB]))[0].created
@@ -205,7 +205,7 @@ def is_alive(pid: int) -> bool:
 
 @pytest.mark.requirement("S2.11")
 def test_a_database_that_takes_no_writes_is_read_and_recovers_without_a_restart(
-    postgres_url: str, queue: BlockingStore, admin: Connection[Any]
+    postgres_url: str, queue: Store, admin: Connection[Any]
 ) -> None:
     name = psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]
     queue.enqueue([JOB])
@@ -221,17 +221,17 @@ def test_a_database_that_takes_no_writes_is_read_and_recovers_without_a_restart(
 
 
 @pytest.mark.requirement("S2.1")
-def test_every_error_of_the_store_is_a_leasehold_error(
-    database: PostgresDatabase, queue: BlockingStore, admin: Connection[Any]
+def test_every_error_of_the_store_is_a_freehold_error(
+    database: PostgresDatabase, queue: Store, admin: Connection[Any]
 ) -> None:
-    admin.execute("alter table leasehold.job add constraint nobody check (task <> 'bad')")
-    with pytest.raises(LeaseholdError, match="the database refused"):
+    admin.execute("alter table freehold.job add constraint nobody check (task <> 'bad')")
+    with pytest.raises(FreeholdError, match="the database refused"):
         queue.enqueue([NewJob(task="bad")])
     role = f"nothing_{uuid.uuid4().hex}"
     admin.execute(f"create role {role} login".encode())
     url = f"{database.url}&user={role}"
     weak = PostgresDatabase(url)
-    with pytest.raises(LeaseholdError, match="may not do this"):
-        BlockingStore(weak.session()).enqueue([JOB])
+    with pytest.raises(FreeholdError, match="may not do this"):
+        Store(weak.session()).enqueue([JOB])
     weak.close()
     admin.execute(f"drop role {role}".encode())

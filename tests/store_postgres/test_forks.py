@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.store.contract import Filter
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
+from freehold.store.types import JobFilter
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.requirement("S2.11")
 def test_a_child_forked_while_all_connections_are_in_use_does_not_hang(
-    database: PostgresDatabase, queue: BlockingStore
+    database: PostgresDatabase, queue: Store
 ) -> None:
     said = subprocess.run(
         [sys.executable, "-m", "tests.store_postgres.forked", database.url],
@@ -27,4 +27,4 @@ def test_a_child_forked_while_all_connections_are_in_use_does_not_hang(
         text=True,
     ).stdout
     assert said == "0\n"
-    assert {job.task for job in queue.page(Filter()).jobs} == {"child", "parent"}
+    assert {job.task for job in queue.page(JobFilter()).jobs} == {"child", "parent"}

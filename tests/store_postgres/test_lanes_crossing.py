@@ -7,13 +7,13 @@ import threading
 import psycopg
 import pytest
 
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import Ended
-from leasehold.store.finishing import finish
-from leasehold.store.operating import operate
-from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.steps import run
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.statements import run
+from freehold.store.types import AttemptEnd
+from freehold.store.verbs.finish import finish
+from freehold.store.verbs.operator import operate
 from tests.crowd import wait_until
 from tests.stores import PostgresUnderTest, StoreUnderTest
 
@@ -45,7 +45,7 @@ def test_a_lane_whose_next_job_is_canceled_while_the_holder_ends_goes_on(
     assert isinstance(lane.database, PostgresDatabase)
     with psycopg.connect(lane.database.url) as canceler:
         session = lane.database.caller_session(canceler)
-        answers = run(operate(Verb.CANCEL, [ids[1]], "ann", None), session)
+        answers = run(operate(OperatorVerb.CANCEL, [ids[1]], "ann", None), session)
         assert answers[0].what == "done"
         ended.start()
         wait_until(lambda: _waits_for_a_lock(lane), "the end waits")
@@ -62,17 +62,20 @@ def test_if_the_process_is_gone_before_it_looks_for_another_the_next_walk_does(
     assert lane.claim() == []
     assert isinstance(lane.database, PostgresDatabase)
     session = lane.database.session()
-    steps = finish(first.owner, [Ended(first, Outcome(kind=OutcomeKind.SUCCESS))])
+    steps = finish(first.owner, [AttemptEnd(first, Outcome(kind=OutcomeKind.SUCCESS))])
     ended = threading.Thread(target=lambda: steps.send(session.execute(next(steps))))
     with psycopg.connect(lane.database.url) as canceler:
-        run(operate(Verb.CANCEL, [ids[1]], "ann", None), lane.database.caller_session(canceler))
+        run(
+            operate(OperatorVerb.CANCEL, [ids[1]], "ann", None),
+            lane.database.caller_session(canceler),
+        )
         ended.start()
         wait_until(lambda: _waits_for_a_lock(lane), "the end waits")
     ended.join()
     steps.close()  # it was about to ask again, and is gone
     assert lane.claim() == []
     with psycopg.connect(lane.database.url) as other:  # who has it in hand is not waited for
-        other.execute(b"select from leasehold.job where id = %d for update" % ids[2])
+        other.execute(b"select from freehold.job where id = %d for update" % ids[2])
         assert lane.store.free_lanes("", 10).freed == ()
     assert lane.store.free_lanes("", 10).freed == ("L",)
     assert [attempt.job_id for attempt in lane.claim()] == [ids[2]]

@@ -1,6 +1,6 @@
 """Whatever happens at once, a lane has one live attempt, and never gets stuck.
 
-LEASEHOLD_FIRE_SECONDS makes it longer: races are rare.
+FREEHOLD_FIRE_SECONDS makes it longer: races are rare.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.database import PostgresDatabase
 from tests.crowd import wait_until
 from tests.store_postgres.fire import Fire
 
-SECONDS = float(os.environ.get("LEASEHOLD_FIRE_SECONDS", "3"))
+SECONDS = float(os.environ.get("FREEHOLD_FIRE_SECONDS", "3"))
 #: So many attempts are ended by their owners, however long a busy machine takes for them: fewer
 #: would prove nothing.
 LEAST_HELD = 100
@@ -26,10 +26,10 @@ LEAST_HELD = 100
 ATTEMPTS = """
 select target, leased_at, ended_at, token, id from (
     select h.target, h.leased_at, h.finished_at as ended_at, h.token, h.id
-    from leasehold.history h where h.state = 'succeeded'
+    from freehold.history h where h.state = 'succeeded'
     union all
     select h.target, e.leased_at, e.at, e.token, e.job_id
-    from leasehold.event e join leasehold.history h on h.id = e.job_id
+    from freehold.event e join freehold.history h on h.id = e.job_id
     where e.token is not null) attempts
 order by target, leased_at
 """
@@ -42,8 +42,8 @@ def test_lanes_under_fire(database: PostgresDatabase, lanes: int, operators: int
     deadlocks_before = deadlocks(fire)
     burn(fire)
 
-    assert fire.rows("select id from leasehold.job") == [], "every job ends, no lane is stuck"
-    ended = [row[0] for row in fire.rows("select id from leasehold.history")]
+    assert fire.rows("select id from freehold.job") == [], "every job ends, no lane is stuck"
+    ended = [row[0] for row in fire.rows("select id from freehold.history")]
     assert len(ended) == len(set(ended))
     assert set(ended) == fire.committed, "no job is lost, none comes from a rollback"
     check_one_at_a_time((*row[:3], row[3:]) for row in fire.rows(ATTEMPTS))

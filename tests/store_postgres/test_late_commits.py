@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.model.history import SETTLE_SECONDS
-from leasehold.model.operation import Verb
+from freehold.model.history import SETTLE_SECONDS
+from freehold.model.operator_actions import OperatorVerb
 from tests.stores import PostgresUnderTest
 
 _EVENT = """
-insert into leasehold.event (job_id, at, attempt, kind, state)
-values (4711, leasehold.clock(), 1, 'paused', 'paused') returning id
+insert into freehold.event (job_id, at, attempt, kind, state)
+values (4711, freehold.clock(), 1, 'paused', 'paused') returning id
 """
 
 
@@ -33,7 +33,7 @@ def _open_transaction(postgres: PostgresUnderTest) -> Iterator[psycopg.Connectio
 
 def _pause_one(postgres: PostgresUnderTest) -> int:
     job_id = postgres.add()
-    postgres.store.operate(Verb.PAUSE, [job_id], "ann", None)
+    postgres.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
     return job_id
 
 

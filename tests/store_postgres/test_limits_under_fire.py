@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.job import Attempt, NewJob
-from leasehold.model.limit import ALL_QUEUES, Limit, Rate
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
-from leasehold.store.contract import ClaimAsk, Ended, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.place import Memory
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.model.job import Attempt, NewJob
+from freehold.model.limit import ALL_QUEUES, Limit, Rate
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
+from freehold.store.claim_cursor import ClaimCursors
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 from tests.crowd import at_once
 from tests.store_postgres.conftest import Connect
 
@@ -36,7 +36,7 @@ SHORT_LEASE_SECONDS = 0.05
 LONG_LEASE_SECONDS = 600.0
 CEILING_SECONDS = 120.0
 
-LIMITS: dict[str, Callable[[BlockingStore], None]] = {
+LIMITS: dict[str, Callable[[Store], None]] = {
     "a queue": lambda store: store.set_queue_limit("default", Limit(LIMIT)),
     "all queues": lambda store: store.set_queue_limit(ALL_QUEUES, Limit(LIMIT)),
     "a key": lambda store: store.set_key_limit(KEY, Limit(LIMIT)),
@@ -52,17 +52,15 @@ class Crew:
         self.done = threading.Event()
         self._gives_up_at = time.monotonic() + CEILING_SECONDS
 
-    def store(self) -> BlockingStore:
-        return BlockingStore(self._database.session())
+    def store(self) -> Store:
+        return Store(self._database.session())
 
     def claimer(self, number: int) -> Callable[[], None]:
         store, chance = self.store(), random.Random(number)
-        memory = Memory(time.monotonic)
+        memory = ClaimCursors(time.monotonic)
         return lambda: self._work(store, f"w{number}", chance, memory)
 
-    def _work(
-        self, store: BlockingStore, owner: str, chance: random.Random, memory: Memory
-    ) -> None:
+    def _work(self, store: Store, owner: str, chance: random.Random, memory: ClaimCursors) -> None:
         while not self.done.is_set():
             dies = chance.random() < DEATH
             attempts = self._claim(store, owner, memory, dies)
@@ -72,24 +70,24 @@ class Crew:
                 # Think time, as a worker that found nothing has it.
                 time.sleep(chance.random() * 0.25)
 
-    def _claim(self, store: BlockingStore, owner: str, memory: Memory, dies: bool) -> list[Attempt]:
+    def _claim(self, store: Store, owner: str, memory: ClaimCursors, dies: bool) -> list[Attempt]:
         lease = SHORT_LEASE_SECONDS if dies else LONG_LEASE_SECONDS
-        wants = (Want("default", 3),)
-        ask = ClaimAsk(owner=owner, lease_seconds=lease, wants=wants, memory=memory)
+        wants = (QueueDemand("default", 3),)
+        ask = ClaimRequest(owner=owner, lease_seconds=lease, wants=wants, memory=memory)
         return store.claim(ask)
 
     def _finish(
-        self, store: BlockingStore, owner: str, attempts: list[Attempt], chance: random.Random
+        self, store: Store, owner: str, attempts: list[Attempt], chance: random.Random
     ) -> None:
         time.sleep(chance.random() * 0.004)
         endings = [OutcomeKind.SUCCESS] * 9 + [OutcomeKind.ERROR]
-        ended = [Ended(each, Outcome(kind=chance.choice(endings))) for each in attempts]
+        ended = [AttemptEnd(each, Outcome(kind=chance.choice(endings))) for each in attempts]
         store.finish(owner, ended)
 
     def sweeper(self) -> Callable[[], None]:
         return lambda: self._sweep(self.store())
 
-    def _sweep(self, store: BlockingStore) -> None:
+    def _sweep(self, store: Store) -> None:
         """Until every job has ended: only that ends the test, and a wide ceiling."""
         chance = random.Random(0)
         while time.monotonic() < self._gives_up_at:
@@ -107,11 +105,11 @@ def most_at_once(connection: Any) -> int:
     """From when leases began, and when they ended or ran out: the most that ever were live."""
     rows = connection.execute(
         """
-        select leased_at, finished_at from leasehold.history
+        select leased_at, finished_at from freehold.history
         union all
         select leased_at,
             case kind when 'lease_lost' then leased_at + make_interval(secs => %s) else at end
-        from leasehold.event where leased_at is not null and kind in ('lease_lost', 'retried')
+        from freehold.event where leased_at is not null and kind in ('lease_lost', 'retried')
         """,
         (SHORT_LEASE_SECONDS,),
     ).fetchall()
@@ -136,7 +134,7 @@ def wide(database: PostgresDatabase) -> Iterator[PostgresDatabase]:
 @pytest.mark.requirement("S0.10", "P8")
 @pytest.mark.parametrize("kind", LIMITS)
 def test_never_eight_under_a_limit_of_seven(
-    wide: PostgresDatabase, queue: BlockingStore, connect: Connect, kind: str
+    wide: PostgresDatabase, queue: Store, connect: Connect, kind: str
 ) -> None:
     LIMITS[kind](queue)
     crew = Crew(wide)
@@ -145,14 +143,14 @@ def test_never_eight_under_a_limit_of_seven(
 
     at_once([*[crew.claimer(number) for number in range(CLAIMERS)], crew.sweeper()])
 
-    left = connect().execute("select count(*), min(stage) from leasehold.job").fetchone()
+    left = connect().execute("select count(*), min(stage) from freehold.job").fetchone()
     assert left == (0, None)
     assert most_at_once(connect()) == LIMIT
 
 
 @pytest.mark.requirement("P8")
 def test_a_rate_is_kept_by_many_claimers(
-    wide: PostgresDatabase, queue: BlockingStore, connect: Connect
+    wide: PostgresDatabase, queue: Store, connect: Connect
 ) -> None:
     """Each second of a moving window, by the database's own times."""
     queue.set_queue_limit("default", Limit(rate=Rate(50, 1.0)))
@@ -162,8 +160,8 @@ def test_a_rate_is_kept_by_many_claimers(
     at_once([*[crew.claimer(number) for number in range(16)], crew.sweeper()])
 
     rows = connect().execute(
-        "select leased_at from leasehold.history union all "
-        "select leased_at from leasehold.event where leased_at is not null"
+        "select leased_at from freehold.history union all "
+        "select leased_at from freehold.event where leased_at is not null"
     )
     starts = sorted(row[0] for row in rows)
     for index, start in enumerate(starts[50:]):

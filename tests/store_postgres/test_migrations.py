@@ -15,11 +15,11 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from leasehold.errors import BadName, SchemaTooNew, StoreError
-from leasehold.model.job import NewJob
-from leasehold.store.database import Migration
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.errors import BadName, SchemaTooNew, StoreError
+from freehold.model.job import NewJob
+from freehold.store.database import Migration
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.store import Store
 from tests.crowd import at_once, wait_until
 from tests.store_postgres.catalog import WAITING, catalog
 
@@ -59,10 +59,10 @@ def migrated(url: str, schema: str) -> int:
 def test_eight_migrate_at_once_and_each_step_is_applied_once(
     postgres_url: str, admin: Connection[Any]
 ) -> None:
-    counts = at_once([lambda: migrated(postgres_url, "leasehold")] * AT_ONCE)
+    counts = at_once([lambda: migrated(postgres_url, "freehold")] * AT_ONCE)
     known = len(PostgresDatabase(postgres_url).migration_sql())
     assert sum(counts) == known
-    row = admin.execute("select count(*) from leasehold.migration").fetchone()
+    row = admin.execute("select count(*) from freehold.migration").fetchone()
     assert row == (known,)
 
 
@@ -111,11 +111,11 @@ def test_a_backend_terminated_in_the_middle_leaves_nothing(
 def test_a_schema_of_a_newer_program_is_left_alone(
     postgres_url: str, admin: Connection[Any]
 ) -> None:
-    migrated(postgres_url, "leasehold")
-    admin.execute("insert into leasehold.migration (version, name) values (999, 'future')")
+    migrated(postgres_url, "freehold")
+    admin.execute("insert into freehold.migration (version, name) values (999, 'future')")
     database = PostgresDatabase(postgres_url)
     for call in (database.migrate, database.pending):
-        with pytest.raises(SchemaTooNew, match=r"version 999.*knows up to \d+: upgrade leasehold"):
+        with pytest.raises(SchemaTooNew, match=r"version 999.*knows up to \d+: upgrade freehold"):
             call()
     database.close()
 
@@ -127,7 +127,7 @@ def test_two_schemas_in_one_database_know_nothing_of_each_other(
     databases = [PostgresDatabase(postgres_url, name) for name in ("one", "two")]
     for database in databases:
         database.migrate()
-    one, two = (BlockingStore(database.session()) for database in databases)
+    one, two = (Store(database.session()) for database in databases)
     key = NewJob(task="t", unique_key="k", idempotency_key="i")
     assert one.enqueue([key])[0].created
     assert two.counts().ready == 0
@@ -143,9 +143,23 @@ def test_two_schemas_in_one_database_know_nothing_of_each_other(
 @pytest.mark.requirement("S4.2")
 @pytest.mark.parametrize(
     "name",
-    ["", "Upper", "1st", "a-b", 'a"b', "a.b", "a b", "pg_toast", "a;drop table x", "ä", "a" * 49,
-     "a\n", None, 7],
-)  # fmt: skip
+    [
+        "",
+        "Upper",
+        "1st",
+        "a-b",
+        'a"b',
+        "a.b",
+        "a b",
+        "pg_toast",
+        "a;drop table x",
+        "ä",
+        "a" * 49,
+        "a\n",
+        None,
+        7,
+    ],
+)
 def test_a_schema_name_outside_the_whitelist_is_refused(name: Any) -> None:
     with pytest.raises(BadName, match="is not a usable name"):
         PostgresDatabase("postgresql:///nowhere", name)
@@ -166,12 +180,12 @@ def test_a_migration_that_waits_for_a_held_transaction_does_not_hold_up_the_flee
     postgres_url: str, admin: Connection[Any]
 ) -> None:
     """Whoever came behind it would wait for it, renewals too, and leases would run out."""
-    migrated(postgres_url, "leasehold")
+    migrated(postgres_url, "freehold")
     database, newer = PostgresDatabase(postgres_url), _Next(postgres_url)
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     with ThreadPoolExecutor(2) as pool, closing(database), closing(newer):
         with psycopg.connect(postgres_url) as handler:
-            handler.execute("update leasehold.job set reason = null")
+            handler.execute("update freehold.job set reason = null")
             migration = pool.submit(newer.migrate)
             waiting = f"select pid {WAITING} and relation is not null".encode()
             wait_until(lambda: admin.execute(waiting).fetchone() is not None, "it waits")

@@ -11,12 +11,12 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from leasehold.errors import StoreError
-from leasehold.store.faces import AwaitedStore
-from leasehold.store.postgres.pool import AsyncPool, Pool
-from leasehold.store.postgres.session import AsyncPostgresSession, Statements
-from leasehold.store.postgres.wire import Line, Said
-from leasehold.store.steps import Statement
+from freehold.errors import StoreError
+from freehold.store.postgres.pipeline import PooledConnection, PreparedStatement
+from freehold.store.postgres.pool import AsyncPool, Pool
+from freehold.store.postgres.session import AsyncPostgresSession, Statements
+from freehold.store.statements import Statement
+from freehold.store.store import AsyncStore
 from tests.store_postgres.catalog import WAITING
 
 _STATE = "select state, query from pg_stat_activity where pid = %s"
@@ -34,7 +34,7 @@ def test_nothing_of_a_batch_is_sent_before_all_is_there(postgres_url: str) -> No
             seen.append(other.execute(_STATE, (ours.info.backend_pid,)).fetchone())
             return []
 
-        batch = [Said(b"select %d, now()" % number, values) for number in (1, 2)]
+        batch = [PreparedStatement(b"select %d, now()" % number, values) for number in (1, 2)]
         ((one, first),), ((two, second),) = ours.wait(ours.wire.talk(batch))
         assert (one, two) == (1, 2)
         assert first == second  # one transaction
@@ -82,9 +82,22 @@ def test_statements_that_come_again_are_prepared_and_the_oldest_given_up(postgre
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, False, 0, -7, 2**40, 1.5, "", "äöü \\ \" '", datetime(2026, 2, 3, 4, 5, 6, 7, UTC),
-     [], ["a"], ["", "b,c", '"', "\\", "{}", "NULL", "ä"]],
-)  # fmt: skip
+    [
+        None,
+        True,
+        False,
+        0,
+        -7,
+        2**40,
+        1.5,
+        "",
+        "äöü \\ \" '",
+        datetime(2026, 2, 3, 4, 5, 6, 7, UTC),
+        [],
+        ["a"],
+        ["", "b,c", '"', "\\", "{}", "NULL", "ä"],
+    ],
+)
 def test_values_come_back_as_they_went(postgres_url: str, value: Any) -> None:
     types = {bool: "bool", int: "bigint", float: "float8", datetime: "timestamptz", list: "text[]"}
     with lent(postgres_url) as ours:
@@ -115,16 +128,16 @@ def test_what_fails_while_it_is_sent_leaves_no_connection_behind(postgres_url: s
 _PUT = "insert into fruit values ($1)"
 
 
-def said(sql: str, *values: Any) -> Said:
-    return Said(sql.encode(), lambda: list(values))
+def said(sql: str, *values: Any) -> PreparedStatement:
+    return PreparedStatement(sql.encode(), lambda: list(values))
 
 
-def names(connection: Line) -> list[str]:
+def names(connection: PooledConnection) -> list[str]:
     return [name for (name,) in connection.execute("select name from fruit")]
 
 
 @contextmanager
-def lent(url: str) -> Iterator[Line]:
+def lent(url: str) -> Iterator[PooledConnection]:
     """As the pool has it, with a table."""
     pool = Pool(url, 1)
     with pool.connection(writes=True) as connection:
@@ -141,7 +154,7 @@ def test_a_connection_that_breaks_hides_no_cancellation(postgres_url: str) -> No
 
 async def _cancel_while_it_breaks(url: str) -> None:
     pool = AsyncPool(url, 1)
-    store = AwaitedStore(AsyncPostgresSession(lambda: pool, cast(Statements, _Waiting())))
+    store = AsyncStore(AsyncPostgresSession(lambda: pool, cast(Statements, _Waiting())))
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("select pg_advisory_lock(1)")
         asking = asyncio.create_task(store.now())

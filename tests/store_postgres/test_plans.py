@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from psycopg import Connection, sql
 
-from leasehold.devpostgres import DevPostgres
-from leasehold.store.postgres.database import PostgresDatabase
+from freehold.lab.devpostgres import DevPostgres
+from freehold.store.postgres.database import PostgresDatabase
 from tests.conftest import SERVER_SETTINGS
 from tests.store_postgres import filling
 from tests.store_postgres.explaining import Reading, explain
@@ -89,7 +89,7 @@ def keep_plans(connection: Connection[Any], database: PostgresDatabase) -> dict[
 
 def large(connection: Connection[Any]) -> frozenset[str]:
     rows = connection.execute(
-        "select relname from pg_class where relnamespace = 'leasehold'::regnamespace "
+        "select relname from pg_class where relnamespace = 'freehold'::regnamespace "
         "and relkind = 'r' and pg_relation_size(oid) > %s",
         (LARGE_BYTES,),
     )
@@ -152,7 +152,7 @@ def measured(full: Full, connection: Connection[Any], name: str) -> Reading:
 @pytest.mark.parametrize("text", ["{scan}", "select pg_temp.scan()"], ids=["plain", "function"])
 @pytest.mark.parametrize("way", ["table", "index"])
 def test_the_checker_finds_a_statement_that_reads_too_much(full: Full, way: str, text: str) -> None:
-    scan = "select count(args::text) from leasehold.job where id > 0"
+    scan = "select count(args::text) from freehold.job where id > 0"
     connection = full.connection
     with connection.transaction(force_rollback=True):
         for off in ("seqscan",) if way == "index" else ("indexscan", "bitmapscan"):

@@ -16,16 +16,16 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.model.job import NewJob
-from leasehold.model.limit import Limit
-from leasehold.model.operation import Verb
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store import reading
-from leasehold.store.contract import ClaimAsk, Ended, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.operating import operate
-from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.steps import run
+from freehold.model.job import NewJob
+from freehold.model.limit import Limit
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.statements import run
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
+from freehold.store.verbs import queries as reading
+from freehold.store.verbs.operator import operate
 from tests.store_postgres.races import (
     counted_before_the_lock,
     drawn_with_the_first_winner,
@@ -57,7 +57,7 @@ class Stress:
     def __init__(self, database: PostgresDatabase, workers: int = WORKERS) -> None:
         self.database = database
         self.workers = workers
-        self.store = BlockingStore(database.session())
+        self.store = Store(database.session())
         self.looker = psycopg.connect(database.url, autocommit=True)
         self._over = threading.Event()
         #: How often something was done.
@@ -104,11 +104,11 @@ class Stress:
         return NewJob(task="t", target=lane)
 
     def work(self, chance: random.Random) -> None:
-        ask = ClaimAsk(owner="w", lease_seconds=60.0, wants=(Want("default", 3),))
+        ask = ClaimRequest(owner="w", lease_seconds=60.0, wants=(QueueDemand("default", 3),))
         attempts = self.store.claim(ask)
         time.sleep(chance.random() * 0.004)
         success = Outcome(kind=OutcomeKind.SUCCESS)
-        self.store.finish("w", [Ended(each, success) for each in attempts])
+        self.store.finish("w", [AttemptEnd(each, success) for each in attempts])
         self.done += len(attempts)
 
 
@@ -124,7 +124,7 @@ class Limited(Stress):
 
     def _too_many(self) -> str | None:
         """By the database's own times."""
-        rows = self.looker.execute("select leased_at, finished_at from leasehold.history")
+        rows = self.looker.execute("select leased_at, finished_at from freehold.history")
         moments = [moment for began, ended in rows for moment in ((began, 1), (ended, -1))]
         live = 0
         for _at, step in sorted(moments):
@@ -147,7 +147,7 @@ class Laned(Stress):
     def _stuck(self) -> str | None:
         """A lane that nobody holds, and whose first waits to be promoted; for a while."""
         rows = self.looker.execute(
-            "select target, min(id), (array_agg(stage order by id))[1] from leasehold.job "
+            "select target, min(id), (array_agg(stage order by id))[1] from freehold.job "
             "group by target having not bool_or(stage in ('R', 'h'))"
         )
         now = time.monotonic()
@@ -172,7 +172,7 @@ class Passed(Stress):
         rows = self.looker.execute(
             "select target, token, former, leased_at, freed_at from ("
             "select target, token, leased_at, lag(token) over lane as former, "
-            "lag(finished_at) over lane as freed_at from leasehold.history "
+            "lag(finished_at) over lane as freed_at from freehold.history "
             "window lane as (partition by target order by finished_at)) held "
             "where token <= former or leased_at < freed_at limit 1"
         )
@@ -193,7 +193,7 @@ class Followed(Stress):
         job_id = self.store.enqueue([NewJob(task="t")])[0].id
         with psycopg.connect(self.database.url) as connection:
             session = self.database.caller_session(connection)
-            run(operate(Verb.PAUSE, [job_id], "ann", None), session)
+            run(operate(OperatorVerb.PAUSE, [job_id], "ann", None), session)
             time.sleep(chance.random() * 0.03)
         self.done += 1
 
@@ -201,7 +201,7 @@ class Followed(Stress):
         for event in self.store.events_after(self._at, 1000):
             self._at = event.id
             self._told.add(event.id)
-        query = "select id from leasehold.event where id > %s and id <= %s"
+        query = "select id from freehold.event where id > %s and id <= %s"
         there = {row[0] for row in self.looker.execute(query, (self._start, self._at))}
         missed = there - self._told
         return f"events {sorted(missed)} were passed over" if missed else None

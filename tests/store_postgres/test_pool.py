@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.errors import StoreError, StoreUnavailable
-from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.postgres.pool import AsyncPool, Pool
+from freehold.errors import StoreError, StoreUnavailable
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.pool import AsyncPool, Pool
 
 WAIT_SECONDS = 120.0
 SIZE = 2

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from leasehold.model.outcome import OutcomeKind
+from freehold.model.outcome import OutcomeKind
 from tests.stores import PostgresUnderTest
 
 DAY_SECONDS = 86400.0
@@ -33,7 +33,7 @@ def home(days: PostgresUnderTest, job_id: int, table: str = "history") -> str:
     """The day, or the net, in which its row lies."""
     name = "id" if table == "history" else "job_id"
     rows = days.sql(f"select tableoid::regclass::text from {{s}}{table} where {name} = {job_id}")
-    return str(rows[0][0]).removeprefix("leasehold.")
+    return str(rows[0][0]).removeprefix("freehold.")
 
 
 def tables(days: PostgresUnderTest, parent: str) -> set[str]:
@@ -130,7 +130,7 @@ def test_a_long_report_holds_up_neither_retention_nor_finishing(
         days.add()
     attempts = days.claim()
     with psycopg.connect(postgres_url) as report, ThreadPoolExecutor(1) as pool:
-        report.execute("select count(*) from leasehold.history, leasehold.event")
+        report.execute("select count(*) from freehold.history, freehold.event")
         report.execute("set lock_timeout = '5s'")
         retention = pool.submit(days.store.retain, 4, 1000)
         for attempt in attempts:

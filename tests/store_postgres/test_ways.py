@@ -8,13 +8,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.errors import StoreUnavailable
-from leasehold.store.faces import AwaitedStore, BlockingStore
-from leasehold.store.postgres.connections import Connections
-from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.postgres.pool import Way
-from leasehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
-from leasehold.store.postgres.wire import Line
+from freehold.errors import StoreUnavailable
+from freehold.store.postgres.connections import Connections
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.pipeline import PooledConnection
+from freehold.store.postgres.pool import ConnectionRecipe
+from freehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
+from freehold.store.store import AsyncStore, Store
 
 _MODE = "show plan_cache_mode"
 #: What comes again is prepared.
@@ -51,7 +51,7 @@ def test_options_of_the_url_stay(database: PostgresDatabase) -> None:
 
 
 def test_a_pooler_that_takes_no_options_is_met_without(database: PostgresDatabase) -> None:
-    way = Way(database.url, ours=True)
+    way = ConnectionRecipe(database.url, ours=True)
     refusal = psycopg.OperationalError("FATAL: unsupported startup parameter: options")
     info = way.info
     assert not way.is_refused(info, psycopg.OperationalError("no route"))
@@ -59,7 +59,7 @@ def test_a_pooler_that_takes_no_options_is_met_without(database: PostgresDatabas
     assert "plan_cache_mode" not in way.info
     assert way.is_refused(info, refusal)  # somebody who had begun at the same time
     assert not way.is_refused(way.info, refusal)
-    with Line.connect(way.info) as connection:
+    with PooledConnection.connect(way.info) as connection:
         way.arrange(connection)
         assert connection.prepare_threshold is None
 
@@ -72,7 +72,7 @@ def test_a_pooler_that_forgets_what_was_prepared_costs_nobody_an_error(
     database: PostgresDatabase,
 ) -> None:
     connections = Connections(database.url)
-    store = BlockingStore(PostgresSession(connections.pool, Statements("leasehold", "1")))
+    store = Store(PostgresSession(connections.pool, Statements("freehold", "1")))
     for _ in range(_ENOUGH):
         store.now()
     with connections.pool.connection(writes=False) as connection:
@@ -102,12 +102,12 @@ def test_one_that_forgets_also_what_was_not_prepared_is_left_in_the_end(
 
     async def ask() -> None:
         try:
-            await AwaitedStore(AsyncPostgresSession(connections.pool_of_loop, forgetful)).now()
+            await AsyncStore(AsyncPostgresSession(connections.pool_of_loop, forgetful)).now()
         finally:
             connections.close_here()
 
     with pytest.raises(StoreUnavailable):
-        BlockingStore(PostgresSession(connections.pool, forgetful)).now()
+        Store(PostgresSession(connections.pool, forgetful)).now()
     with pytest.raises(StoreUnavailable):
         asyncio.run(ask())
     connections.close()
@@ -117,8 +117,8 @@ def test_the_same_for_asyncio(database: PostgresDatabase) -> None:
     async def scene() -> list[Any]:
         connections = Connections(database.url)
         pool = connections.pool_of_loop()
-        store = AwaitedStore(
-            AsyncPostgresSession(connections.pool_of_loop, Statements("leasehold", "1"))
+        store = AsyncStore(
+            AsyncPostgresSession(connections.pool_of_loop, Statements("freehold", "1"))
         )
         found = []
         for _ in range(2):

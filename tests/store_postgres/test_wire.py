@@ -8,18 +8,18 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.devpostgres import DevPostgres
-from leasehold.errors import StoreReadOnly
-from leasehold.model.job import NewJob
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres import wire
-from leasehold.store.postgres.connections import Connections
-from leasehold.store.postgres.database import PostgresDatabase
-from leasehold.store.postgres.wire import Line, Said
+from freehold.errors import StoreReadOnly
+from freehold.lab.devpostgres import DevPostgres
+from freehold.model.job import NewJob
+from freehold.store.postgres import pipeline
+from freehold.store.postgres.connections import Connections
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.pipeline import PooledConnection, PreparedStatement
+from freehold.store.store import Store
 
-ONE = Said(b"select 1", list)
-TWO = Said(b"select 2", list)
-DIES = Said(b"select pg_terminate_backend(pg_backend_pid())", list)
+ONE = PreparedStatement(b"select 1", list)
+TWO = PreparedStatement(b"select 2", list)
+DIES = PreparedStatement(b"select pg_terminate_backend(pg_backend_pid())", list)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_name_stands_for_the_same_statement_on_every_connection(
 ) -> None:
     """Behind a pooler, somebody else may have prepared there."""
 
-    def prepared(*order: Said) -> dict[str, str]:
+    def prepared(*order: PreparedStatement) -> dict[str, str]:
         with connections.pool.connection(writes=False) as line:
             for said in order * 2:
                 line.wait(line.wire.say(said.sql, []))
@@ -67,7 +67,10 @@ def test_a_statement_is_prepared_when_it_is_first_said(connections: Connections)
 def test_what_failed_is_prepared_or_not_as_the_server_has_it(connections: Connections) -> None:
     """What was ready stays so when its transaction fails; what could not be made ready is new the
     next time; and so is what was not looked at."""
-    missing, fails = Said(b"select x from later", list), Said(b"select 1 / 0", list)
+    missing, fails = (
+        PreparedStatement(b"select x from later", list),
+        PreparedStatement(b"select 1 / 0", list),
+    )
     with connections.pool.connection(writes=True) as line:
         for batch in ([ONE, fails, TWO], [missing, ONE], [fails, missing]):
             with pytest.raises(psycopg.Error):
@@ -96,7 +99,7 @@ def test_what_is_in_use_stays_prepared_however_much_comes_and_goes(
             line.wait(line.wire.say(ONE.sql, []))
         before = line.execute(since).fetchall()
         for number in range(1000):
-            other = Said(b"select %d + 3" % number, list)
+            other = PreparedStatement(b"select %d + 3" % number, list)
             for said in (ONE, other, other) if number % 100 == 0 else (other,):
                 line.wait(line.wire.say(said.sql, []))
         assert len(before) == 1
@@ -114,10 +117,10 @@ def test_a_database_of_another_encoding_keeps_every_letter(database: PostgresDat
         url = psycopg.conninfo.make_conninfo(database.url, dbname="in_latin")
         latin = PostgresDatabase(url)
         latin.migrate()
-        store = BlockingStore(latin.session())
+        store = Store(latin.session())
         (job,) = store.enqueue([NewJob(task="t", args='["ä"]'.encode())])
         with psycopg.connect(url) as other:
-            row: Any = other.execute("select args::text from leasehold.job").fetchone()
+            row: Any = other.execute("select args::text from freehold.job").fetchone()
         assert row == ('["ä"]',)
         assert store.read([job.id])[job.id].args == '["ä"]'
         latin.close()
@@ -133,7 +136,7 @@ def test_a_standby_is_told_as_one_and_left() -> None:
         server.stop("fast")
         (server.data / "standby.signal").touch()
         server.start()
-        store = BlockingStore(database.session())
+        store = Store(database.session())
         for job in (NewJob(task="t"), NewJob(task="t", delay_seconds=5.0)):
             with pytest.raises(StoreReadOnly, match="standby"):
                 store.enqueue([job])
@@ -146,7 +149,7 @@ def test_a_hint_that_was_forgotten_on_the_way_is_said_again(
 ) -> None:
     """A pooler may lead it to another server connection than the batch before it: one on which
     nothing is prepared, or one on which somebody else has prepared the same."""
-    hint = Said(b"insert into heard values (1)", list)
+    hint = PreparedStatement(b"insert into heard values (1)", list)
     with connections.pool.connection(writes=True) as line:
         line.execute("create temporary table heard (it integer)")
         if meddling == "deallocate":
@@ -160,7 +163,7 @@ def test_a_hint_that_was_forgotten_on_the_way_is_said_again(
             assert line.execute("select count(*) from heard").fetchall() == [(before + more,)]
 
 
-def _behind_its_back(line: Line, statement: str) -> None:
+def _behind_its_back(line: PooledConnection, statement: str) -> None:
     """In a block of its own, so that the client does not notice."""
-    name = wire._name(b"insert into heard values (1)").decode()
+    name = pipeline._name(b"insert into heard values (1)").decode()
     line.execute(f"do $$ begin execute '{statement.format(name)}'; end $$".encode())

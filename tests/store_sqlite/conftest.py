@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.store.sqlite.database import SqliteDatabase
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 200.0

@@ -17,10 +17,10 @@ import time
 import warnings
 from pathlib import Path
 
-from leasehold.errors import StoreError
-from leasehold.model.job import NewJob
-from leasehold.store.faces import BlockingStore
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.errors import StoreError
+from freehold.model.job import NewJob
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.store import Store
 from tests.kills import kill_in_the_middle
 
 NOBODY = 65534
@@ -31,7 +31,7 @@ HANG_SECONDS = 10
 def fork_while_others_write(path: Path) -> list[int]:
     """Children enqueue with what they inherited, while the parent's threads go on writing."""
     warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of just this
-    store = BlockingStore(SqliteDatabase(path).session())
+    store = Store(SqliteDatabase(path).session())
     stop = threading.Event()
     threads = [threading.Thread(target=write_until, args=(store, stop)) for _ in range(4)]
     for thread in threads:
@@ -44,7 +44,7 @@ def fork_while_others_write(path: Path) -> list[int]:
     return statuses
 
 
-def write_until(store: BlockingStore, stop: threading.Event) -> None:
+def write_until(store: Store, stop: threading.Event) -> None:
     while not stop.is_set():
         store.enqueue([JOB])
         store.counts()
@@ -91,7 +91,7 @@ def close_before_the_child_writes(path: Path, *, listening: bool) -> list[int]:
     """The child writes after its parent has closed the file. Answers whose jobs are kept."""
     warnings.simplefilter("ignore", DeprecationWarning)
     database = SqliteDatabase(path)
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     store.enqueue([JOB])
     listener = Listener(database) if listening else None
     is_closed, close = os.pipe()
@@ -111,7 +111,7 @@ def close_before_the_child_writes(path: Path, *, listening: bool) -> list[int]:
     os.write(close, b".")
     assert os.waitpid(child, 0)[1] == 0
     again = SqliteDatabase(path)
-    kept = sorted(BlockingStore(again.session()).read([1, 2, 3, 4]))
+    kept = sorted(Store(again.session()).read([1, 2, 3, 4]))
     again.close()
     return kept
 
@@ -136,7 +136,7 @@ def try_without_rights(path: Path) -> list[str]:
         os.setuid(NOBODY)
     try:
         database = SqliteDatabase(path)
-        store = BlockingStore(database.session())
+        store = Store(database.session())
         store.enqueue([JOB])
     except StoreError as error:
         return [type(error).__name__, str(error)]

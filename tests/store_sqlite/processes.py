@@ -9,28 +9,28 @@ import json
 import sys
 from pathlib import Path
 
-from leasehold.model.job import NewJob
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import ClaimAsk, Ended, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.model.job import NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 
 BATCH = 10
 SUCCESS = Outcome(kind=OutcomeKind.SUCCESS)
 
 
-def ask(owner: str) -> ClaimAsk:
-    return ClaimAsk(owner=owner, lease_seconds=600.0, wants=(Want("default", BATCH),))
+def ask(owner: str) -> ClaimRequest:
+    return ClaimRequest(owner=owner, lease_seconds=600.0, wants=(QueueDemand("default", BATCH),))
 
 
 def work(path: Path, owner: str) -> list[int]:
     """Claim and finish until nothing is left; answers which jobs were done here."""
     database = SqliteDatabase(path)
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     wait_for_start()
     done: list[int] = []
     while attempts := store.claim(ask(owner)):
-        answer = store.finish(owner, [Ended(attempt, SUCCESS) for attempt in attempts])
+        answer = store.finish(owner, [AttemptEnd(attempt, SUCCESS) for attempt in attempts])
         assert not answer.lost
         done += answer.decisions
     database.close()
@@ -40,7 +40,7 @@ def work(path: Path, owner: str) -> list[int]:
 def produce(path: Path, count: int) -> list[int]:
     """Enqueue one by one; answers the ids."""
     database = SqliteDatabase(path)
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     wait_for_start()
     ids = [store.enqueue([NewJob(task="t")])[0].id for _ in range(count)]
     database.close()
@@ -49,7 +49,7 @@ def produce(path: Path, count: int) -> list[int]:
 
 def produce_for_ever(path: Path) -> None:
     """Say every id once its job is acknowledged; ends by a signal only."""
-    store = BlockingStore(SqliteDatabase(path).session())
+    store = Store(SqliteDatabase(path).session())
     while True:
         for each in store.enqueue([NewJob(task="t")] * 3):
             print(each.id, flush=True)
@@ -61,7 +61,7 @@ def open_files(folder: Path, count: int) -> list[int]:
     ids: list[int] = []
     for number in range(count):
         database = SqliteDatabase(folder / f"{number}.db")
-        ids += [each.id for each in BlockingStore(database.session()).enqueue([NewJob(task="t")])]
+        ids += [each.id for each in Store(database.session()).enqueue([NewJob(task="t")])]
         database.close()
     return ids
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from leasehold.model.job import NewJob
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.model.job import NewJob
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.store import Store
+from freehold.store.types import ClaimRequest, QueueDemand
 
-_ASK = ClaimAsk(owner="w1", lease_seconds=30.0, wants=(Want("default", 4),))
+_ASK = ClaimRequest(owner="w1", lease_seconds=30.0, wants=(QueueDemand("default", 4),))
 
 
 def test_a_claim_that_finds_nothing_looks_answers_and_does_no_more() -> None:
     database = SqliteDatabase(None)
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     done: list[str] = []
     with database._engine.transaction() as connection:
         connection.set_trace_callback(done.append)

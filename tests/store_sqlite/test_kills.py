@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import SchemaTooNew
-from leasehold.model.job import NewJob
-from leasehold.store.faces import BlockingStore
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.errors import SchemaTooNew
+from freehold.model.job import NewJob
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.store import Store
 from tests.store_sqlite.conftest import Helper, Start
 
 KILLS = 5
@@ -27,7 +27,7 @@ def check_whole(path: Path) -> None:
 def test_writers_killed_while_writing_lose_nothing_and_leave_no_lock(
     database: SqliteDatabase, path: Path, start: Start
 ) -> None:
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     for number in range(KILLS):
         writers = [start("write", str(path)) for _ in range(2)]
         said = [writer.says() for writer in writers for _ in range(30 + 7 * number)]
@@ -53,7 +53,7 @@ def test_killed_at_any_moment_of_its_first_migration_the_file_is_usable(tmp_path
     for number in range(len(killed)):
         path = tmp_path / f"killed{number}.db"
         database = SqliteDatabase(path)
-        assert BlockingStore(database.session()).enqueue([JOB])[0].id == 1
+        assert Store(database.session()).enqueue([JOB])[0].id == 1
         database.close()
         check_whole(path)
         assert schema(path) == whole
@@ -70,7 +70,7 @@ def test_a_file_of_a_newer_program_is_left_alone(path: Path) -> None:
     SqliteDatabase(path).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma user_version = 999")
-    with pytest.raises(SchemaTooNew, match=r"version 999.*knows up to \d+: upgrade leasehold"):
+    with pytest.raises(SchemaTooNew, match=r"version 999.*knows up to \d+: upgrade freehold"):
         SqliteDatabase(path)
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.model.job import NewJob
-from leasehold.model.state import State
-from leasehold.store.contract import Filter
-from leasehold.store.faces import BlockingStore
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.model.job import NewJob
+from freehold.model.state import State
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.store import Store
+from freehold.store.types import JobFilter
 from tests.sizes import sized
 from tests.store_sqlite.conftest import Start
 
@@ -26,7 +26,7 @@ FILES = 25
 def test_eight_processes_do_every_job_once_while_others_produce(
     database: SqliteDatabase, path: Path, start: Start
 ) -> None:
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     ids = {each.id for each in store.enqueue([NewJob(task="t")] * JOBS)}
     workers = [start("work", str(path), f"w{i}") for i in range(PROCESSES)]
     producers = [start("produce", str(path), str(MORE_JOBS)) for _ in range(PRODUCERS)]
@@ -41,7 +41,7 @@ def test_eight_processes_do_every_job_once_while_others_produce(
     done = Counter(job_id for share in shares for job_id in share)
     assert set(done.values()) == {1}
     waiting = frozenset({State.QUEUED})
-    left = {job.id for job in store.page(Filter(states=waiting, limit=1000)).jobs}
+    left = {job.id for job in store.page(JobFilter(states=waiting, limit=1000)).jobs}
     assert set(done) | left == ids, "the workers may end before the last job is produced"
     # Writers take turns. How evenly depends on the machine; that none is left out does not.
     assert min(len(share) for share in shares) > 0, [len(share) for share in shares]

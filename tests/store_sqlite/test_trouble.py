@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.errors import StoreError, StoreFull, StoreUnavailable
-from leasehold.model.job import Enqueued, NewJob
-from leasehold.store.faces import AwaitedStore, BlockingStore
-from leasehold.store.sqlite.database import SqliteDatabase
+from freehold.errors import StoreError, StoreFull, StoreUnavailable
+from freehold.model.job import Enqueued, NewJob
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.store import AsyncStore, Store
 from tests.crowd import at_once
 from tests.store_sqlite.conftest import Helper
 
@@ -28,7 +28,7 @@ LARGE = NewJob(task="t", args=json.dumps({"x": "x" * 2000}).encode())
 
 @pytest.mark.requirement("S2.1")
 def test_a_full_disk_is_named_loses_nothing_and_passes(database: SqliteDatabase) -> None:
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     store.enqueue([JOB])
     limit_pages(database, 100)
     enqueue = partial(enqueue_until_full, store)
@@ -48,7 +48,7 @@ def limit_pages(database: SqliteDatabase, pages: int) -> None:
         connection.execute(f"pragma max_page_count = {pages}")
 
 
-def enqueue_until_full(store: BlockingStore) -> list[int]:
+def enqueue_until_full(store: Store) -> list[int]:
     ids: list[int] = []
     while True:
         try:
@@ -67,7 +67,7 @@ def ids_in_file(database: SqliteDatabase) -> set[int]:
 def test_writes_of_many_threads_are_committed_together_and_all_kept(
     database: SqliteDatabase,
 ) -> None:
-    store = BlockingStore(database.session())
+    store = Store(database.session())
 
     def enqueue() -> list[Enqueued]:
         return [each for _ in range(10) for each in store.enqueue([JOB])]
@@ -85,7 +85,7 @@ def test_a_write_that_is_refused_takes_no_other_of_its_group_along(
     bad = NewJob(task="t", max_attempts=0)
 
     async def enqueue_all() -> list[object]:
-        store = AwaitedStore(database.async_session())
+        store = AsyncStore(database.async_session())
         jobs = [bad if number % 3 == 0 else JOB for number in range(30)]
         calls = [store.enqueue([job]) for job in jobs]
         return list(await asyncio.gather(*calls, return_exceptions=True))
@@ -99,7 +99,7 @@ def test_a_write_that_is_refused_takes_no_other_of_its_group_along(
 
 @pytest.mark.requirement("S2.1")
 def test_the_files_are_for_their_owner_only(database: SqliteDatabase, path: Path) -> None:
-    store = BlockingStore(database.session())
+    store = Store(database.session())
     store.enqueue([JOB])
     store.counts()
     modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
@@ -110,7 +110,7 @@ def test_the_files_are_for_their_owner_only(database: SqliteDatabase, path: Path
 @pytest.fixture
 def closed_folder() -> Iterator[Path]:
     """All may look into it, nobody but its owner may write; with a store in it."""
-    folder = Path(tempfile.mkdtemp(prefix="leasehold-test-"))
+    folder = Path(tempfile.mkdtemp(prefix="freehold-test-"))
     SqliteDatabase(folder / "jobs.db").close()
     for file in folder.iterdir():
         file.chmod(0o444)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.model.tenant import HOME
+from freehold.model.tenant import HOME_SHARD
 from tests.conftest import POSTGRES_VARIABLE
 from tests.stores import fresh_database
 from tests.tenants.rooms import EAST, Rooms, forget_tenants, rooms
@@ -20,7 +20,7 @@ def two_databases() -> Iterator[dict[str, str]]:
     """Of one server: as good as two, because nothing can reach from one to the other."""
     server = os.environ[POSTGRES_VARIABLE]
     with ExitStack() as stack:
-        yield {name: stack.enter_context(fresh_database(server)) for name in (HOME, EAST)}
+        yield {name: stack.enter_context(fresh_database(server)) for name in (HOME_SHARD, EAST)}
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, s
         forget_tenants(found)
         return
     (tmp_path / EAST).mkdir()
-    yield {HOME: str(tmp_path / "jobs.db"), EAST: str(tmp_path / EAST / "jobs.db")}
+    yield {HOME_SHARD: str(tmp_path / "jobs.db"), EAST: str(tmp_path / EAST / "jobs.db")}
 
 
 @pytest.fixture

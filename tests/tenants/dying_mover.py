@@ -7,10 +7,10 @@ import signal
 import sys
 from typing import Any
 
-from leasehold import Leasehold
-from leasehold.store.faces import BlockingStore
-from leasehold.store.postgres import relocation
-from leasehold.tenancy.moving import Move
+from freehold import Freehold
+from freehold.store.postgres import schema_copy
+from freehold.store.store import Store
+from freehold.tenants.move import TenantMove
 
 #: Every table is copied, and nothing is committed.
 HALF_COPIED = "half copied"
@@ -21,11 +21,11 @@ def die(*_: Any, **__: Any) -> None:
 
 
 def main(url: str, to: str, step: str) -> None:
-    app = Leasehold(url)
+    app = Freehold(url)
     if step == HALF_COPIED:
-        setattr(relocation, "_copy_sequences", die)  # noqa: B010
-    store = BlockingStore(app.database.session())
-    for done in Move(store, app.tenants.places, "acme", to, timeout_seconds=30.0).steps():
+        setattr(schema_copy, "_copy_sequences", die)  # noqa: B010
+    store = Store(app.database.session())
+    for done in TenantMove(store, app.tenants.places, "acme", to, timeout_seconds=30.0).steps():
         if done == step:
             die()
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import psycopg
 
-from leasehold.model.job import NewJob
-from leasehold.model.tenant import HOME
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.store.database import Database
-from leasehold.store.faces import BlockingStore
-from leasehold.store.opening import open_database, open_place
-from leasehold.tenancy.known import KnownPlaces
-from leasehold.tenancy.tenancy import Tenancy
+from freehold.model.job import NewJob
+from freehold.model.tenant import HOME_SHARD
+from freehold.store.database import Database
+from freehold.store.open import open_database, open_shard
+from freehold.store.store import Store
+from freehold.store.types import ClaimRequest, QueueDemand
+from freehold.tenants.shards import Shards
+from freehold.tenants.tenants import Tenants
 
 EAST = "east"
 
@@ -27,47 +27,48 @@ class Rooms:
     kind: str
     urls: dict[str, str]
     control: Database
-    places: KnownPlaces
-    tenancy: Tenancy
+    places: Shards
+    tenancy: Tenants
 
-    def inside(self, tenant: str) -> BlockingStore:
+    def inside(self, tenant: str) -> Store:
         """The tenant's store, wherever it is."""
-        return BlockingStore(self.tenancy.open(tenant).session())
+        return Store(self.tenancy.open(tenant).session())
 
-    def at(self, place: str, tenant: str) -> BlockingStore:
-        return BlockingStore(self.places[place].open(tenant).session())
+    def at(self, place: str, tenant: str) -> Store:
+        return Store(self.places[place].open(tenant).session())
 
 
 @contextmanager
 def rooms(urls: dict[str, str]) -> Iterator[Rooms]:
-    kind = "postgres" if "://" in urls[HOME] else "sqlite"
+    kind = "postgres" if "://" in urls[HOME_SHARD] else "sqlite"
     with ExitStack() as stack:
-        control = open_database(urls[HOME])
+        control = open_database(urls[HOME_SHARD])
         stack.callback(control.close)
         control.migrate()
-        places = KnownPlaces(urls, open_place)
+        places = Shards(urls, open_shard)
         stack.callback(places.close)
-        yield Rooms(kind, urls, control, places, Tenancy(control, places))
+        yield Rooms(kind, urls, control, places, Tenants(control, places))
 
 
 def forget_tenants(urls: dict[str, str]) -> None:
     for url in urls.values():
         with psycopg.connect(url, autocommit=True) as connection:
             found = connection.execute(
-                "select nspname from pg_namespace where nspname like 'leasehold\\_%'"
+                "select nspname from pg_namespace where nspname like 'freehold\\_%'"
             ).fetchall()
             for (schema,) in found:
                 connection.execute(f"drop schema {schema} cascade".encode())
-            if connection.execute("select to_regclass('leasehold.tenant')").fetchone() != (None,):
+            if connection.execute("select to_regclass('freehold.tenant')").fetchone() != (None,):
                 connection.execute(
-                    "truncate leasehold.tenant, leasehold.job, leasehold.queue, "
-                    "leasehold.lease_bound"
+                    "truncate freehold.tenant, freehold.job, freehold.queue, freehold.lease_bound"
                 )
 
 
-def add(store: BlockingStore, **fields: object) -> int:
+def add(store: Store, **fields: object) -> int:
     return store.enqueue([NewJob(**{"task": "t", **fields})])[0].id  # type: ignore[arg-type]
 
 
-def ask(owner: str = "w", count: int = 100, lease_seconds: float = 30.0) -> ClaimAsk:
-    return ClaimAsk(owner=owner, lease_seconds=lease_seconds, wants=(Want("default", count),))
+def ask(owner: str = "w", count: int = 100, lease_seconds: float = 30.0) -> ClaimRequest:
+    return ClaimRequest(
+        owner=owner, lease_seconds=lease_seconds, wants=(QueueDemand("default", count),)
+    )

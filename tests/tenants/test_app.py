@@ -7,22 +7,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold import BadInput, BadName, Leasehold, NewJob, State, TenantNotFound
-from leasehold.model.tenant import HOME
+from freehold import BadInput, BadName, Freehold, NewJob, State, TenantNotFound
+from freehold.model.tenant import HOME_SHARD
 from tests.tenants.rooms import EAST
 
 
 @pytest.fixture
-def app(urls: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Leasehold]:
-    monkeypatch.setenv("LEASEHOLD_PLACE_EAST", urls[EAST])
-    made = Leasehold(urls[HOME])
+def app(urls: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Freehold]:
+    monkeypatch.setenv("FREEHOLD_PLACE_EAST", urls[EAST])
+    made = Freehold(urls[HOME_SHARD])
     made.migrate()
     yield made
     made.close()
 
 
 @pytest.mark.requirement("S4.2")
-def test_each_tenant_has_its_jobs_and_all_have_the_tasks(app: Leasehold) -> None:
+def test_each_tenant_has_its_jobs_and_all_have_the_tasks(app: Freehold) -> None:
     @app.task(name="double")
     def double(number: int) -> int:
         return 2 * number
@@ -34,18 +34,22 @@ def test_each_tenant_has_its_jobs_and_all_have_the_tasks(app: Leasehold) -> None
     beta = app.tenant("beta").enqueue_many([double.prepare(3)])[0]
     assert home.id == acme.id == beta.id
     assert [handle.read().args for handle in (home, acme, beta)] == [
-        '{"number":1}', '{"number":2}', '{"number":3}',
-    ]  # fmt: skip
+        '{"number":1}',
+        '{"number":2}',
+        '{"number":3}',
+    ]
     assert app.tenant("acme").run_worker(until_idle=True, concurrency=1) == 0
     assert [handle.read().state for handle in (home, acme, beta)] == [
-        State.QUEUED, State.SUCCEEDED, State.QUEUED,
-    ]  # fmt: skip
+        State.QUEUED,
+        State.SUCCEEDED,
+        State.QUEUED,
+    ]
     assert app.tenant("acme").operate.counts().ready == 0
     assert app.tenant("acme").tasks is app.tasks
     assert app.tenant("acme").tenant("beta") is app.tenant("beta")
 
 
-def test_tenants_can_be_awaited(app: Leasehold) -> None:
+def test_tenants_can_be_awaited(app: Freehold) -> None:
     @app.task(name="nothing")
     def nothing() -> None: ...
 
@@ -61,7 +65,7 @@ def test_tenants_can_be_awaited(app: Leasehold) -> None:
     assert asyncio.run(story()) is State.QUEUED
 
 
-def test_a_prepared_job_is_not_given_to_the_wrong_tenant(app: Leasehold) -> None:
+def test_a_prepared_job_is_not_given_to_the_wrong_tenant(app: Freehold) -> None:
     @app.task(name="nothing")
     def nothing() -> None: ...
 
@@ -69,7 +73,7 @@ def test_a_prepared_job_is_not_given_to_the_wrong_tenant(app: Leasehold) -> None
         nothing.using(tenant="acme").prepare()
 
 
-def test_tenants_that_are_not_there(app: Leasehold) -> None:
+def test_tenants_that_are_not_there(app: Freehold) -> None:
     app.tenants.create("acme")
     with pytest.raises(TenantNotFound, match="did you mean acme"):
         app.tenant("acne").submit(NewJob(task="t"))
@@ -78,12 +82,12 @@ def test_tenants_that_are_not_there(app: Leasehold) -> None:
 
 
 def test_who_holds_an_app_finds_its_tenant_after_a_move_by_somebody_else(
-    app: Leasehold, urls: dict[str, str]
+    app: Freehold, urls: dict[str, str]
 ) -> None:
     app.tenants.create("acme")
     acme = app.tenant("acme")
     first = acme.submit(NewJob(task="t"))
-    somebody = Leasehold(urls[HOME])
+    somebody = Freehold(urls[HOME_SHARD])
     somebody.tenants.move("acme", EAST)
     somebody.close()
     second = acme.submit(NewJob(task="t"))
@@ -92,11 +96,11 @@ def test_who_holds_an_app_finds_its_tenant_after_a_move_by_somebody_else(
     assert app.tenants.get("acme").place == EAST
 
 
-def test_a_dropped_and_recreated_tenant_is_another(app: Leasehold, urls: dict[str, str]) -> None:
+def test_a_dropped_and_recreated_tenant_is_another(app: Freehold, urls: dict[str, str]) -> None:
     app.tenants.create("acme")
     acme = app.tenant("acme")
     acme.submit(NewJob(task="t"))
-    somebody = Leasehold(urls[HOME])
+    somebody = Freehold(urls[HOME_SHARD])
     somebody.tenants.drop("acme", force=True)
     somebody.tenants.create("acme")
     somebody.close()

@@ -10,18 +10,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from leasehold.client import Client
-from leasehold.model.job import NewJob
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.tenant import HOME
-from leasehold.store.contract import Ended
-from leasehold.store.places import Awake, Place
+from freehold.client import Client
+from freehold.model.job import NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.tenant import HOME_SHARD
+from freehold.store.shard import Shard, TenantActivity
+from freehold.store.types import AttemptEnd
 from tests.crowd import wait_until
 from tests.tenants.rooms import Rooms, add, ask
 
 
-def look(place: Place, *tenants: str) -> list[Awake]:
-    async def looking() -> list[Awake]:
+def look(place: Shard, *tenants: str) -> list[TenantActivity]:
+    async def looking() -> list[TenantActivity]:
         try:
             return await place.awake(tenants)
         finally:
@@ -31,7 +31,7 @@ def look(place: Place, *tenants: str) -> list[Awake]:
 
 
 def has_work(house: Rooms, tenant: str) -> bool:
-    (seen,) = look(house.places[HOME], tenant)
+    (seen,) = look(house.places[HOME_SHARD], tenant)
     assert seen.trouble is None
     return seen.has_work
 
@@ -49,7 +49,7 @@ def test_a_ready_job_is_something_to_do_until_it_is_claimed(acme: Rooms) -> None
     assert has_work(acme, "acme")
     (attempt,) = acme.inside("acme").claim(ask())
     assert not has_work(acme, "acme")
-    acme.inside("acme").finish("w", [Ended(attempt, Outcome(kind=OutcomeKind.SUCCESS))])
+    acme.inside("acme").finish("w", [AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS))])
     assert not has_work(acme, "acme")
 
 
@@ -84,7 +84,7 @@ def test_a_broken_tenant_is_told_and_spoils_nobody(house: Rooms) -> None:
         house.tenancy.create(name)
     tear(house, "torn")
     add(house.inside("zeta"))
-    seen = {each.tenant: each for each in look(house.places[HOME], *names)}
+    seen = {each.tenant: each for each in look(house.places[HOME_SHARD], *names)}
     assert [name for name in names if seen[name].trouble] == ["gone", "torn"]
     assert [name for name in names if seen[name].has_work] == ["zeta"]
     assert "job" in str(seen["torn"].trouble)
@@ -93,10 +93,10 @@ def test_a_broken_tenant_is_told_and_spoils_nobody(house: Rooms) -> None:
 def tear(house: Rooms, tenant: str) -> None:
     """Its table is dropped behind everybody's back."""
     if house.kind == "postgres":
-        with psycopg.connect(house.urls[HOME]) as connection:
-            connection.execute(f"drop table leasehold_t_{tenant}.job".encode())
+        with psycopg.connect(house.urls[HOME_SHARD]) as connection:
+            connection.execute(f"drop table freehold_t_{tenant}.job".encode())
     else:
-        house.places[HOME].lock_up(tenant)
+        house.places[HOME_SHARD].lock_up(tenant)
 
 
 def test_whoever_listens_hears_each_tenant_by_name(house: Rooms) -> None:
@@ -111,7 +111,7 @@ def test_whoever_listens_hears_each_tenant_by_name(house: Rooms) -> None:
             told.append((tenant, hint))
             rang.set()
 
-        listening = asyncio.create_task(house.places[HOME].listen(lambda: ["acme"], heard))
+        listening = asyncio.create_task(house.places[HOME_SHARD].listen(lambda: ["acme"], heard))
         async with asyncio.timeout(10):
             await rang.wait()
             rang.clear()
@@ -133,6 +133,6 @@ def test_files_of_tenants_are_private(house: Rooms) -> None:
         return
     house.tenancy.create("acme")
     add(house.inside("acme"))
-    files: Sequence[Path] = sorted(Path(house.urls[HOME]).parent.glob("jobs.acme.db*"))
+    files: Sequence[Path] = sorted(Path(house.urls[HOME_SHARD]).parent.glob("jobs.acme.db*"))
     assert files
     assert {oct(file.stat().st_mode & 0o777) for file in files} == {"0o600"}

@@ -10,15 +10,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.client import Client
-from leasehold.clock import VirtualClock
-from leasehold.errors import SchemaMissing, StoreUnavailable
-from leasehold.model.job import NewJob
-from leasehold.model.tenant import HOME
-from leasehold.store.faces import BlockingStore
-from leasehold.store.opening import open_database
-from leasehold.tenancy.following import TenantDatabase
-from leasehold.tenancy.lookup import Lookup
+from freehold.client import Client
+from freehold.clock import VirtualClock
+from freehold.errors import SchemaMissing, StoreUnavailable
+from freehold.model.job import NewJob
+from freehold.model.tenant import HOME_SHARD
+from freehold.store.open import open_database
+from freehold.store.store import Store
+from freehold.tenants.directory_cache import DirectoryCache
+from freehold.tenants.tenant_database import TenantDatabase
 from tests.conftest import POSTGRES_VARIABLE
 from tests.stores import fresh_database
 from tests.tenants.rooms import EAST, Rooms, add
@@ -32,9 +32,9 @@ def test_a_directory_that_is_down_stops_nobody_who_knew_the_way(house: Rooms) ->
     with fresh_database(os.environ[POSTGRES_VARIABLE]) as url:
         control = open_database(url)
         control.migrate()
-        BlockingStore(control.session()).add_tenant("acme", EAST)
-        lookup = Lookup(control, lambda: clock.micros / 1e6)
-        acme = BlockingStore(TenantDatabase("acme", lookup, house.places).session())
+        Store(control.session()).add_tenant("acme", EAST)
+        lookup = DirectoryCache(control, lambda: clock.micros / 1e6)
+        acme = Store(TenantDatabase("acme", lookup, house.places).session())
         add(acme)
         control.close()
     clock.advance(3600)
@@ -42,14 +42,14 @@ def test_a_directory_that_is_down_stops_nobody_who_knew_the_way(house: Rooms) ->
     assert acme.counts().ready == 2
     stranger = TenantDatabase("beta", lookup, house.places)
     with pytest.raises(StoreUnavailable):
-        BlockingStore(stranger.session()).counts()
+        Store(stranger.session()).counts()
 
 
 def test_whoever_listens_hears_also_after_a_move(
     house: Rooms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leasehold.tenancy.lookup.BELIEVED_SECONDS", 0.05)
-    monkeypatch.setattr("leasehold.tenancy.following.BELIEVED_SECONDS", 0.05)
+    monkeypatch.setattr("freehold.tenants.directory_cache.CACHE_SECONDS", 0.05)
+    monkeypatch.setattr("freehold.tenants.tenant_database.BELIEVED_SECONDS", 0.05)
     house.tenancy.create("acme")
     told: list[str | None] = []
 
@@ -89,7 +89,7 @@ def test_a_callers_transaction_is_waited_for_by_a_move(house: Rooms) -> None:
     """What it enqueued and has not committed yet moves along."""
     house.tenancy.create("acme")
     client = Client(house.tenancy.open("acme"))
-    with psycopg.connect(house.urls[HOME]) as connection:
+    with psycopg.connect(house.urls[HOME_SHARD]) as connection:
         client.enqueue([NewJob(task="t")], connection)
         with pytest.raises(StoreUnavailable, match="lock timeout"):
             house.tenancy.move("acme", EAST, timeout_seconds=0.1)
@@ -104,7 +104,9 @@ def test_a_move_taken_back_before_the_lookup_is_not_noticed(
 ) -> None:
     """The batch finds the schema locked up; then the directory says that the tenant lives there."""
     client = _locked_up(house)
-    _around_the_first_lookup(monkeypatch, face, before=lambda: house.tenancy.move("acme", HOME))
+    _around_the_first_lookup(
+        monkeypatch, face, before=lambda: house.tenancy.move("acme", HOME_SHARD)
+    )
     _enqueue(client, face)
     assert house.inside("acme").counts().ready == 2
 
@@ -117,7 +119,7 @@ def test_a_second_move_before_the_second_try_is_told_as_a_move(
     _around_the_first_lookup(
         monkeypatch,
         face,
-        before=lambda: house.tenancy.move("acme", HOME),
+        before=lambda: house.tenancy.move("acme", HOME_SHARD),
         after=lambda: die_after(house, EAST, FORTH.index("lock up") + 1),
     )
     with pytest.raises(StoreUnavailable, match="being moved to east: try again"):
@@ -129,7 +131,7 @@ def test_a_schema_that_is_really_missing_is_told_as_such(house: Rooms, face: str
     house.tenancy.create("acme")
     client = Client(house.tenancy.open("acme"))
     client.enqueue([NewJob(task="t")])
-    house.places[HOME].drop("acme")
+    house.places[HOME_SHARD].drop("acme")
     with pytest.raises(SchemaMissing):
         _enqueue(client, face)
 
@@ -150,27 +152,27 @@ def _around_the_first_lookup(
     after: Callable[[], object] = lambda: None,
 ) -> None:
     """What happens between a batch that fails, its lookup, and its second try."""
-    original: Any = getattr(Lookup, face)
+    original: Any = getattr(DirectoryCache, face)
 
-    def line(lookup: Lookup, name: str, *, anew: bool = False) -> Any:
+    def line(lookup: DirectoryCache, name: str, *, anew: bool = False) -> Any:
         if not anew:
             return original(lookup, name)
-        monkeypatch.setattr(Lookup, face, original)
+        monkeypatch.setattr(DirectoryCache, face, original)
         before()
         found = original(lookup, name, anew=True)
         after()
         return found
 
-    async def aline(lookup: Lookup, name: str, *, anew: bool = False) -> Any:
+    async def aline(lookup: DirectoryCache, name: str, *, anew: bool = False) -> Any:
         if not anew:
             return await original(lookup, name)
-        monkeypatch.setattr(Lookup, face, original)
+        monkeypatch.setattr(DirectoryCache, face, original)
         await asyncio.to_thread(before)
         found = await original(lookup, name, anew=True)
         await asyncio.to_thread(after)
         return found
 
-    monkeypatch.setattr(Lookup, face, {"line": line, "aline": aline}[face])
+    monkeypatch.setattr(DirectoryCache, face, {"line": line, "aline": aline}[face])
 
 
 def _enqueue(client: Client, face: str) -> None:

@@ -7,20 +7,20 @@ import re
 import psycopg
 import pytest
 
-from leasehold.errors import BadName
-from leasehold.model.limit import Limit
-from leasehold.model.tenant import HOME
-from leasehold.store.letters import LETTERS
-from leasehold.store.postgres.place import PostgresPlace
-from leasehold.store.postgres.session import Statements
-from leasehold.store.sqlfiles import load_migrations, load_statements
-from leasehold.store.steps import Statement
+from freehold.errors import BadName
+from freehold.model.limit import Limit
+from freehold.model.tenant import HOME_SHARD
+from freehold.store.postgres.session import Statements
+from freehold.store.postgres.shard import PostgresShard
+from freehold.store.sqlfiles import load_migrations, load_statements
+from freehold.store.stage_sql import STAGE_SQL
+from freehold.store.statements import Statement
 from tests import stores
 from tests.store_postgres.explaining import explain
 from tests.tenants.rooms import Rooms, add, ask
 
 NAMES = load_statements(
-    "leasehold.store.postgres", {"schema": "s", "schema_key": "1", "control": "c", **LETTERS}
+    "freehold.store.postgres", {"schema": "s", "schema_key": "1", "control": "c", **STAGE_SQL}
 )
 
 TABLES = [table.encode() for table in (*stores.TABLES, "lease_bound")]
@@ -43,7 +43,7 @@ def test_no_statement_names_a_schema_but_its_own() -> None:
         ours = of_acme.replace(b"tenant_acme", b"tenant_beta").replace(b"1111", b"2222")
         assert ours == of_beta, name
         # Neither a fixed schema, nor the name of a table without one, which a search path finds.
-        assert not re.search(rb"\b(leasehold|public)\.(?!limits'|granted')", of_acme), name
+        assert not re.search(rb"\b(freehold|public)\.(?!limits'|granted')", of_acme), name
         bare = re.search(
             rb"\b(?:from|join|into|update)\s+(?:%s)\b(?!\.)" % b"|".join(TABLES), of_acme
         )
@@ -56,17 +56,17 @@ SHARED = {"claim", "claim_plain", "grant_leases", "shared_leases"}
 
 @pytest.mark.requirement("S4.2", "P8")
 def test_a_tenant_names_its_control_schema_for_the_shared_limit_only() -> None:
-    acme = Statements("leasehold_t_acme", "1111", "leasehold")
+    acme = Statements("freehold_t_acme", "1111", "freehold")
     for name in NAMES:
         text = acme.prepare(Statement(name, _Anything(), []))[0]
-        named = set(re.findall(rb"\bleasehold\.(?!limits'|granted')(\w+)", text))
+        named = set(re.findall(rb"\bfreehold\.(?!limits'|granted')(\w+)", text))
         assert named <= {b"queue", b"grant_leases", b"leases_by_schema"}, name
         assert bool(named) == (name in SHARED), name
 
 
 def test_no_function_of_a_schema_looks_for_names_elsewhere() -> None:
     """What a migration makes stands in its schema; only `awake` looks at others, by name."""
-    for _, name, sql in load_migrations("leasehold.store.postgres"):
+    for _, name, sql in load_migrations("freehold.store.postgres"):
         made = re.findall(r"^create (?:table|function|sequence) (\S+?)[ (]", sql, re.MULTILINE)
         assert made
         assert all(each.startswith("{schema}.") for each in made), name
@@ -95,20 +95,20 @@ def test_two_tenants_never_meet(house: Rooms) -> None:
 def test_control_schemas_whose_tenants_could_have_one_name_have_none() -> None:
     for schema in ("a_t_b", "a_t", "a_left_b", "_t_"):
         with pytest.raises(BadName, match="cannot have tenants"):
-            PostgresPlace("postgresql://nobody@nowhere/none", schema)
+            PostgresShard("postgresql://nobody@nowhere/none", schema)
     with pytest.raises(BadName, match="1 to 48"):
-        PostgresPlace("postgresql://nobody@nowhere/none", "s" * 20).open("t" * 31)
+        PostgresShard("postgresql://nobody@nowhere/none", "s" * 20).open("t" * 31)
 
 
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
 def test_a_schema_that_is_not_ours_is_neither_taken_nor_dropped(house: Rooms) -> None:
-    with psycopg.connect(house.urls[HOME], autocommit=True) as connection:
-        connection.execute("create schema leasehold_t_acme create table precious (id int)")
-        with pytest.raises(Exception, match="not Leasehold's"):
+    with psycopg.connect(house.urls[HOME_SHARD], autocommit=True) as connection:
+        connection.execute("create schema freehold_t_acme create table precious (id int)")
+        with pytest.raises(Exception, match="not Freehold's"):
             house.tenancy.create("acme")
         with pytest.raises(Exception, match="nothing was dropped"):
-            house.places[HOME].drop("acme")
-        assert connection.execute("select * from leasehold_t_acme.precious").fetchall() == []
+            house.places[HOME_SHARD].drop("acme")
+        assert connection.execute("select * from freehold_t_acme.precious").fetchall() == []
 
 
 @pytest.mark.requirement("S4.2", "S1.7")
@@ -116,9 +116,9 @@ def test_a_schema_that_is_not_ours_is_neither_taken_nor_dropped(house: Rooms) ->
 def test_a_look_reads_little_however_much_a_tenant_has(house: Rooms) -> None:
     """Jobs that wait, that are leased and that are gone cost the look nothing."""
     house.tenancy.create("acme")
-    with psycopg.connect(house.urls[HOME], autocommit=True) as connection:
+    with psycopg.connect(house.urls[HOME_SHARD], autocommit=True) as connection:
         connection.execute(
-            "insert into leasehold_t_acme.job (id, created_at, run_at, priority, max_attempts, "
+            "insert into freehold_t_acme.job (id, created_at, run_at, priority, max_attempts, "
             "stage, queue, task, args, lease_owner, lease_token, lease_expires_at, leased_at) "
             "select i, now(), now() + '1 day', 0, 1, case when i % 2 = 0 then 'h' else 'w' end, "
             "'default', 't', '{}', v.owner, v.token, v.until, v.since "
@@ -127,9 +127,9 @@ def test_a_look_reads_little_however_much_a_tenant_has(house: Rooms) -> None:
             "case when i % 2 = 0 then now() + '1 day' end as until, "
             "case when i % 2 = 0 then now() end as since) v"
         )
-        connection.execute("delete from leasehold_t_acme.job where id % 4 = 0")
-        query = psycopg.sql.SQL("select * from leasehold.awake({})")
-        look = query.format(["leasehold_t_acme"])
+        connection.execute("delete from freehold_t_acme.job where id % 4 = 0")
+        query = psycopg.sql.SQL("select * from freehold.awake({})")
+        look = query.format(["freehold_t_acme"])
         explain(connection, look)  # catalogs are read once
         reading = explain(connection, look)
         assert reading.buffers < 200, reading.story()

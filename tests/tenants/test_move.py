@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from leasehold.errors import Refused, SchemaMissing, StoreUnavailable, TenantExists
-from leasehold.model.limit import Limit
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.tenant import HOME, TenantState
-from leasehold.store.contract import Ended, Filter, LeaseKey, Line, Noted
-from leasehold.store.faces import BlockingStore
-from leasehold.tenancy.moving import Move
+from freehold.errors import Refused, SchemaMissing, StoreUnavailable, TenantExists
+from freehold.model.limit import Limit
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.tenant import HOME_SHARD, TenantState
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, JobFilter, LeaseKey, LogChunk, NewLogLine
+from freehold.tenants.move import TenantMove
 from tests.tenants.rooms import EAST, Rooms, add, ask
 
 FORTH = ["mark", "hold", "lock up", "copy", "flip", "clean up"]
@@ -30,9 +30,9 @@ def acme(house: Rooms) -> Rooms:
         add(store, unique_key=f"u{number}", idempotency_key=f"i{number}", tags=("a",))
     for attempt, kind in zip(store.claim(ask(count=3)), ("SUCCESS", "FAIL", "ERROR"), strict=True):
         key = LeaseKey(attempt.job_id, attempt.token)
-        store.note("w", [Noted(key, None, (Line(1, "said", 0.0),))])
+        store.note("w", [LogChunk(key, None, (NewLogLine(1, "said", 0.0),))])
         outcome = Outcome(kind=OutcomeKind[kind])
-        store.finish("w", [Ended(attempt, outcome)])
+        store.finish("w", [AttemptEnd(attempt, outcome)])
     add(store, target="lane")
     add(store, target="lane", delay_seconds=3600.0)
     add(store, pending=True)
@@ -43,8 +43,8 @@ def acme(house: Rooms) -> Rooms:
     return house
 
 
-def contents(store: BlockingStore) -> dict[str, Any]:
-    jobs = store.page(Filter(limit=1000)).jobs
+def contents(store: Store) -> dict[str, Any]:
+    jobs = store.page(JobFilter(limit=1000)).jobs
     return {
         "jobs": jobs,
         "events": [store.events(job.id) for job in jobs],
@@ -57,8 +57,8 @@ def contents(store: BlockingStore) -> dict[str, Any]:
 
 
 def moving(house: Rooms, to: str, timeout_seconds: float = 5.0) -> Iterator[str]:
-    directory = BlockingStore(house.control.session())
-    return Move(directory, house.places, "acme", to, timeout_seconds).steps()
+    directory = Store(house.control.session())
+    return TenantMove(directory, house.places, "acme", to, timeout_seconds).steps()
 
 
 def die_after(house: Rooms, to: str, steps: int) -> list[str]:
@@ -73,7 +73,7 @@ def arrived(house: Rooms, before: dict[str, Any], at: str) -> None:
     assert (line.place, line.state, line.note) == (at, TenantState.ACTIVE, None)
     assert (line.moving_to, line.moved_from) == (None, None)
     assert contents(house.inside("acme")) == contents(house.at(at, "acme")) == before
-    other = house.places[HOME if at == EAST else EAST]
+    other = house.places[HOME_SHARD if at == EAST else EAST]
     assert not other.holds("acme")
     assert not other.is_locked_up("acme")
 
@@ -104,19 +104,19 @@ def test_a_move_that_died_goes_on_where_it_stopped(acme: Rooms, died_after: int)
 def test_a_move_that_died_is_taken_back(acme: Rooms, died_after: int) -> None:
     before = contents(acme.inside("acme"))
     die_after(acme, EAST, died_after)
-    acme.tenancy.move("acme", HOME)
-    arrived(acme, before, HOME)
+    acme.tenancy.move("acme", HOME_SHARD)
+    arrived(acme, before, HOME_SHARD)
 
 
 @pytest.mark.parametrize("died_after", range(1, len(BACK)))
 def test_taking_it_back_can_die_too(acme: Rooms, died_after: int) -> None:
     before = contents(acme.inside("acme"))
     die_after(acme, EAST, FORTH.index("copy") + 1)
-    assert die_after(acme, HOME, died_after) == BACK[:died_after]
+    assert die_after(acme, HOME_SHARD, died_after) == BACK[:died_after]
     with pytest.raises(Refused, match="on its way to"):
         acme.tenancy.move("acme", EAST)
-    acme.tenancy.move("acme", HOME)
-    arrived(acme, before, HOME)
+    acme.tenancy.move("acme", HOME_SHARD)
+    arrived(acme, before, HOME_SHARD)
     acme.tenancy.move("acme", EAST)
     arrived(acme, before, EAST)
 
@@ -127,7 +127,7 @@ def test_what_runs_is_waited_for_and_nothing_new_starts(acme: Rooms) -> None:
     with closing(moving(acme, EAST)) as move:  # type: ignore[type-var]
         assert [next(move), next(move)] == ["mark", "hold"]
         assert store.claim(ask()) == []
-        store.finish("w", [Ended(attempt, Outcome(kind=OutcomeKind.SUCCESS))])
+        store.finish("w", [AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS))])
         list(move)
     assert store.read([attempt.job_id])[attempt.job_id].state == "succeeded"
     assert acme.tenancy.get("acme").place == EAST
@@ -144,14 +144,14 @@ def test_what_runs_for_too_long_sets_everything_back(acme: Rooms) -> None:
     before = contents(acme.inside("acme"))
     with pytest.raises(StoreUnavailable, match=r"not moved within 0\.2 s.*as before"):
         acme.tenancy.move("acme", EAST, timeout_seconds=0.2)
-    arrived(acme, before, HOME)
+    arrived(acme, before, HOME_SHARD)
     assert acme.inside("acme").claim(ask(count=1))
 
 
 @pytest.mark.requirement("S4.2")
 def test_whoever_is_late_writes_nothing(acme: Rooms) -> None:
     """Neither with a connection from before, nor by opening it anew."""
-    late, inside = acme.at(HOME, "acme"), acme.inside("acme")
+    late, inside = acme.at(HOME_SHARD, "acme"), acme.inside("acme")
     before = contents(late)
     die_after(acme, EAST, FORTH.index("copy") + 1)
     with pytest.raises(SchemaMissing):
@@ -164,7 +164,7 @@ def test_whoever_is_late_writes_nothing(acme: Rooms) -> None:
     with pytest.raises(SchemaMissing):
         add(late)
     with pytest.raises(SchemaMissing):
-        acme.places[HOME].open("acme").migrate()
+        acme.places[HOME_SHARD].open("acme").migrate()
     arrived(acme, before, EAST)
     assert add(inside)
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from leasehold import Leasehold
-from leasehold.devpostgres import DevPostgres
-from leasehold.model.tenant import HOME, TenantState
-from leasehold.store.relocating import Relocatable
+from freehold import Freehold
+from freehold.lab.devpostgres import DevPostgres
+from freehold.model.tenant import HOME_SHARD, TenantState
+from freehold.store.movable_shard import MovableShard
 from tests.conftest import SERVER_SETTINGS
 from tests.crowd import DEADLINE_SECONDS
 from tests.sizes import is_long
@@ -39,12 +39,12 @@ STEPS = {
 def servers(postgres_url: str) -> Iterator[dict[str, str]]:
     """The run's own, and one that nobody else has."""
     with DevPostgres(settings=SERVER_SETTINGS) as second:
-        yield {HOME: postgres_url, EAST: second.url}
+        yield {HOME_SHARD: postgres_url, EAST: second.url}
 
 
-def die_at(step: str, to: str, environment: dict[str, str], source: Relocatable) -> None:
+def die_at(step: str, to: str, environment: dict[str, str], source: MovableShard) -> None:
     """The next mover is refused until the server has seen that this one is gone."""
-    mover = [sys.executable, "-m", "tests.tenants.dying_mover", environment["LEASEHOLD_URL"], to]
+    mover = [sys.executable, "-m", "tests.tenants.dying_mover", environment["FREEHOLD_URL"], to]
     ended = subprocess.run(
         [*mover, step], cwd=ROOT, env=environment, check=False, timeout=DEADLINE_SECONDS
     )
@@ -52,7 +52,7 @@ def die_at(step: str, to: str, environment: dict[str, str], source: Relocatable)
     eventually(lambda: is_free(source))
 
 
-def is_free(source: Relocatable) -> bool:
+def is_free(source: MovableShard) -> bool:
     with source.alone("acme") as is_alone:
         return is_alone
 
@@ -67,13 +67,13 @@ def identity(url: str) -> object:
 def test_nothing_is_lost_or_doubled_wherever_the_mover_dies(
     servers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
-    assert identity(servers[HOME]) != identity(servers[EAST])
-    monkeypatch.setenv("LEASEHOLD_PLACE_EAST", servers[EAST])
+    assert identity(servers[HOME_SHARD]) != identity(servers[EAST])
+    monkeypatch.setenv("FREEHOLD_PLACE_EAST", servers[EAST])
     environment = traffic.surroundings(servers, tmp_path)
-    app = Leasehold(servers[HOME])
+    app = Freehold(servers[HOME_SHARD])
     app.migrate()
     app.tenants.create("acme")
-    acme, source, goal = app.tenant("acme"), HOME, EAST
+    acme, source, goal = app.tenant("acme"), HOME_SHARD, EAST
     with traffic.working(environment, tmp_path) as worker:
         with traffic.producing(acme) as producers:
             for step in STEPS[then]:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import Leasehold
-from leasehold.model.tenant import HOME
+from freehold import Freehold
+from freehold.model.tenant import HOME_SHARD
 from tests.sizes import is_long
 from tests.tenants import traffic
 from tests.tenants.rooms import EAST
 from tests.worker.fleet import ROOT
 
-MOVES = (EAST, HOME, EAST) if is_long() else (EAST,)
+MOVES = (EAST, HOME_SHARD, EAST) if is_long() else (EAST,)
 #: From before the mover has begun to after it has ended.
 KILLED_AFTER_SECONDS = (0.2, 0.35, 0.5, 0.7, 1.0)
 
@@ -27,9 +27,13 @@ KILLED_AFTER_SECONDS = (0.2, 0.35, 0.5, 0.7, 1.0)
 def move(to: str, environment: dict[str, str], kill_after_seconds: float | None) -> bool:
     """Whether it came to its end."""
     mover = subprocess.Popen(
-        [sys.executable, "-m", "leasehold", "tenants", "move", "acme", to],
-        cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "freehold", "tenants", "move", "acme", to],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         out, err = mover.communicate(timeout=kill_after_seconds)
     except subprocess.TimeoutExpired:
@@ -44,9 +48,9 @@ def move(to: str, environment: dict[str, str], kill_after_seconds: float | None)
 def test_nothing_is_lost_or_doubled_however_often_the_mover_is_killed(
     urls: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LEASEHOLD_PLACE_EAST", urls[EAST])
+    monkeypatch.setenv("FREEHOLD_PLACE_EAST", urls[EAST])
     environment = traffic.surroundings(urls, tmp_path)
-    app = Leasehold(urls[HOME])
+    app = Freehold(urls[HOME_SHARD])
     app.migrate()
     app.tenants.create("acme")
     acme = app.tenant("acme")
@@ -58,7 +62,7 @@ def test_nothing_is_lost_or_doubled_however_often_the_mover_is_killed(
         traffic.drained(acme, worker)
     traffic.check_nothing_lost_or_doubled(acme, producers, tmp_path)
     assert app.tenants.get("acme").place == EAST
-    assert not app.tenants.places[HOME].holds("acme")
+    assert not app.tenants.places[HOME_SHARD].holds("acme")
     app.close()
 
 

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import psycopg
 import pytest
 
-from leasehold.errors import Refused
-from leasehold.model.job import Attempt, NewJob
-from leasehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.tenant import HOME
-from leasehold.operate import Operate
-from leasehold.store.contract import ClaimAsk, Ended, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.place import Memory
-from leasehold.store.steps import Batch, Rows, Session
+from freehold.errors import Refused
+from freehold.model.job import Attempt, NewJob
+from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.tenant import HOME_SHARD
+from freehold.operator import Operator
+from freehold.store.claim_cursor import ClaimCursors
+from freehold.store.statements import Rows, Session, StatementGroup
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 from tests.crowd import wait_until
 from tests.tenants.rooms import EAST, Rooms, add, ask
 
@@ -26,11 +26,11 @@ on_postgres = pytest.mark.parametrize("urls", ["postgres"], indirect=True)
 on_sqlite = pytest.mark.parametrize("urls", ["sqlite"], indirect=True)
 
 
-def control(house: Rooms) -> BlockingStore:
-    return BlockingStore(house.control.session())
+def control(house: Rooms) -> Store:
+    return Store(house.control.session())
 
 
-def tenants(house: Rooms, *names: str, jobs: int = 10) -> list[BlockingStore]:
+def tenants(house: Rooms, *names: str, jobs: int = 10) -> list[Store]:
     for name in names:
         house.tenancy.create(name)
     stores = [house.inside(name) for name in names]
@@ -39,7 +39,7 @@ def tenants(house: Rooms, *names: str, jobs: int = 10) -> list[BlockingStore]:
     return stores
 
 
-def claims_in_the_end(store: BlockingStore, count: int) -> None:
+def claims_in_the_end(store: Store, count: int) -> None:
     """So many and no more: what others have left is seen a few milliseconds later."""
     held: list[Attempt] = []
 
@@ -52,8 +52,8 @@ def claims_in_the_end(store: BlockingStore, count: int) -> None:
     assert store.claim(ask()) == []
 
 
-def finish(store: BlockingStore, attempts: Sequence[Attempt]) -> None:
-    done = [Ended(each, Outcome(kind=OutcomeKind.SUCCESS)) for each in attempts]
+def finish(store: Store, attempts: Sequence[Attempt]) -> None:
+    done = [AttemptEnd(each, Outcome(kind=OutcomeKind.SUCCESS)) for each in attempts]
     store.finish("w", done)
 
 
@@ -91,8 +91,10 @@ def test_it_counts_what_was_leased_before_it_was_set(house: Rooms) -> None:
 def test_lifted_it_is_gone_and_set_again_it_holds(house: Rooms) -> None:
     acme, beta = tenants(house, "acme", "beta")
     shared = control(house)
-    memory = Memory(time.monotonic)
-    wants = ClaimAsk(owner="w", lease_seconds=30.0, wants=(Want("default", 3),), memory=memory)
+    memory = ClaimCursors(time.monotonic)
+    wants = ClaimRequest(
+        owner="w", lease_seconds=30.0, wants=(QueueDemand("default", 3),), memory=memory
+    )
     shared.set_queue_limit(ALL_QUEUES, Limit(1))
     assert len(acme.claim(wants)) == 1
     shared.set_queue_limit(ALL_QUEUES, NO_LIMIT)
@@ -139,11 +141,11 @@ def test_a_broken_or_locked_tenant_stops_nobody(house: Rooms) -> None:
     acme, beta, gone = tenants(house, "acme", "beta", "gone")
     control(house).set_queue_limit(ALL_QUEUES, Limit(4))
     assert len(acme.claim(ask(count=2))) == len(gone.claim(ask(count=2))) == 2
-    url = house.urls[HOME]
+    url = house.urls[HOME_SHARD]
     with psycopg.connect(url) as locking, psycopg.connect(url, autocommit=True) as breaking:
-        locking.execute("lock table leasehold_t_acme.job")
+        locking.execute("lock table freehold_t_acme.job")
         assert beta.claim(ask()) == []  # what cannot be looked at counts as before
-        breaking.execute("drop table leasehold_t_gone.job cascade")
+        breaking.execute("drop table freehold_t_gone.job cascade")
         claims_in_the_end(beta, 2)  # what is gone does not
 
 
@@ -164,7 +166,7 @@ class Counted:
         self._session = session
         self.batches: list[list[str]] = []
 
-    def execute(self, batch: Batch) -> list[Rows]:
+    def execute(self, batch: StatementGroup) -> list[Rows]:
         self.batches.append([each.name for each in batch.statements])
         return self._session.execute(batch)
 
@@ -172,9 +174,11 @@ class Counted:
 @on_postgres
 def test_without_it_a_claim_is_one_statement_and_with_it_one_round_trip(house: Rooms) -> None:
     tenants(house, "acme", "beta")
-    session = Counted(house.places[HOME].open("acme").session())
-    acme, memory = BlockingStore(session), Memory(lambda: 0.0)
-    wants = ClaimAsk(owner="w", lease_seconds=30.0, wants=(Want("default", 1),), memory=memory)
+    session = Counted(house.places[HOME_SHARD].open("acme").session())
+    acme, memory = Store(session), ClaimCursors(lambda: 0.0)
+    wants = ClaimRequest(
+        owner="w", lease_seconds=30.0, wants=(QueueDemand("default", 1),), memory=memory
+    )
     acme.claim(wants)
     acme.claim(wants)
     assert session.batches == [["claim_plain"]] * 2
@@ -200,10 +204,10 @@ def test_who_holds_how_many_is_told(house: Rooms) -> None:
     acme.claim(ask(count=1))
     last = beta.claim(ask(count=2))[-1].job_id + 1
     for store, job_id in ((shared, waiting), (beta, last)):
-        texts = [cause.text for cause in Operate(store).explain(job_id)]
+        texts = [cause.text for cause in Operator(store).explain(job_id)]
         assert "all tenants together: 3 of at most 3 run: beta 2, acme 1" in texts
         assert [door.name for door in store.doors("default")][-1] == ALL_TENANTS
-    use = Operate(acme).shared_use()
+    use = Operator(acme).shared_use()
     assert use is not None
     assert (use.limit, use.leased) == (Limit(3), 3)
 
@@ -212,8 +216,10 @@ def test_who_holds_how_many_is_told(house: Rooms) -> None:
 def test_an_idle_tenant_takes_no_room_and_is_not_held_back(house: Rooms) -> None:
     acme, beta = tenants(house, "acme", "beta", jobs=0)
     control(house).set_queue_limit(ALL_QUEUES, Limit(5))
-    memory = Memory(time.monotonic)
-    wants = ClaimAsk(owner="w", lease_seconds=30.0, wants=(Want("default", 5),), memory=memory)
+    memory = ClaimCursors(time.monotonic)
+    wants = ClaimRequest(
+        owner="w", lease_seconds=30.0, wants=(QueueDemand("default", 5),), memory=memory
+    )
     assert acme.claim(wants) == []
     assert not memory.place("default").held_back
     beta.enqueue([NewJob(task="t")] * 9)

@@ -15,16 +15,16 @@ from datetime import datetime, timedelta
 import psycopg
 import pytest
 
-from leasehold.errors import StoreError
-from leasehold.model.job import Attempt, NewJob
-from leasehold.model.limit import ALL_QUEUES, Limit
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.model.policy import Policy
-from leasehold.model.retry import Retry
-from leasehold.model.tenant import HOME
-from leasehold.store.contract import ClaimAsk, Ended, Want
-from leasehold.store.faces import BlockingStore
-from leasehold.store.place import Memory
+from freehold.errors import StoreError
+from freehold.model.job import Attempt, NewJob
+from freehold.model.limit import ALL_QUEUES, Limit
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.policy import Policy
+from freehold.model.retry import Retry
+from freehold.model.tenant import HOME_SHARD
+from freehold.store.claim_cursor import ClaimCursors
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 from tests.crowd import at_once
 from tests.tenants.rooms import Rooms
 
@@ -41,7 +41,7 @@ POLICY = Policy(retry=Retry(base_seconds=0.001, cap_seconds=0.01))
 class Crew:
     """Claimers of several stores, until nothing is left in any."""
 
-    def __init__(self, stores: list[BlockingStore], url: str) -> None:
+    def __init__(self, stores: list[Store], url: str) -> None:
         self._stores = stores
         self._url = url
         self._done = threading.Event()
@@ -51,14 +51,15 @@ class Crew:
         return [*[self._claimer(number) for number in range(CLAIMERS)], self._sweep, self._kill]
 
     def _claimer(self, number: int) -> Callable[[], None]:
-        store, memory = self._stores[number % len(self._stores)], Memory(time.monotonic)
+        store, memory = self._stores[number % len(self._stores)], ClaimCursors(time.monotonic)
         return lambda: self._work(store, f"w{number}", random.Random(number), memory)
 
-    def _work(
-        self, store: BlockingStore, owner: str, chance: random.Random, memory: Memory
-    ) -> None:
-        ask = ClaimAsk(
-            owner=owner, lease_seconds=LEASE_SECONDS, wants=(Want("default", 3),), memory=memory
+    def _work(self, store: Store, owner: str, chance: random.Random, memory: ClaimCursors) -> None:
+        ask = ClaimRequest(
+            owner=owner,
+            lease_seconds=LEASE_SECONDS,
+            wants=(QueueDemand("default", 3),),
+            memory=memory,
         )
         while not self._done.is_set():
             try:
@@ -72,12 +73,12 @@ class Crew:
                 time.sleep(chance.random() * 0.05)
 
     def _finish(
-        self, store: BlockingStore, owner: str, attempts: list[Attempt], chance: random.Random
+        self, store: Store, owner: str, attempts: list[Attempt], chance: random.Random
     ) -> None:
         time.sleep(chance.random() * 0.004)
         endings = [OutcomeKind.SUCCESS] * 9 + [OutcomeKind.ERROR]
         store.finish(
-            owner, [Ended(each, Outcome(kind=chance.choice(endings))) for each in attempts]
+            owner, [AttemptEnd(each, Outcome(kind=chance.choice(endings))) for each in attempts]
         )
 
     def _sweep(self) -> None:
@@ -86,7 +87,7 @@ class Crew:
             time.sleep(0.02)
         self._done.set()
 
-    def _is_busy(self, store: BlockingStore) -> bool:
+    def _is_busy(self, store: Store) -> bool:
         try:
             store.recover(50, 0.5)
             store.make_ready(200)
@@ -131,15 +132,15 @@ def most_at_once(url: str, schemas: list[str]) -> int:
 def test_never_eight_over_all_tenants(house: Rooms) -> None:
     for name in TENANTS:
         house.tenancy.create(name)
-    control = BlockingStore(house.control.session())
+    control = Store(house.control.session())
     control.set_queue_limit(ALL_QUEUES, Limit(LIMIT))
     stores = [control, *map(house.inside, TENANTS)]
     for store in stores:
         store.enqueue([NewJob(task="t", max_attempts=1000, policy=POLICY)] * JOBS_EACH)
 
-    at_once(Crew(stores, house.urls[HOME]).everybody())
+    at_once(Crew(stores, house.urls[HOME_SHARD]).everybody())
 
     left = [store.counts() for store in stores]
     assert [counts.ready + counts.waiting + counts.leased for counts in left] == [0] * len(stores)
-    schemas = ["leasehold", *[f"leasehold_t_{name}" for name in TENANTS]]
-    assert most_at_once(house.urls[HOME], schemas) == LIMIT
+    schemas = ["freehold", *[f"freehold_t_{name}" for name in TENANTS]]
+    assert most_at_once(house.urls[HOME_SHARD], schemas) == LIMIT

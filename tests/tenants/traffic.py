@@ -11,11 +11,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from leasehold import Leasehold, OutcomeUnknown, StoreUnavailable
-from leasehold.model.state import State
-from leasehold.model.tenant import HOME
-from leasehold.store.contract import Filter
-from leasehold.tasks import Options, raw_job
+from freehold import Freehold, OutcomeUnknown, StoreUnavailable
+from freehold.model.state import State
+from freehold.model.tenant import HOME_SHARD
+from freehold.store.types import JobFilter
+from freehold.tasks import Options, raw_job
 from tests.worker.fleet import WorkerProcess, eventually
 from tests.worker.lifeline import LIFELINE_VARIABLE
 from tests.worker.record import RECORD_VARIABLE, Record
@@ -28,7 +28,7 @@ def surroundings(urls: dict[str, str], folder: Path) -> dict[str, str]:
     """What the processes of a test are told."""
     return {
         **os.environ,
-        "LEASEHOLD_URL": urls[HOME],
+        "FREEHOLD_URL": urls[HOME_SHARD],
         RECORD_VARIABLE: str(folder / "record"),
         LIFELINE_VARIABLE: "1",
     }
@@ -37,7 +37,7 @@ def surroundings(urls: dict[str, str], folder: Path) -> dict[str, str]:
 class Producer(threading.Thread):
     """Enqueues until told to stop; what it is not told about it asks for again, by its key."""
 
-    def __init__(self, app: Leasehold, name: str, stop: threading.Event) -> None:
+    def __init__(self, app: Freehold, name: str, stop: threading.Event) -> None:
         super().__init__(name=name)
         self._app = app
         self._halt = stop
@@ -66,7 +66,7 @@ class Producer(threading.Thread):
 
 
 @contextmanager
-def producing(app: Leasehold) -> Iterator[list[Producer]]:
+def producing(app: Freehold) -> Iterator[list[Producer]]:
     stop = threading.Event()
     producers = [Producer(app, f"p{number}", stop) for number in range(PRODUCERS)]
     for producer in producers:
@@ -112,7 +112,7 @@ def check_alive(producers: list[Producer]) -> None:
             raise AssertionError(f"producer {each.name} ended") from each.error
 
 
-def drained(app: Leasehold, worker: WorkerProcess) -> None:
+def drained(app: Freehold, worker: WorkerProcess) -> None:
     try:
         eventually(lambda: not any(structs.astuple(app.operate.counts())))
     except AssertionError as error:
@@ -122,7 +122,7 @@ def drained(app: Leasehold, worker: WorkerProcess) -> None:
     assert worker.drain() == 0
 
 
-def check_nothing_lost_or_doubled(app: Leasehold, producers: list[Producer], folder: Path) -> None:
+def check_nothing_lost_or_doubled(app: Freehold, producers: list[Producer], folder: Path) -> None:
     """What producers were told of is there, once, and has run, once."""
     check_alive(producers)
     told = sorted(job for each in producers for job in each.acknowledged)
@@ -134,11 +134,11 @@ def check_nothing_lost_or_doubled(app: Leasehold, producers: list[Producer], fol
     assert sorted(starts) == sorted(found)
 
 
-def _all_jobs(app: Leasehold) -> dict[int, State]:
+def _all_jobs(app: Freehold) -> dict[int, State]:
     found: dict[int, State] = {}
     before: int | None = None
     while True:
-        page = app.operate.jobs(Filter(limit=1000, before=before))
+        page = app.operate.jobs(JobFilter(limit=1000, before=before))
         for job in page.jobs:
             assert job.id not in found
             found[job.id] = job.state

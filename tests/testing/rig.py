@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from leasehold import Leasehold
-from leasehold.client import Client
-from leasehold.errors import StoreUnavailable
-from leasehold.model.history import Event
-from leasehold.store.opening import open_memory
-from leasehold.store.steps import AsyncSession, Batch, Rows
-from leasehold.telemetry import Telemetry
-from leasehold.testing import VirtualClock, VirtualLoop, virtual_worker
-from leasehold.worker.config import WorkerSettings
-from leasehold.worker.worker import Worker
+from freehold import Freehold
+from freehold.client import Client
+from freehold.errors import StoreUnavailable
+from freehold.model.history import Event
+from freehold.store.open import open_memory
+from freehold.store.statements import AsyncSession, Rows, StatementGroup
+from freehold.telemetry import Telemetry
+from freehold.testing import VirtualClock, VirtualLoop, virtual_worker
+from freehold.worker.config import WorkerSettings
+from freehold.worker.worker import Worker
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class Watched:
     def async_session(self) -> AsyncSession:
         return _WatchedSession(self, self._inner.async_session())
 
-    def note(self, batch: Batch) -> None:
+    def note(self, batch: StatementGroup) -> None:
         seconds = (self._clock.micros - self._start) / 1e6
         for statement in batch.statements:
             self.seen.append((statement.name, seconds))
@@ -59,7 +59,7 @@ class _WatchedSession:
         self._watched = watched
         self._inner = inner
 
-    async def execute(self, batch: Batch) -> list[Rows]:
+    async def execute(self, batch: StatementGroup) -> list[Rows]:
         self._watched.note(batch)
         return await self._inner.execute(batch)
 
@@ -70,7 +70,7 @@ class Rig:
     def __init__(self, seed: int = 0) -> None:
         self.clock = VirtualClock()
         self.database: Any = Watched(self.clock)
-        self.app = Leasehold("sqlite://:memory:")
+        self.app = Freehold("sqlite://:memory:")
         self.app.swap_client(Client(self.database, self._seconds))
         self.telemetry = Telemetry()
         self._chance = random.Random(seed).random
@@ -84,9 +84,13 @@ class Rig:
 
     def worker(self, owner: str = "w1", **settings: Any) -> Worker:
         return virtual_worker(
-            self.database, self.app.tasks, WorkerSettings(**settings),
-            chance=self._chance, owner=owner, telemetry=self.telemetry,
-        )  # fmt: skip
+            self.database,
+            self.app.tasks,
+            WorkerSettings(**settings),
+            chance=self._chance,
+            owner=owner,
+            telemetry=self.telemetry,
+        )
 
     @asynccontextmanager
     async def working(self, owner: str = "w1", **settings: Any) -> AsyncIterator[Worker]:

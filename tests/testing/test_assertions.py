@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from leasehold import Leasehold
-from leasehold.testing import Harness
-from leasehold.worker.context import Context
+from freehold import Freehold
+from freehold.testing import Harness
+from freehold.worker.execution.context import Context
 
-app = Leasehold("sqlite:///never-opened.db")
+app = Freehold("sqlite:///never-opened.db")
 WHEN = datetime(2031, 5, 1, tzinfo=UTC)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from leasehold import Leasehold, Retry
-from leasehold.testing import Harness
-from leasehold.worker.context import Context
+from freehold import Freehold, Retry
+from freehold.testing import Harness
+from freehold.worker.execution.context import Context
 
-app = Leasehold("sqlite:///never-opened.db")
+app = Freehold("sqlite:///never-opened.db")
 
 
 @app.task(name="follow")

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from leasehold import Fail, Leasehold, Retry, Snooze, State
-from leasehold.testing import Harness, StillBusy
-from leasehold.worker.context import Context
+from freehold import Fail, Freehold, Retry, Snooze, State
+from freehold.testing import Harness, StillBusy
+from freehold.worker.execution.context import Context
 
-app = Leasehold("sqlite:///never-opened.db")
+app = Freehold("sqlite:///never-opened.db")
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -71,7 +71,7 @@ def test_runs_what_is_due_and_reports_it(queue: Harness) -> None:
 
 
 def test_the_apps_own_store_is_not_touched_and_comes_back(queue: Harness) -> None:
-    elsewhere = Leasehold("sqlite://:memory:")
+    elsewhere = Freehold("sqlite://:memory:")
     elsewhere.task(send.function, name="send")  # type: ignore[call-overload]
     before = elsewhere.client
     with Harness(elsewhere) as inner:
@@ -197,7 +197,7 @@ def test_a_handler_that_never_ends_is_named(queue: Harness) -> None:
 def test_a_job_that_enqueues_itself_for_ever_is_named(
     queue: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leasehold.testing.attempts.ATTEMPTS_LIMIT", 20)
+    monkeypatch.setattr("freehold.testing.attempts.ATTEMPTS_LIMIT", 20)
     endless.enqueue()
     with pytest.raises(StillBusy, match=r"called 20 times.*of endless"):
         queue.run()

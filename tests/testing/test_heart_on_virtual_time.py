@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from leasehold.model.registry import WorkerState
-from leasehold.worker.heart import BUSY_BEAT_SECONDS, IDLE_BEAT_SECONDS
+from freehold.model.worker_info import WorkerState
+from freehold.worker.heartbeat import BUSY_HEARTBEAT_SECONDS, IDLE_HEARTBEAT_SECONDS
 from tests.testing.rig import Rig
 
 
@@ -23,7 +23,7 @@ def test_an_idle_worker_beats_six_times_a_minute(rig: Rig) -> None:
     beats = rig.play(scene())
     assert len(beats) == 60
     assert all(
-        after - before == pytest.approx(IDLE_BEAT_SECONDS) for before, after in pairwise(beats)
+        after - before == pytest.approx(IDLE_HEARTBEAT_SECONDS) for before, after in pairwise(beats)
     )
 
 
@@ -43,8 +43,8 @@ def test_a_busy_worker_beats_every_two_seconds_and_with_its_renewals(rig: Rig) -
     assert len(renewals) == 5
     assert set(renewals) <= set(beats)
     gaps = [after - before for before, after in pairwise(beats)]
-    assert max(gaps) <= BUSY_BEAT_SECONDS + 0.1
-    assert len(beats) == 1 + 55 // BUSY_BEAT_SECONDS
+    assert max(gaps) <= BUSY_HEARTBEAT_SECONDS + 0.1
+    assert len(beats) == 1 + 55 // BUSY_HEARTBEAT_SECONDS
 
 
 def test_a_drain_is_told_at_once_and_the_end_takes_the_word_back(rig: Rig) -> None:

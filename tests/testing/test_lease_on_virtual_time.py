@@ -10,12 +10,12 @@ from itertools import pairwise
 
 import pytest
 
-from leasehold import Retry
-from leasehold.model.history import EventKind
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.worker.context import Context
-from leasehold.worker.hand import Hand, Held, StopReason
-from leasehold.worker.keeper import Keeper
+from freehold import Retry
+from freehold.model.history import EventKind
+from freehold.store.types import ClaimRequest, QueueDemand
+from freehold.worker.execution.context import Context
+from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
+from freehold.worker.lease_renewer import LeaseRenewer
 from tests.testing.rig import Rig, crash
 
 STEAL = "update job set lease_owner = 'thief', lease_token = lease_token + 1"
@@ -140,8 +140,10 @@ def test_the_job_of_a_crashed_worker_is_taken_back_within_its_lease_and_two_seco
             await rig.until(lambda: rig.state(job.id) == "succeeded", within=62)
         [lost] = rig.events(job.id)
         assert (lost.kind, lost.reason, lost.attempt) == (
-            EventKind.LEASE_LOST, "its worker was lost", 1,
-        )  # fmt: skip
+            EventKind.LEASE_LOST,
+            "its worker was lost",
+            1,
+        )
 
     rig.play(scenario())
     assert rig.telemetry.total("recovered") == 1
@@ -204,14 +206,14 @@ def test_a_keeper_that_sleeps_with_empty_hands_is_woken_by_the_first_job(rig: Ri
     assert len(story.ran) == 5
 
 
-class Late(Hand):
+class Late(HeldLeases):
     """Something is taken when the keeper has just looked, and is about to sleep."""
 
     then: Callable[[], None] | None = None
 
-    def all(self) -> list[Held]:
+    def all(self) -> list[HeldLease]:
         seen = super().all()
-        falls_asleep = sys._getframe(1).f_code is Keeper._wait.__code__
+        falls_asleep = sys._getframe(1).f_code is LeaseRenewer._wait.__code__
         if falls_asleep and self.then is not None:
             then, self.then = self.then, None
             then()
@@ -231,7 +233,7 @@ def test_what_is_taken_while_the_keeper_falls_asleep_wakes_it(rig: Rig) -> None:
         job = await story.task.aenqueue(30)
         loop, store = asyncio.get_running_loop(), rig.app.client.awaited
         sent = loop.time()
-        ask = ClaimAsk(owner="w1", lease_seconds=6, wants=(Want("default", 1),))
+        ask = ClaimRequest(owner="w1", lease_seconds=6, wants=(QueueDemand("default", 1),))
         attempts = await store.claim(ask)
         hand.then = lambda: worker._take(attempts, sent + 6, ())
         worker._keeper.poke()

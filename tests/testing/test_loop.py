@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from leasehold.testing import NothingLeft
+from freehold.testing import NothingLeft
 from tests.testing.rig import Rig
 
 

@@ -25,4 +25,4 @@ def test_the_examples_on_the_page_work(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"{''.join(blocks).count('def test_')} passed" in ended.stdout
-    assert not (tmp_path / "leasehold.db").exists(), "the app's own store was never opened"
+    assert not (tmp_path / "freehold.db").exists(), "the app's own store was never opened"

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from leasehold import Leasehold
-from leasehold.testing import Harness, InlineThreads
+from freehold import Freehold
+from freehold.testing import Harness, InlineThreads
 from tests.testing.rig import Rig
 
 
@@ -40,7 +40,7 @@ def test_what_a_plain_function_raises_arrives(rig: Rig, error: BaseException) ->
 
 
 def test_a_plain_handler_runs_in_the_thread_of_the_test_and_can_enqueue() -> None:
-    app = Leasehold("sqlite://:memory:")
+    app = Freehold("sqlite://:memory:")
     threads = []
 
     @app.task(name="first")

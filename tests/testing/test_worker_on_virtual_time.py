@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from leasehold import Retry
-from leasehold.exits import EXIT_DONE
-from leasehold.model.history import EventKind
+from freehold import Retry
+from freehold.exit_codes import EXIT_DONE
+from freehold.model.history import EventKind
 from tests.testing.rig import Rig
 
 
@@ -219,7 +219,7 @@ def test_a_worker_says_which_of_its_tasks_jobs_it_leaves_to_others(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever forgot --queue sees why nothing happens."""
-    caplog.set_level("INFO", "leasehold")
+    caplog.set_level("INFO", "freehold")
 
     @rig.app.task(name="mail", queue="mail")
     async def mail() -> None: ...

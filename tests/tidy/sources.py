@@ -9,12 +9,20 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "leasehold"
+PACKAGE = ROOT / "src" / "freehold"
 #: What the repository consists of, besides the files at its top.
 FOLDERS = (
-    ".ci", "bench", "deploy", "docs", "examples", "models", "requirements", "scripts", "src",
+    ".ci",
+    "bench",
+    "deploy",
+    "docs",
+    "examples",
+    "models",
+    "requirements",
+    "scripts",
+    "src",
     "tests",
-)  # fmt: skip
+)
 STORES = ("postgres", "sqlite")
 
 
@@ -28,7 +36,7 @@ class Module:
 
     @property
     def place(self) -> str:
-        """As the rules name it: `store/opening.py`."""
+        """As the rules name it: `store/open.py`."""
         return self.path.relative_to(PACKAGE).as_posix()
 
 

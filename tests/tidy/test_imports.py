@@ -37,34 +37,122 @@ MAY_SEE: dict[str, set[str]] = {
     "client": {"clock", "errors", "model", "operate", "store"},
     "operate": {"errors", "model", "store"},
     "documents": {"model", "operate"},
-    "worker": {"access", "errors", "exits", "exposition", "model", "release", "seats", "settings",
-               "signature", "store", "tasks", "telemetry", "typed"},
+    "worker": {
+        "access",
+        "errors",
+        "exits",
+        "exposition",
+        "model",
+        "release",
+        "seats",
+        "settings",
+        "signature",
+        "store",
+        "tasks",
+        "telemetry",
+        "typed",
+    },
     "manager": {"errors", "exits", "model", "seats", "store", "telemetry"},
     "tenancy": {"clock", "errors", "locks", "model", "store", "telemetry"},
     # What puts the parts together.
     "rules": {"model", "operate", "settings"},
     "kinds": {"app", "model"},  # the app for its type only: see the test of circles
-    "app": {"client", "errors", "kinds", "locks", "model", "operate", "rules", "settings",
-            "signature", "store", "store.opening", "tasks", "tenancy", "worker"},
-    # leasehold/__init__.py: the public names
+    "app": {
+        "client",
+        "errors",
+        "kinds",
+        "locks",
+        "model",
+        "operate",
+        "rules",
+        "settings",
+        "signature",
+        "store",
+        "store.opening",
+        "tasks",
+        "tenancy",
+        "worker",
+    },
+    # freehold/__init__.py: the public names
     "": {"app", "client", "errors", "model", "release", "tasks", "worker"},
-    "testing": {"app", "client", "clock", "errors", "exits", "model", "signature", "store",
-                "store.opening", "tasks", "telemetry", "worker"},
+    "testing": {
+        "app",
+        "client",
+        "clock",
+        "errors",
+        "exits",
+        "model",
+        "signature",
+        "store",
+        "store.opening",
+        "tasks",
+        "telemetry",
+        "worker",
+    },
     # The proof: what was recorded against what is stored, and fleets that record it.
     "proof": {"model", "store", "typed"},
-    "simulation": {"app", "client", "clock", "errors", "exits", "manager", "model", "operate",
-                   "proof", "seats", "store", "store.opening", "tasks", "telemetry", "tenancy",
-                   "testing", "worker"},
+    "simulation": {
+        "app",
+        "client",
+        "clock",
+        "errors",
+        "exits",
+        "manager",
+        "model",
+        "operate",
+        "proof",
+        "seats",
+        "store",
+        "store.opening",
+        "tasks",
+        "telemetry",
+        "tenancy",
+        "testing",
+        "worker",
+    },
     # The faces.
     "demo": {"app", "kinds", "manager", "model", "settings", "store", "typed"},
     "devpostgres": {"errors"},
-    "http": {"access", "app", "clock", "documents", "errors", "exposition", "model", "operate",
-             "settings", "store", "tasks", "telemetry", "typed"},
-    "cli": {"", "access", "app", "client", "clock", "demo", "devpostgres", "documents", "errors",
-            "http", "manager", "model", "operate", "seats", "settings", "simulation", "store",
-            "tasks", "telemetry", "tenancy", "worker"},
+    "http": {
+        "access",
+        "app",
+        "clock",
+        "documents",
+        "errors",
+        "exposition",
+        "model",
+        "operate",
+        "settings",
+        "store",
+        "tasks",
+        "telemetry",
+        "typed",
+    },
+    "cli": {
+        "",
+        "access",
+        "app",
+        "client",
+        "clock",
+        "demo",
+        "devpostgres",
+        "documents",
+        "errors",
+        "http",
+        "manager",
+        "model",
+        "operate",
+        "seats",
+        "settings",
+        "simulation",
+        "store",
+        "tasks",
+        "telemetry",
+        "tenancy",
+        "worker",
+    },
     "__main__": {"cli"},
-}  # fmt: skip
+}
 
 #: Of the store, these parts see only the values and promises, never the verbs' statements.
 OF_THE_STORE = {
@@ -100,13 +188,23 @@ OF_THE_STORE = {
 
 #: What rules need: values, types and arithmetic. None of it can touch the world.
 PURE = {
-    "__future__", "collections", "dataclasses", "datetime", "difflib", "enum", "hashlib", "math",
-    "msgspec", "re", "types", "typing",
-}  # fmt: skip
+    "__future__",
+    "collections",
+    "dataclasses",
+    "datetime",
+    "difflib",
+    "enum",
+    "hashlib",
+    "math",
+    "msgspec",
+    "re",
+    "types",
+    "typing",
+}
 
 
 def part_of(name: str) -> str:
-    inner = name.removeprefix("leasehold").removeprefix(".")
+    inner = name.removeprefix("freehold").removeprefix(".")
     fitting = [part for part in MAY_SEE if inner == part or inner.startswith(f"{part}.")]
     assert fitting, f"{name} belongs to no part: give it a place in MAY_SEE"
     return max(fitting, key=len)
@@ -137,20 +235,20 @@ def test_the_store_is_seen_through_its_promises(module: Module) -> None:
     allowed = OF_THE_STORE.get(part)
     if allowed is None:
         return
-    prefix = "leasehold.store."
+    prefix = "freehold.store."
     seen = {name.removeprefix(prefix) for name in imports(module) if name.startswith(prefix)}
     assert seen <= allowed, f"{module.place} must not import {seen - allowed} of the store"
 
 
 def test_the_concrete_stores_are_named_in_one_place() -> None:
-    concrete = ("leasehold.store.postgres", "leasehold.store.sqlite")
+    concrete = ("freehold.store.postgres", "freehold.store.sqlite")
     naming = {
         module.place
         for module in modules()
         if any(name.startswith(concrete) for name in imports(module))
         and not module.name.startswith(concrete)
     }
-    assert naming == {"store/opening.py"}
+    assert naming == {"store/open.py"}
 
 
 def test_databases_are_opened_by_the_app_only() -> None:
@@ -158,7 +256,7 @@ def test_databases_are_opened_by_the_app_only() -> None:
         part_of(module.name)
         for module in modules()
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "leasehold.store.opening"
+        if isinstance(node, ast.ImportFrom) and node.module == "freehold.store.open"
     }
     assert opening == {"app", "simulation", "testing"}
 
@@ -178,7 +276,7 @@ def test_the_model_can_do_no_io() -> None:
         if part_of(module.name) == "model"
         for root in _roots(module.tree)
     }
-    assert used <= PURE | {"leasehold"}, used - PURE
+    assert used <= PURE | {"freehold"}, used - PURE
 
 
 def test_no_imports_in_a_circle() -> None:

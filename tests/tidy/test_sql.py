@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.store.letters import LETTERS
-from leasehold.store.sqlfiles import load_migrations, load_statements
+from freehold.store.sqlfiles import load_migrations, load_statements
+from freehold.store.stage_sql import STAGE_SQL
 from tests.tidy.sources import PACKAGE, STORES, modules, strings
 
 #: What is about sessions, transactions, migrations and the server itself, and so no statement of
 #: a verb. Nothing may be listed that has no SQL.
 SQL_IN_PYTHON = {
-    "store/postgres/callers.py": "savepoints in transactions of others",
+    "store/postgres/caller_transaction.py": "savepoints in transactions of others",
     "store/postgres/database.py": "the bookkeeping of migrations",
     "store/postgres/doctor.py": "questions about the server",
-    "store/postgres/wake.py": "LISTEN, and the hint that proves it",
-    "store/postgres/chorus.py": "the same for many tenants",
-    "store/postgres/place.py": "the look at all tenants at once",
-    "store/postgres/relocation.py": "schemas as wholes: made, renamed, copied, dropped",
-    "store/sqlite/glance.py": "the look at a file from outside",
-    "store/sqlite/relocation.py": "files as wholes: their tables renamed, and copied",
+    "store/postgres/listener.py": "LISTEN, and the hint that proves it",
+    "store/postgres/shared_listener.py": "the same for many tenants",
+    "store/postgres/shard.py": "the look at all tenants at once",
+    "store/postgres/schema_copy.py": "schemas as wholes: made, renamed, copied, dropped",
+    "store/sqlite/file_poll.py": "the look at a file from outside",
+    "store/sqlite/file_copy.py": "files as wholes: their tables renamed, and copied",
     "store/sqlite/engine.py": "transactions, savepoints and pragmas",
     "store/sqlite/database.py": "the bookkeeping of migrations",
     "cli/migrate.py": "begin and commit around each migration that is printed for a DBA",
@@ -36,7 +36,7 @@ _SQL = re.compile(
     | ^(begin(\ immediate)?|commit|rollback);?$""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-_VALUES = {"schema": "leasehold", "schema_key": "1", "control": "leasehold", **LETTERS}
+_VALUES = {"schema": "freehold", "schema_key": "1", "control": "freehold", **STAGE_SQL}
 
 
 def _files(store: str) -> dict[str, Path]:
@@ -60,7 +60,7 @@ def test_both_stores_have_the_same_statements() -> None:
 
 def test_both_stores_have_the_same_migrations() -> None:
     named = [
-        [(version, name) for version, name, _ in load_migrations(f"leasehold.store.{store}")]
+        [(version, name) for version, name, _ in load_migrations(f"freehold.store.{store}")]
         for store in STORES
     ]
     assert named[0] == named[1]
@@ -82,14 +82,14 @@ def test_every_statement_is_named_by_a_verb() -> None:
 def test_only_verbs_name_statements() -> None:
     builders = {"Batch", "Statement", "read", "together", "write"}
     for module in modules():
-        if module.name.startswith("leasehold.simulation."):
+        if module.name.startswith("freehold.lab.simulation."):
             # It carries batches, and loses some of them. It makes none.
             assert not builders & set(_called(module.tree)), module.place
             continue
         for node in ast.walk(module.tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "leasehold.store.steps":
+            if isinstance(node, ast.ImportFrom) and node.module == "freehold.store.statements":
                 taken = builders & {alias.name for alias in node.names}
-                assert not taken or module.name.startswith("leasehold.store."), module.place
+                assert not taken or module.name.startswith("freehold.store."), module.place
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -103,7 +103,7 @@ def test_every_part_of_a_statement_is_used(store: str) -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_every_statement_can_be_filled_in(store: str) -> None:
-    filled = load_statements(f"leasehold.store.{store}", _VALUES)
+    filled = load_statements(f"freehold.store.{store}", _VALUES)
     assert set(filled) == _statements(store)
     assert not any("{" in text for text in filled.values())
 
@@ -112,7 +112,7 @@ def test_postgres_names_are_qualified() -> None:
     """No search path is relied on: behind a pooler a session may be anybody's."""
     tables = "job|history|event|idempotency|queue|worker"
     bare = re.compile(rf"\b(from|join|into|update)\s+({tables})\b(?!\.)")
-    for name, text in load_statements("leasehold.store.postgres", _VALUES).items():
+    for name, text in load_statements("freehold.store.postgres", _VALUES).items():
         assert not bare.search(text), f"{name}.sql names a table without its schema"
 
 
@@ -124,7 +124,7 @@ def _called(tree: ast.AST) -> Iterator[str]:
 
 
 def _is_verbs(name: str) -> bool:
-    return name.startswith("leasehold.store.") and name.count(".") == 2
+    return name.startswith("freehold.store.") and name.count(".") == 2
 
 
 def _named() -> Iterator[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.model import state
-from leasehold.model.state import HOLDS_LANE, STATE_OF_STAGE, TRANSITIONS, Stage, State
+from freehold.model import state
+from freehold.model.state import HOLDS_LANE, STATE_OF_STAGE, TRANSITIONS, Stage, State
 from tests.tidy.sources import PACKAGE, ROOT, STORES
 
 ARCHITECTURE = ROOT / "docs" / "architecture.md"

@@ -19,19 +19,19 @@ DOORS: dict[str, dict[str, str]] = {
         "random.random": "the default chance; tests and simulations hand in their own",
         "secrets.token_hex": "an owner's name must never come again",
     },
-    "worker/host.py": {
+    "tenants/host.py": {
         "random.random": "the default chance of all its workers",
     },
-    "worker/child.py": {
+    "worker/execution/process_child.py": {
         "time.monotonic": "a child process has no event loop to ask how long a handler ran",
     },
-    "worker/teller.py": {
+    "worker/job_log/child_pipe.py": {
         "time.monotonic": "the same",
     },
     "manager/manager.py": {
         "secrets.token_hex": "a manager's name must never come again",
     },
-    "store/opening.py": {
+    "store/open.py": {
         "secrets.token_hex": "a store that is put aside must never meet another",
     },
     "cli/up.py": {
@@ -40,16 +40,16 @@ DOORS: dict[str, dict[str, str]] = {
     "testing/harness.py": {
         "random.Random": "the chance of a test, from a seed",
     },
-    "simulation/program.py": {
+    "lab/simulation/scenario.py": {
         "random.Random": "a program, from a seed",
     },
-    "simulation/network.py": {
+    "lab/simulation/network.py": {
         "random.Random": "what happens on the way to the store, from a seed",
     },
-    "simulation/machines.py": {
+    "lab/simulation/worker_machines.py": {
         "random.Random": "the chance of a worker, from a seed",
     },
-    "tenancy/moving.py": {
+    "tenants/move.py": {
         "time.sleep": "leases end when they end, and tell nobody outside their worker",
     },
     "devpostgres.py": {
@@ -59,16 +59,20 @@ DOORS: dict[str, dict[str, str]] = {
     "cli/top.py": {
         "time.sleep": "the pace of the picture, for the person who watches",
     },
-    "cli/stage.py": {
+    "lab/demo/view.py": {
         "time.strftime": "the time beside each line of the demo's story",
     },
 }
 
 _MODULES = {"time", "random", "secrets", "uuid"}
 _NOW = {
-    ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today"),
-    ("os", "urandom"), ("os", "getrandom"),
-}  # fmt: skip
+    ("datetime", "now"),
+    ("datetime", "utcnow"),
+    ("datetime", "today"),
+    ("date", "today"),
+    ("os", "urandom"),
+    ("os", "getrandom"),
+}
 
 
 def test_clocks_and_chance_are_read_behind_these_doors_only() -> None:

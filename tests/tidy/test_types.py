@@ -9,7 +9,7 @@ from tests.tidy.sources import modules
 #: Where msgspec is given a type, and why it may be. Nothing may be listed that is not there.
 DOORS = {
     "typed.py": "which is the door",
-    "http/answering.py": "a route has learned them when it was made",
+    "http/dispatch.py": "a route has learned them when it was made",
     "model/policy.py": "a dict of anything: nothing to learn",
 }
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import Leasehold
-from leasehold.worker import keeper
+from freehold import Freehold
+from freehold.worker import lease_renewer
 from tests.worker.fleet import Fleet
 from tests.worker.fleet_app import app
 from tests.worker.lodging import lodged
@@ -45,7 +45,7 @@ def workshop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Worksho
 @pytest.fixture
 def unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The keeper does not look at leases for a while: what they lost is not noticed in time."""
-    monkeypatch.setattr(keeper, "SHOW_SECONDS", 600.0)
+    monkeypatch.setattr(lease_renewer, "SHOW_SECONDS", 600.0)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def sqlite_workshop(tmp_path: Path) -> Iterator[Workshop]:
 
 
 def _workshop(url: str) -> Iterator[Workshop]:
-    app = Leasehold(url)
+    app = Freehold(url)
     app.migrate()
     try:
         yield Workshop(app)

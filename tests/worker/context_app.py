@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from leasehold import Leasehold, Retry
-from leasehold.worker.context import Context
+from freehold import Freehold, Retry
+from freehold.worker.execution.context import Context
 
-app = Leasehold("sqlite://:memory:")
+app = Freehold("sqlite://:memory:")
 
 
 @app.task(isolation="process")

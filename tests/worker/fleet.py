@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from leasehold.app import Leasehold
-from leasehold.model.history import EventKind
-from leasehold.model.job import Job
-from leasehold.model.state import State
-from leasehold.store.contract import Filter
+from freehold.app import Freehold
+from freehold.model.history import EventKind
+from freehold.model.job import Job
+from freehold.model.state import State
+from freehold.store.types import JobFilter
 from tests.processes import arguments_of
 from tests.worker.lifeline import LIFELINE_VARIABLE
 from tests.worker.record import RECORD_VARIABLE, Record
@@ -57,13 +57,13 @@ def eventually(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) ->
 
 
 class WorkerProcess:
-    """One `leasehold worker`, in a process group of its own."""
+    """One `freehold worker`, in a process group of its own."""
 
     def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> None:
         self._log = log
         with log.open("wb") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "leasehold", "worker", *arguments],
+                [sys.executable, "-m", "freehold", "worker", *arguments],
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.PIPE,  # see lifeline
@@ -126,7 +126,7 @@ class WorkerProcess:
 class Fleet:
     """The workers of one test, their app, and the record that their handlers write."""
 
-    def __init__(self, app: Leasehold, url: str, folder: Path) -> None:
+    def __init__(self, app: Freehold, url: str, folder: Path) -> None:
         self.app = app
         self.url = url
         self.is_postgres = url.startswith("postgres")
@@ -145,7 +145,7 @@ class Fleet:
         command = ["--app", f"tests.worker.fleet_app:{app}", "--lease-seconds", str(lease)]
         env = {
             **os.environ,
-            "LEASEHOLD_URL": self.url,
+            "FREEHOLD_URL": self.url,
             RECORD_VARIABLE: str(self.record.path),
             LIFELINE_VARIABLE: "stdin",
             **(environment or {}),
@@ -191,7 +191,7 @@ class Fleet:
         """Look (or meddle) behind the store's back; `{s}` stands for the schema's prefix."""
         if self.is_postgres:
             with psycopg.connect(self.url, autocommit=True) as postgres:
-                cursor = postgres.execute(statement.replace("{s}", "leasehold.").encode())
+                cursor = postgres.execute(statement.replace("{s}", "freehold.").encode())
                 return cursor.fetchall() if cursor.description else []
         with closing(sqlite3.connect(self.url)) as sqlite, sqlite:
             return sqlite.execute(statement.replace("{s}", "")).fetchall()
@@ -203,7 +203,7 @@ class Fleet:
 
     def every_second_start_has_a_cause(self) -> None:
         """I4, over everything that was ever enqueued."""
-        for job in self.app.client.store.page(Filter(limit=1000)).jobs:
+        for job in self.app.client.store.page(JobFilter(limit=1000)).jobs:
             starts = self.record.starts(job.id)
             causes = [kind for kind in self.events(job.id) if kind in _CAUSES]
             assert len(starts) <= 1 + len(causes), (job.id, starts, causes)

@@ -11,26 +11,16 @@ import signal
 import time
 from typing import Any, TypeAlias
 
-from leasehold import (
-    Cancel,
-    Fail,
-    JobHandle,
-    Leasehold,
-    Pause,
-    Retry,
-    RetryLater,
-    Snooze,
-    Task,
-)
-from leasehold.worker.context import Context
+from freehold import Cancel, Fail, Freehold, JobHandle, Pause, Retry, RetryLater, Snooze, Task
+from freehold.worker.execution.context import Context
 from tests.worker import lifeline
 from tests.worker.record import note, record
 
 lifeline.hold()
 
-app = Leasehold()
+app = Freehold()
 #: As after a deploy: knows one task more, and another shape of one.
-newer = Leasehold()
+newer = Freehold()
 
 #: The worker gives every handler its context; callers, and their type checker, need none.
 GIVEN: Any = None

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from leasehold.worker.config import WorkerSettings
-from leasehold.worker.worker import Worker
+from freehold.worker.config import WorkerSettings
+from freehold.worker.worker import Worker
 from tests.worker.fleet import PATIENCE_SECONDS, Fleet
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 
-LIFELINE_VARIABLE = "LEASEHOLD_TEST_LIFELINE"
+LIFELINE_VARIABLE = "FREEHOLD_TEST_LIFELINE"
 
 
 def hold() -> None:

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 import pytest
 
-from leasehold import Leasehold
+from freehold import Freehold
 from tests.worker.record import RECORD_VARIABLE, Record
 
 
@@ -24,8 +24,8 @@ P = TypeVar("P", bound=Processes)
 
 
 def lodged(
-    make: Callable[[Leasehold, str, Path], P],
-    app: Leasehold,
+    make: Callable[[Freehold, str, Path], P],
+    app: Freehold,
     url: str,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-RECORD_VARIABLE = "LEASEHOLD_TEST_RECORD"
+RECORD_VARIABLE = "FREEHOLD_TEST_RECORD"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from leasehold import Context, State
-from leasehold.model.operation import Verb
+from freehold import Context, State
+from freehold.model.operator_actions import OperatorVerb
 from tests.worker.workshop import Workshop
 
 
@@ -38,7 +38,7 @@ def test_who_returns_nothing_after_the_stop_has_stopped(
 
 def _cancel(workshop: Workshop, job_id: int, started: threading.Event) -> None:
     assert started.wait(20)
-    answer = workshop.app.client.store.operate(Verb.CANCEL, [job_id], "ann", "enough")[0]
+    answer = workshop.app.client.store.operate(OperatorVerb.CANCEL, [job_id], "ann", "enough")[0]
     assert answer.what == "requested"
 
 

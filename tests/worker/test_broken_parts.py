@@ -12,23 +12,28 @@ from typing import Any
 
 import pytest
 
-from leasehold import Leasehold, NewJob
-from leasehold.store.opening import open_database
-from leasehold.telemetry import Telemetry
-from leasehold.worker.hand import Hand
-from leasehold.worker.heart import Heart
-from leasehold.worker.keeper import Keeper
-from leasehold.worker.keeping import KeeperThread
+from freehold import Freehold, NewJob
+from freehold.store.open import open_database
+from freehold.telemetry import Telemetry
+from freehold.worker.heartbeat import HeartbeatSchedule
+from freehold.worker.held_leases import HeldLeases
+from freehold.worker.lease_renewer import LeaseRenewer
+from freehold.worker.renewal_thread import RenewalThread
 
 SOON_SECONDS = 120
 
 
-def keeper() -> Keeper:
+def keeper() -> LeaseRenewer:
     nothing: Any = None
-    return Keeper(
-        nothing, "w1", Hand(), Heart(lambda: nothing), Telemetry(), lease_seconds=30.0,
+    return LeaseRenewer(
+        nothing,
+        "w1",
+        HeldLeases(),
+        HeartbeatSchedule(lambda: nothing),
+        Telemetry(),
+        lease_seconds=30.0,
         request_poll_seconds=2.0,
-    )  # fmt: skip
+    )
 
 
 def test_a_keeper_without_files_for_its_loop_is_told_and_not_waited_for(
@@ -40,9 +45,9 @@ def test_a_keeper_without_files_for_its_loop_is_told_and_not_waited_for(
 
     async def scenario() -> None:
         nothing: Any = None
-        thread = KeeperThread(keeper(), nothing, nothing, lambda _hint: None)
+        thread = RenewalThread(keeper(), nothing, nothing, lambda _hint: None)
         with monkeypatch.context() as patched:
-            patched.setattr("leasehold.worker.keeping.asyncio.run", no_loop)
+            patched.setattr("freehold.worker.renewal_thread.asyncio.run", no_loop)
             thread.start()
         with pytest.raises(OSError, match="too many open files"):
             await asyncio.wait_for(thread.crashed(), SOON_SECONDS)
@@ -63,7 +68,7 @@ def test_a_keeper_whose_loop_is_gone_can_still_be_poked() -> None:
 def test_a_writer_whose_thread_could_not_start_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = Leasehold(str(tmp_path / "jobs.db"))
+    app = Freehold(str(tmp_path / "jobs.db"))
     app.migrate()
     app.close()
     start = threading.Thread.start
@@ -84,7 +89,7 @@ def test_a_lock_that_another_thread_held_is_open_in_a_forked_child(
     tmp_path: Path, whose: str
 ) -> None:
     warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of just this
-    app = Leasehold(str(tmp_path / "jobs.db"))
+    app = Freehold(str(tmp_path / "jobs.db"))
     app.tenants.create("acme")
     owner: Any = app if whose == "app" else app.tenants.places["home"]
     held, free = threading.Event(), threading.Event()

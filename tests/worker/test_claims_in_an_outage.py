@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from leasehold.clock import VirtualClock
-from leasehold.errors import StoreUnavailable
-from leasehold.model.job import Attempt
-from leasehold.store.contract import ClaimAsk
-from leasehold.telemetry import Telemetry
-from leasehold.testing.loop import VirtualLoop
-from leasehold.worker.claimer import Claimer
+from freehold.clock import VirtualClock
+from freehold.errors import StoreUnavailable
+from freehold.model.job import Attempt
+from freehold.store.types import ClaimRequest
+from freehold.telemetry import Telemetry
+from freehold.testing.virtual_loop import VirtualLoop
+from freehold.worker.claimer import Claimer
 
 POLL_SECONDS = 1.0
 OUTAGE_SECONDS = 20.0
@@ -22,7 +22,7 @@ class Unreachable:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def claim(self, ask: ClaimAsk) -> list[Attempt]:
+    async def claim(self, ask: ClaimRequest) -> list[Attempt]:
         self.asked += 1
         assert ask.memory is not None
         if self.asked == 1:
@@ -36,10 +36,20 @@ def test_a_claimer_that_is_unsure_of_a_queue_does_not_hammer_an_unreachable_stor
 
     async def suffer() -> None:
         claimer = Claimer(
-            store, "w1", Telemetry(), queues=("default", "mail"), tasks=None, lease_seconds=30.0,
-            poll_seconds=POLL_SECONDS, room=lambda: 5, soon=lambda: 5, take=lambda *_: None,
-            is_listening=lambda: True, on_nothing=lambda: None, settle=lambda *_: None,
-        )  # fmt: skip
+            store,
+            "w1",
+            Telemetry(),
+            queues=("default", "mail"),
+            tasks=None,
+            lease_seconds=30.0,
+            poll_seconds=POLL_SECONDS,
+            room=lambda: 5,
+            soon=lambda: 5,
+            take=lambda *_: None,
+            is_listening=lambda: True,
+            on_nothing=lambda: None,
+            settle=lambda *_: None,
+        )
         task = asyncio.create_task(claimer.run())
         await asyncio.sleep(OUTAGE_SECONDS)
         task.cancel()

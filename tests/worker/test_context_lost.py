@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from leasehold import LeaseLost, OutcomeUnknown
-from leasehold.model.outcome import Outcome, OutcomeKind
-from leasehold.store.contract import Ended
-from leasehold.store.faces import BlockingStore
-from leasehold.worker.context import Context
+from freehold import LeaseLost, OutcomeUnknown
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd
+from freehold.worker.execution.context import Context
 from tests.worker.workshop import AT_ONCE, Workshop, entry, handler, kinds, writes
 
 
@@ -42,8 +42,8 @@ def _thief_finishes(workshop: Workshop, job_id: int) -> None:
     attempt = workshop.steal(job_id)
     transaction = workshop.app.database.transaction()
     transaction.begin().execute(entry("theirs"))
-    ended = Ended(attempt, Outcome(kind=OutcomeKind.SUCCESS, result=b'"theirs"'))
-    assert BlockingStore(transaction.session).finish_within("thief", ended, None)
+    ended = AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS, result=b'"theirs"'))
+    assert Store(transaction.session).finish_within("thief", ended, None)
     transaction.commit()
 
 
@@ -141,7 +141,7 @@ def answers_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
         "sqlite.transaction.SqliteTransaction",
         "sqlite.transaction.AsyncFileTransaction",
     ):
-        path = f"leasehold.store.{name}.commit"
+        path = f"freehold.store.{name}.commit"
         monkeypatch.setattr(path, _without_answer(path, asynchronous="Async" in name))
 
 

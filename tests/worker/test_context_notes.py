@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from leasehold import Retry, StoreUnavailable
-from leasehold.model.note import LINE_LIMIT, LINES_LIMIT, Progress
-from leasehold.worker import scribe
-from leasehold.worker.context import Context
+from freehold import Retry, StoreUnavailable
+from freehold.model.job_log import LINE_LIMIT, LINES_LIMIT, Progress
+from freehold.worker.execution.context import Context
+from freehold.worker.job_log import writer
 from tests.worker import context_app
 from tests.worker.workshop import Workshop
 
@@ -170,8 +170,8 @@ def test_a_store_that_takes_no_words_does_not_hold_up_the_jobs_end(
     async def refuses(*_: object) -> tuple[int, ...]:
         raise StoreUnavailable("no")
 
-    monkeypatch.setattr("leasehold.store.faces.AwaitedStore.note", refuses)
-    monkeypatch.setattr(scribe, "LAST_WORDS_SECONDS", 0.05)
+    monkeypatch.setattr("freehold.store.store.AsyncStore.note", refuses)
+    monkeypatch.setattr(writer, "LAST_WORDS_SECONDS", 0.05)
     job_id = sqlite_workshop.add(_says)
     worker = sqlite_workshop.run()
     assert sqlite_workshop.job(job_id).state == "succeeded"
@@ -182,7 +182,7 @@ def test_a_handler_that_says_nothing_costs_no_write(
     sqlite_workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr("leasehold.store.faces.AwaitedStore.note", asked.append)
+    monkeypatch.setattr("freehold.store.store.AsyncStore.note", asked.append)
 
     async def silent(ctx: Context) -> None:
         return

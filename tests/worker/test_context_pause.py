@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from leasehold import BadInput, Retry, RetryLater
-from leasehold.model.explain import Pause
-from leasehold.worker.context import Context
+from freehold import BadInput, Retry, RetryLater
+from freehold.model.explain import PauseInfo
+from freehold.worker.execution.context import Context
 from tests.worker import context_app
 from tests.worker.workshop import Workshop, handler
 
@@ -33,12 +33,12 @@ def process_workshop(workshop: Workshop) -> Iterator[Workshop]:
     context_app.app.close()
 
 
-def pause_of(workshop: Workshop, queue: str = "default") -> Pause | None:
+def pause_of(workshop: Workshop, queue: str = "default") -> PauseInfo | None:
     doors = workshop.app.client.store.doors(queue)
     return next((door.pause for door in doors if door.name == queue), None)
 
 
-def paused_for(workshop: Workshop, pause: Pause | None) -> float:
+def paused_for(workshop: Workshop, pause: PauseInfo | None) -> float:
     assert pause is not None
     assert pause.until is not None
     return (pause.until - _now(workshop)).total_seconds()

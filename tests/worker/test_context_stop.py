@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from leasehold import Leasehold, Retry
-from leasehold.model.job import Attempt
-from leasehold.store.sqlite.database import SqliteDatabase
-from leasehold.telemetry import Telemetry
-from leasehold.worker.context import Context
-from leasehold.worker.fence import Fencing
-from leasehold.worker.hand import Hand, Held, StopReason
+from freehold import Freehold, Retry
+from freehold.model.job import Attempt
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.telemetry import Telemetry
+from freehold.worker.execution.context import Context
+from freehold.worker.execution.fenced_transaction import Fencing
+from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
 from tests.stores import SqliteUnderTest
 from tests.worker.workshop import Workshop, entry, handler
 
@@ -41,15 +41,15 @@ class _SlowCommit:
         return transaction
 
 
-def _held(attempt: Attempt, hand: Hand) -> Held:
-    held = Held(attempt, valid_until=float("inf"))
+def _held(attempt: Attempt, hand: HeldLeases) -> HeldLease:
+    held = HeldLease(attempt, valid_until=float("inf"))
     hand.take(held)
     return held
 
 
 @pytest.mark.requirement("S0.3")
 def test_a_stop_during_the_commit_is_obeyed_after_it() -> None:
-    sqlite, hand = SqliteUnderTest(), Hand()
+    sqlite, hand = SqliteUnderTest(), HeldLeases()
     job_id = sqlite.add()
     held = _held(sqlite.claim_one(), hand)
 
@@ -77,7 +77,7 @@ def test_a_stop_during_the_commit_is_obeyed_after_it() -> None:
 
 
 def test_a_handler_that_has_lost_its_lease_opens_no_transaction() -> None:
-    sqlite, hand = SqliteUnderTest(), Hand()
+    sqlite, hand = SqliteUnderTest(), HeldLeases()
     sqlite.add()
     held = _held(sqlite.claim_one(), hand)
     held.stop(StopReason.LEASE_LOST)
@@ -104,7 +104,7 @@ def test_a_function_past_its_timeout_commits_nothing(workshop: Workshop) -> None
 @pytest.mark.requirement("S3.7")
 @pytest.mark.parametrize("where", ["memory", "file"])
 def test_transactions_of_many_coroutines_take_turns_on_sqlite(where: str, tmp_path: Any) -> None:
-    app = Leasehold("sqlite://:memory:" if where == "memory" else str(tmp_path / "jobs.db"))
+    app = Freehold("sqlite://:memory:" if where == "memory" else str(tmp_path / "jobs.db"))
     inside: list[int] = []
 
     @app.task(name="turn")

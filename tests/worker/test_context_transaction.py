@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold.worker.context import Context
+from freehold.worker.execution.context import Context
 from tests.worker import context_app
 from tests.worker.workshop import ONCE, Workshop, entry, handler, kinds, put, writes
 
@@ -114,7 +114,7 @@ def test_what_the_handler_does_afterwards_is_logged_and_changes_nothing(
             connection.execute(entry("mine"))
         return "ignored"
 
-    with caplog.at_level(logging.WARNING, "leasehold"):
+    with caplog.at_level(logging.WARNING, "freehold"):
         job_id = workshop.add(coroutine if kind == "coroutine" else function)
         workshop.run()
     report = workshop.job(job_id).report

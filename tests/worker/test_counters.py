@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from leasehold import NewJob
-from leasehold.model.state import State
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.telemetry import Telemetry
+from freehold import NewJob
+from freehold.model.state import State
+from freehold.store.types import ClaimRequest, QueueDemand
+from freehold.telemetry import Telemetry
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
 from tests.worker.inside import run, until, working
@@ -29,12 +29,16 @@ def test_endings_are_counted_by_outcome(fleet: Fleet) -> None:
         return worker.telemetry
 
     counted = run(fleet, main())
-    assert {
-        label: n for (name, label), n in counted.counts().items() if name == "finished"
-    } == {
-        "success": 4, "retry_later": 1, "snooze": 1, "pause": 1, "cancel": 1, "fail": 1,
-        "error": 1, "timeout": 1,
-    }  # fmt: skip
+    assert {label: n for (name, label), n in counted.counts().items() if name == "finished"} == {
+        "success": 4,
+        "retry_later": 1,
+        "snooze": 1,
+        "pause": 1,
+        "cancel": 1,
+        "fail": 1,
+        "error": 1,
+        "timeout": 1,
+    }
     assert counted.total("claimed") == 11
     assert counted.total("timeouts") == 1
     assert counted.total("retried") >= 2
@@ -95,8 +99,8 @@ def test_a_stale_ending_is_refused_and_counted(fleet: Fleet) -> None:
 @pytest.mark.requirement("S3.2", "S3.8")
 def test_recoveries_are_counted(fleet: Fleet) -> None:
     ids = [fleet_app.quick.enqueue().id for _ in range(3)]
-    wants = (Want("default", 3),)
-    ask = ClaimAsk(owner="gone", lease_seconds=0.5, wants=wants)
+    wants = (QueueDemand("default", 3),)
+    ask = ClaimRequest(owner="gone", lease_seconds=0.5, wants=wants)
     assert len(fleet.app.client.store.claim(ask)) == 3
 
     async def main() -> Telemetry:

@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from leasehold.exits import EXIT_CRASHED
-from leasehold.model.history import EventKind
-from leasehold.model.job import Job
-from leasehold.model.state import State
-from leasehold.worker.config import WorkerSettings
-from leasehold.worker.worker import Worker
+from freehold.exit_codes import EXIT_CRASHED
+from freehold.model.history import EventKind
+from freehold.model.job import Job
+from freehold.model.state import State
+from freehold.worker.config import WorkerSettings
+from freehold.worker.worker import Worker
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
 
@@ -106,7 +106,7 @@ def test_a_signal_at_any_moment_of_the_start_leaves_nothing_leased(fleet: Fleet)
         worker = fleet.start("--concurrency", "2", "--grace-seconds", "0")
         _wait(0.08 * step)
         code = worker.drain()
-        # Before Leasehold has begun, Python itself still answers the signal.
+        # Before Freehold has begun, Python itself still answers the signal.
         assert code == 0 or (code == -signal.SIGTERM and "starts" not in worker.log), worker.log
         assert fleet.nothing_leased()
     for job_id in ids:

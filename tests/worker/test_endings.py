@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.model.history import Event, EventKind
-from leasehold.model.operation import Verb
-from leasehold.model.state import State
+from freehold.model.history import Event, EventKind
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.state import State
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
 
@@ -38,7 +38,7 @@ def test_every_verb_of_a_handler_leads_where_it_says(fleet: Fleet) -> None:
         e.reason for how in ("retry_later", "snooze", "error") for e in _events(fleet, ids[how])
     ]
     assert reasons == ["the other side is busy", "too early", "ValueError: a plain one"]
-    assert fleet.app.operate.act(Verb.RESUME, [ids["pause"]], "ann")[0].what == "done"
+    assert fleet.app.operate.act(OperatorVerb.RESUME, [ids["pause"]], "ann")[0].what == "done"
     assert fleet.succeeded(ids["pause"]).attempt == 1
 
 
@@ -54,8 +54,9 @@ def test_attempts_and_waits_follow_the_policy_of_the_task_and_of_the_job(fleet: 
     hopeless = fleet_app.gives_up.enqueue().id
     job = fleet.until(by_task, State.FAILED)
     assert (job.attempt, job.reason) == (
-        3, "attempt 3 of 3 failed: RuntimeError: attempt 3 went wrong",
-    )  # fmt: skip
+        3,
+        "attempt 3 of 3 failed: RuntimeError: attempt 3 went wrong",
+    )
     waits = [(e.due_at - e.at).total_seconds() for e in _events(fleet, by_task) if e.due_at]
     assert waits == pytest.approx([0.2, 0.4], abs=0.01)
     starts = [line.at for line in fleet.record.starts(by_task)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.limit import Limit
+from freehold.model.limit import Limit
 from tests.testing.rig import Rig
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually

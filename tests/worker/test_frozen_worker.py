@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.model.history import EventKind
+from freehold.model.history import EventKind
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, WorkerProcess, eventually
 

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from leasehold.model.history import EventKind
-from leasehold.model.state import State
+from freehold.model.history import EventKind
+from freehold.model.state import State
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from leasehold import Context, State
-from leasehold.model.job import Request
-from leasehold.model.registry import Beat
-from leasehold.store.contract import LeaseKey, Renewed
-from leasehold.telemetry import Telemetry
-from leasehold.worker.hand import Hand, Held, StopReason
-from leasehold.worker.heart import Heart
-from leasehold.worker.keeper import Keeper
+from freehold import Context, State
+from freehold.model.job import Request
+from freehold.model.worker_info import Heartbeat
+from freehold.store.types import LeaseKey, Renewed
+from freehold.telemetry import Telemetry
+from freehold.worker.heartbeat import HeartbeatSchedule
+from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
+from freehold.worker.lease_renewer import LeaseRenewer
 from tests.stores import SqliteUnderTest
 from tests.worker.workshop import Workshop, kinds
 
@@ -64,7 +64,7 @@ def test_a_worker_that_is_cancelled_leaves_nothing_leased(workshop: Workshop) ->
     assert (job.state, job.attempt, job.lease) == (State.QUEUED, 0, None)
 
 
-_WORD = Beat(owner="w1", host="h", pid=1, concurrency=1, queues=(), tasks=(), version="1")
+_WORD = Heartbeat(owner="w1", host="h", pid=1, concurrency=1, queues=(), tasks=(), version="1")
 
 
 class _HungStore:
@@ -90,13 +90,20 @@ def test_a_renewal_that_never_returns_keeps_no_handler_running_past_its_lease() 
     attempt = sqlite.claim_one()
 
     async def scene() -> None:
-        loop, hand = asyncio.get_running_loop(), Hand()
-        held = Held(attempt, valid_until=loop.time() + 0.5)
+        loop, hand = asyncio.get_running_loop(), HeldLeases()
+        held = HeldLease(attempt, valid_until=loop.time() + 0.5)
         told = asyncio.Event()
         held.on_stop = lambda _reason: told.set()
         hand.take(held)
-        keeper = Keeper(_HungStore(), "w1", hand, Heart(lambda: _WORD), Telemetry(),
-                        lease_seconds=0.5, request_poll_seconds=0.05)  # fmt: skip
+        keeper = LeaseRenewer(
+            _HungStore(),
+            "w1",
+            hand,
+            HeartbeatSchedule(lambda: _WORD),
+            Telemetry(),
+            lease_seconds=0.5,
+            request_poll_seconds=0.05,
+        )
         keeping = asyncio.create_task(keeper.run())
         async with asyncio.timeout(10):
             await told.wait()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold import OutcomeUnknown, StoreUnavailable
-from leasehold.devpostgres import DevPostgres
-from leasehold.model.state import State
+from freehold import OutcomeUnknown, StoreUnavailable
+from freehold.lab.devpostgres import DevPostgres
+from freehold.model.state import State
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, WorkerProcess, eventually
 from tests.worker.lodging import lodged
@@ -24,7 +24,7 @@ _LISTENING = f"{_THEIRS} and (query like 'listen %' or query like 'select pg_not
 
 def named_worker(fleet: Fleet, *arguments: str, lease: float, **more: str) -> WorkerProcess:
     """Its connections can be told from those of the test."""
-    environment = {"LEASEHOLD_URL": f"{fleet.url}&application_name={_NAME}", **more}
+    environment = {"FREEHOLD_URL": f"{fleet.url}&application_name={_NAME}", **more}
     return fleet.start(*arguments, lease=lease, environment=environment)
 
 
@@ -54,7 +54,7 @@ def test_a_terminated_listener_comes_back_and_with_it_the_short_latency(
 ) -> None:
     """Only a notification can bring the cancel in time: see test_requests_arrive."""
     fleet = postgres_fleet
-    rarely = {"LEASEHOLD_WORKERS_REQUEST_POLL_SECONDS": "900"}
+    rarely = {"FREEHOLD_WORKERS_REQUEST_POLL_SECONDS": "900"}
     worker = named_worker(fleet, lease=3600.0, **rarely)
     handle = fleet_app.sleeper.enqueue(600.0)
     fleet.started(handle.id)

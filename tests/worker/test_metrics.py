@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from leasehold.access import tokens_of
-from leasehold.errors import BadSettings
-from leasehold.exposition import Metric, Sample, metrics_text, process_metrics
-from leasehold.telemetry import BUCKETS, COUNTERS, DURATIONS, Telemetry
-from leasehold.worker.monitor import Monitor
+from freehold.errors import BadSettings
+from freehold.http_auth import tokens_of
+from freehold.prometheus import Metric, Sample, metrics_text, process_metrics
+from freehold.telemetry import BUCKETS, COUNTERS, DURATIONS, Telemetry
+from freehold.worker.metrics_server import MetricsServer
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, WorkerProcess, eventually
 
@@ -59,15 +59,15 @@ def test_everything_that_is_counted_can_be_read_by_prometheus() -> None:
     telemetry.measure("claim_seconds", 99.0)
     telemetry.watch("slots", lambda: 10)
     found = numbers(metrics_text(process_metrics(telemetry)))
-    assert found[plain("leasehold_claimed_total")] == 3
-    assert found[plain("leasehold_recovered_total")] == 0
-    assert found["leasehold_finished_total", frozenset({("outcome", "success")})] == 2
+    assert found[plain("freehold_claimed_total")] == 3
+    assert found[plain("freehold_recovered_total")] == 0
+    assert found["freehold_finished_total", frozenset({("outcome", "success")})] == 2
     part = frozenset({("part", 'a "strange"\npart\\')})
-    assert found["leasehold_store_errors_total", part] == 1
-    assert found[plain("leasehold_slots")] == 10
-    assert found[plain("leasehold_claim_seconds_count")] == 3
-    assert found[plain("leasehold_claim_seconds_sum")] == pytest.approx(99.301)
-    bucket = "leasehold_claim_seconds_bucket"
+    assert found["freehold_store_errors_total", part] == 1
+    assert found[plain("freehold_slots")] == 10
+    assert found[plain("freehold_claim_seconds_count")] == 3
+    assert found[plain("freehold_claim_seconds_sum")] == pytest.approx(99.301)
+    bucket = "freehold_claim_seconds_bucket"
     by_bound = {dict(labels)["le"]: n for (name, labels), n in found.items() if name == bucket}
     assert len(by_bound) == len(BUCKETS) + 1
     assert (by_bound["0.001"], by_bound["0.25"], by_bound["0.5"]) == (1, 1, 2)
@@ -76,15 +76,15 @@ def test_everything_that_is_counted_can_be_read_by_prometheus() -> None:
 
 def test_every_metric_has_its_help() -> None:
     text = metrics_text(process_metrics(Telemetry()))
-    helps = dict(re.findall(r"^# HELP leasehold_(\S+) (.+)$", text, re.MULTILINE))
+    helps = dict(re.findall(r"^# HELP freehold_(\S+) (.+)$", text, re.MULTILINE))
     assert set(helps) == {f"{name}_total" for name in COUNTERS} | set(DURATIONS)
 
 
 def test_a_metric_without_numbers_is_still_described() -> None:
     text = metrics_text([Metric("queue_ready", "gauge", "jobs", [])])
-    assert text == "# HELP leasehold_queue_ready jobs\n# TYPE leasehold_queue_ready gauge\n"
+    assert text == "# HELP freehold_queue_ready jobs\n# TYPE freehold_queue_ready gauge\n"
     text = metrics_text([Metric("queue_ready", "gauge", "jobs", [Sample(1, (("queue", "a"),))])])
-    assert text.endswith('leasehold_queue_ready{queue="a"} 1\n')
+    assert text.endswith('freehold_queue_ready{queue="a"} 1\n')
 
 
 @pytest.mark.requirement("S3.8")
@@ -99,15 +99,15 @@ def test_a_worker_tells_its_counters_slots_and_durations(fleet: Fleet) -> None:
     status, text = get(port, "/metrics")
     assert status == 200
     found = numbers(text)
-    assert found[plain("leasehold_slots")] == 3
-    assert found[plain("leasehold_slots_running")] == 1
-    assert found[plain("leasehold_slots_waiting")] == 0
-    assert found[plain("leasehold_claimed_total")] == 2
-    assert found["leasehold_finished_total", frozenset({("outcome", "success")})] == 1
-    claims = found[plain("leasehold_claims_total")]
-    assert found[plain("leasehold_claim_seconds_count")] == claims
-    assert found[plain("leasehold_finish_seconds_count")] == 1
-    assert found[plain("leasehold_finish_seconds_sum")] > 0
+    assert found[plain("freehold_slots")] == 3
+    assert found[plain("freehold_slots_running")] == 1
+    assert found[plain("freehold_slots_waiting")] == 0
+    assert found[plain("freehold_claimed_total")] == 2
+    assert found["freehold_finished_total", frozenset({("outcome", "success")})] == 1
+    claims = found[plain("freehold_claims_total")]
+    assert found[plain("freehold_claim_seconds_count")] == claims
+    assert found[plain("freehold_finish_seconds_count")] == 1
+    assert found[plain("freehold_finish_seconds_sum")] > 0
 
 
 def test_it_answers_while_a_handler_blocks_the_event_loop(sqlite_fleet: Fleet) -> None:
@@ -115,14 +115,15 @@ def test_it_answers_while_a_handler_blocks_the_event_loop(sqlite_fleet: Fleet) -
     sqlite_fleet.started(fleet_app.blocker.enqueue(60.0).id)
     port = port_of(worker)
     assert get(port, "/livez") == (200, "alive\n")
-    assert numbers(get(port, "/metrics")[1])[plain("leasehold_slots_running")] == 1
+    assert numbers(get(port, "/metrics")[1])[plain("freehold_slots_running")] == 1
 
 
 def test_whom_it_answers() -> None:
     tokens = tokens_of(["viewer:env:T"], {"T": SECRET})
-    open_one, guarded = Monitor(Telemetry(), "127.0.0.1", 0), Monitor(
-        Telemetry(), "127.0.0.1", 0, tokens
-    )  # fmt: skip
+    open_one, guarded = (
+        MetricsServer(Telemetry(), "127.0.0.1", 0),
+        MetricsServer(Telemetry(), "127.0.0.1", 0, tokens),
+    )
     try:
         assert get(open_one.port, "/metrics")[0] == 200
         assert get(open_one.port, "/metrics", Host="evil.example")[0] == 403
@@ -138,14 +139,14 @@ def test_whom_it_answers() -> None:
 
 
 def test_a_port_that_is_taken_and_an_address_that_is_open_are_refused() -> None:
-    first = Monitor(Telemetry(), "127.0.0.1", 0)
+    first = MetricsServer(Telemetry(), "127.0.0.1", 0)
     try:
         with pytest.raises(BadSettings, match=f"port {first.port} .*choose another"):
-            Monitor(Telemetry(), "127.0.0.1", first.port)
+            MetricsServer(Telemetry(), "127.0.0.1", first.port)
     finally:
         first.close()
     with pytest.raises(BadSettings, match=r"set http\.tokens first"):
-        Monitor(Telemetry(), "0.0.0.0", 0)
+        MetricsServer(Telemetry(), "0.0.0.0", 0)
 
 
 def test_the_command_refuses_an_open_address(sqlite_fleet: Fleet, tmp_path: Path) -> None:

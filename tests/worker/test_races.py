@@ -9,23 +9,23 @@ import time
 
 import pytest
 
-from leasehold import IllegalTransition, JobHandle
-from leasehold.model.operation import Answer, Verb
-from leasehold.model.state import State
+from freehold import IllegalTransition, JobHandle
+from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.state import State
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
 from tests.worker.inside import run, until, working
 
 ROUNDS = 8
 JOBS = 25
-_OF_REQUEST = {Verb.CANCEL: State.CANCELED, Verb.PAUSE: State.PAUSED}
+_OF_REQUEST = {OperatorVerb.CANCEL: State.CANCELED, OperatorVerb.PAUSE: State.PAUSED}
 
 
 @pytest.mark.requirement("S4.5", "S4.6", "S4.11", "P2", "P7", "S2.3")
 def test_requests_and_drains_at_random_moments_end_as_the_callers_were_told(fleet: Fleet) -> None:
     """Two hundred jobs on each store; half of them are asked something, all are drained."""
     chance = random.Random(3)
-    told: dict[int, tuple[Verb, Answer]] = {}
+    told: dict[int, tuple[OperatorVerb, ActionResult]] = {}
 
     async def one_round() -> list[int]:
         delays = [chance.uniform(0.0, 0.05) for _ in range(JOBS)]
@@ -53,13 +53,13 @@ def test_requests_and_drains_at_random_moments_end_as_the_callers_were_told(flee
 
 
 async def _ask(
-    handle: JobHandle, chance: random.Random, told: dict[int, tuple[Verb, Answer]]
+    handle: JobHandle, chance: random.Random, told: dict[int, tuple[OperatorVerb, ActionResult]]
 ) -> None:
-    verb = chance.choice((Verb.CANCEL, Verb.PAUSE))
+    verb = chance.choice((OperatorVerb.CANCEL, OperatorVerb.PAUSE))
     await asyncio.sleep(chance.uniform(0.0, 0.15))
     job = await handle.aread()
-    if verb is Verb.PAUSE and job.report is not None:
-        verb = Verb.CANCEL  # a finished job cannot be paused: that is refused, not raced
+    if verb is OperatorVerb.PAUSE and job.report is not None:
+        verb = OperatorVerb.CANCEL  # a finished job cannot be paused: that is refused, not raced
     try:
         answers = await fleet_app.app.aoperate.act(verb, [handle.id], "ann")
     except IllegalTransition:
@@ -78,7 +78,9 @@ def _settled(fleet: Fleet, ids: list[int]) -> bool:
     return all(job.state in (State.SUCCEEDED, State.CANCELED, State.PAUSED) for job in jobs)
 
 
-def _ended_as_told(fleet: Fleet, job_id: int, told: tuple[Verb, Answer] | None) -> None:
+def _ended_as_told(
+    fleet: Fleet, job_id: int, told: tuple[OperatorVerb, ActionResult] | None
+) -> None:
     state = fleet.state(job_id)
     if told is None:
         assert state is State.SUCCEEDED

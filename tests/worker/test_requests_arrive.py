@@ -6,16 +6,16 @@ import signal
 
 import pytest
 
-from leasehold import JobHandle
-from leasehold.model.history import EventKind
-from leasehold.model.operation import Verb
-from leasehold.model.state import State
+from freehold import JobHandle
+from freehold.model.history import EventKind
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.state import State
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
 
 #: Neither a poll nor a renewal brings a request along while a test waits (see PATIENCE_SECONDS).
-RARELY = {"LEASEHOLD_WORKERS_REQUEST_POLL_SECONDS": "900"}
-EVERY_SECOND = {"LEASEHOLD_WORKERS_REQUEST_POLL_SECONDS": "1"}
+RARELY = {"FREEHOLD_WORKERS_REQUEST_POLL_SECONDS": "900"}
+EVERY_SECOND = {"FREEHOLD_WORKERS_REQUEST_POLL_SECONDS": "1"}
 LONG_LEASE = 3600.0
 
 
@@ -56,16 +56,16 @@ def test_a_running_job_is_paused_and_one_in_a_lane_pauses_when_canceled(fleet: F
     for job_id in (plain, lane):
         fleet.started(job_id)
     act = fleet.app.operate.act
-    assert [a.what for a in act(Verb.PAUSE, [plain], "ann", "wait")] == ["requested"]
-    assert [a.what for a in act(Verb.CANCEL, [lane], "ann", "wrong")] == ["requested"]
+    assert [a.what for a in act(OperatorVerb.PAUSE, [plain], "ann", "wait")] == ["requested"]
+    assert [a.what for a in act(OperatorVerb.CANCEL, [lane], "ann", "wrong")] == ["requested"]
     paused = fleet.until(plain, State.PAUSED)
     assert (paused.attempt, paused.lease, paused.request) == (0, None, None)
     held = fleet.until(lane, State.PAUSED)
     assert (held.attempt, held.reason) == (0, "wrong")  # as whoever asked said
     assert fleet.state(next_in_lane) is State.QUEUED
-    assert [a.what for a in act(Verb.CANCEL, [lane], "ann", None)] == ["done"]
+    assert [a.what for a in act(OperatorVerb.CANCEL, [lane], "ann", None)] == ["done"]
     fleet.succeeded(next_in_lane)
-    assert [a.what for a in act(Verb.RESUME, [plain], "ann", None)] == ["done"]
+    assert [a.what for a in act(OperatorVerb.RESUME, [plain], "ann", None)] == ["done"]
     fleet.started(plain, times=2)
 
 
@@ -86,8 +86,8 @@ def test_requests_for_jobs_that_nobody_has_leased_act_at_once(fleet: Fleet) -> N
     later = [fleet_app.quick.using(delay=0.5).enqueue().id for _ in range(2)]
     act = fleet.app.operate.act
     canceled, paused = [queued[0], later[0]], [queued[1], later[1]]
-    assert {a.what for a in act(Verb.CANCEL, canceled, "ann", None)} == {"done"}
-    assert {a.what for a in act(Verb.PAUSE, paused, "ann", None)} == {"done"}
+    assert {a.what for a in act(OperatorVerb.CANCEL, canceled, "ann", None)} == {"done"}
+    assert {a.what for a in act(OperatorVerb.PAUSE, paused, "ann", None)} == {"done"}
     sentinel = fleet_app.quick.using(delay=0.8).enqueue().id
     fleet.start()
     fleet.succeeded(sentinel)
@@ -105,7 +105,7 @@ def test_a_request_to_a_worker_that_is_gone_is_obeyed_at_recovery(fleet: Fleet) 
     worker.send(signal.SIGKILL)
     worker.ended()
     assert handles[0].cancel().what == "requested"
-    assert fleet.app.operate.act(Verb.PAUSE, [handles[1].id], "ann")[0].what == "requested"
+    assert fleet.app.operate.act(OperatorVerb.PAUSE, [handles[1].id], "ann")[0].what == "requested"
     fleet.start(lease=1.0)
     eventually(lambda: fleet.nothing_leased())
     jobs = [fleet.job(handle.id) for handle in handles]

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from leasehold import NewJob
-from leasehold.model.state import State
+from freehold import NewJob
+from freehold.model.state import State
 from tests.processes import arguments_of
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
@@ -49,14 +49,16 @@ def test_the_password_is_in_no_argument_of_any_process_and_in_no_log(
     url = fleet.url.replace("postgresql:///", f"postgresql://postgres:{PASSWORD}@/", 1)
     url = url.replace("&user=postgres", "")
     assert PASSWORD in url
-    worker = fleet.start(*JSON_LOG, environment={"LEASEHOLD_URL": url})
+    worker = fleet.start(*JSON_LOG, environment={"FREEHOLD_URL": url})
     fleet.started(fleet_app.apart.enqueue(60.0).id)  # with a child process
     listing = "\n".join(arguments_of())
-    assert "leasehold worker" in listing
+    assert "freehold worker" in listing
     assert PASSWORD not in listing
     fleet.app.close()  # our own connections are not what is ended here
-    fleet.sql("select pg_terminate_backend(pid) from pg_stat_activity "
-              "where application_name = 'leasehold' and datname = current_database()")  # fmt: skip
+    fleet.sql(
+        "select pg_terminate_backend(pid) from pg_stat_activity "
+        "where application_name = 'freehold' and datname = current_database()"
+    )
     fleet.succeeded(fleet_app.quick.enqueue().id)
     assert worker.drain() == 0
     assert PASSWORD not in worker.log

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from leasehold.model.job import Job, NewJob
-from leasehold.model.state import FINAL, State
+from freehold.model.job import Job, NewJob
+from freehold.model.state import FINAL, State
 from tests.worker.fleet import Fleet, eventually
 
 _MIX = {"quick": 700, "steady": 100, "flaky": 120, "broken": 40, "refusing": 40}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold.worker.hand import Held
-from leasehold.worker.slots import AHEAD_LIMIT, Pace, Slots
+from freehold.worker.held_leases import HeldLease
+from freehold.worker.slots import AHEAD_LIMIT, PrefetchPace, Slots
 from tests.hosts.scene import Clock, held
 
 
@@ -14,13 +14,13 @@ def clock() -> Clock:
     return Clock(100.0)
 
 
-def end(pace: Pace, count: int) -> None:
+def end(pace: PrefetchPace, count: int) -> None:
     for _ in range(count):
         pace.end()
 
 
 def test_a_flood_is_met_with_large_claims_within_milliseconds(clock: Clock) -> None:
-    pace = Pace(clock)
+    pace = PrefetchPace(clock)
     clock.now += 10
     assert pace.ahead() == 0
     clock.now += 0.005
@@ -30,7 +30,7 @@ def test_a_flood_is_met_with_large_claims_within_milliseconds(clock: Clock) -> N
 
 def test_jobs_that_end_at_one_moment_are_no_flood(clock: Clock) -> None:
     """A hundred slots whose jobs take half a second: 200 end in a second, not 20,000."""
-    pace = Pace(clock)
+    pace = PrefetchPace(clock)
     seen = []
     for _ in range(20):
         clock.now += 0.5
@@ -43,7 +43,7 @@ def test_jobs_that_end_at_one_moment_are_no_flood(clock: Clock) -> None:
 
 
 def test_a_flood_that_has_ended_is_forgotten(clock: Clock) -> None:
-    pace = Pace(clock)
+    pace = PrefetchPace(clock)
     clock.now += 0.005
     end(pace, 50)
     assert pace.ahead() == AHEAD_LIMIT
@@ -53,13 +53,13 @@ def test_a_flood_that_has_ended_is_forgotten(clock: Clock) -> None:
 
 
 def test_time_that_stands_still_says_nothing(clock: Clock) -> None:
-    pace = Pace(clock)
+    pace = PrefetchPace(clock)
     end(pace, 1000)
     assert pace.ahead() == 0
 
 
-def limited(taken_at: float) -> Held:
-    return Held(held().attempt, 1e9, taken_at=taken_at, is_limited=True)
+def limited(taken_at: float) -> HeldLease:
+    return HeldLease(held().attempt, 1e9, taken_at=taken_at, is_limited=True)
 
 
 @pytest.mark.requirement("P3", "P8")

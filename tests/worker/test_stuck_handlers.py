@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from leasehold.exits import EXIT_RECYCLE
-from leasehold.model.state import State
+from freehold.exit_codes import EXIT_RECYCLE
+from freehold.model.state import State
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
 

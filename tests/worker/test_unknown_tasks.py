@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from leasehold import NewJob
-from leasehold.model.history import EventKind
-from leasehold.model.operation import Verb
-from leasehold.model.state import Stage, State
+from freehold import NewJob
+from freehold.model.history import EventKind
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.state import Stage, State
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
 
@@ -52,7 +52,7 @@ def test_arguments_that_cannot_be_decoded_fail_with_the_reason_until_the_code_fi
     assert worker.drain() == 0
 
     fleet.start(app="newer")
-    assert fleet.app.operate.act(Verb.RETRY, [job_id], "ann")[0].what == "done"
+    assert fleet.app.operate.act(OperatorVerb.RETRY, [job_id], "ann")[0].what == "done"
     job = fleet.succeeded(job_id)
     assert job.report is not None
     assert job.report.result == "heavy"

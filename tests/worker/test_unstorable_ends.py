@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from leasehold import Fail, Snooze, State
-from leasehold.model.ending import RetryLater
+from freehold import Fail, Snooze, State
+from freehold.model.handler_exceptions import RetryLater
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
 from tests.worker.workshop import ONCE, Workshop
@@ -68,7 +68,7 @@ def test_an_end_that_the_store_refuses_is_found_out_and_the_others_are_spared(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if a limit that the model does not know were met: ten thousand years of waiting."""
-    monkeypatch.setattr("leasehold.model.ending.WAIT_LIMIT_SECONDS", float("inf"))
+    monkeypatch.setattr("freehold.model.handler_exceptions.WAIT_LIMIT_SECONDS", float("inf"))
 
     def healthy() -> str:
         return "well"

@@ -10,13 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from leasehold import Job, Leasehold, Retry
-from leasehold.model.job import Attempt
-from leasehold.model.note import Note
-from leasehold.store.contract import ClaimAsk, Want
-from leasehold.worker.config import WorkerSettings
-from leasehold.worker.looping import run_loop
-from leasehold.worker.worker import Worker
+from freehold import Freehold, Job, Retry
+from freehold.model.job import Attempt
+from freehold.model.job_log import LogLine
+from freehold.store.types import ClaimRequest, QueueDemand
+from freehold.worker.config import WorkerSettings
+from freehold.worker.event_loop import run_loop
+from freehold.worker.worker import Worker
 
 ONCE = Retry(max_attempts=1)
 AT_ONCE = Retry(base_seconds=0)
@@ -26,7 +26,7 @@ kinds = pytest.mark.parametrize("kind", ["coroutine", "function"])
 class Workshop:
     """One app, on one store."""
 
-    def __init__(self, app: Leasehold) -> None:
+    def __init__(self, app: Freehold) -> None:
         self.app = app
         self.is_postgres = app.url.startswith("postgres")
         self.sql("create table if not exists ledger (entry text)")
@@ -62,7 +62,7 @@ class Workshop:
             sqlite.close()
 
     def named(self, statement: str) -> str:
-        return statement.replace("{s}", "leasehold." if self.is_postgres else "")
+        return statement.replace("{s}", "freehold." if self.is_postgres else "")
 
     def ledger(self) -> list[str]:
         return [entry for (entry,) in self.sql("select entry from ledger order by entry")]
@@ -70,7 +70,7 @@ class Workshop:
     def job(self, job_id: int) -> Job:
         return self.app.client.store.read([job_id])[job_id]
 
-    def notes(self, job_id: int) -> list[Note]:
+    def notes(self, job_id: int) -> list[LogLine]:
         return self.app.client.store.notes(job_id)
 
     def lines(self, job_id: int) -> list[str]:
@@ -87,7 +87,7 @@ class Workshop:
         self.expire(job_id)
         store = self.app.client.store
         store.recover(10, 0.5)  # or the worker's own sweeper did it already
-        ask = ClaimAsk(owner="thief", lease_seconds=60.0, wants=(Want("default", 1),))
+        ask = ClaimRequest(owner="thief", lease_seconds=60.0, wants=(QueueDemand("default", 1),))
         (attempt,) = store.claim(ask)
         assert attempt.job_id == job_id
         return attempt

@@ -1,0 +1,127 @@
+"""How a command fails: one line that says what happened, an exit code, and no traceback.
+
+FREEHOLD_DEBUG=1 adds the traceback, for whoever looks for a bug.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from freehold.cli.text import one_line
+from freehold.errors import BadInput, FreeholdError, StoreError
+
+REFUSED = 1
+BAD_INPUT = 2
+STORE_UNAVAILABLE = 3
+BUG = 70
+INTERRUPTED = 130
+#: As a shell reports a program that SIGPIPE ended: `freehold jobs | head -1`.
+PIPE_CLOSED = 141
+
+#: A group without a command: its help is its message. Older versions of Click print it themselves.
+_NO_ARGUMENTS: tuple[type[click.UsageError], ...] = tuple(
+    filter(None, [getattr(click.exceptions, "NoArgsIsHelpError", None)])
+)
+
+EXIT_CODES = """\b
+Exit codes:
+  0   done
+  1   refused: no such job, a transition that does not exist, a diagnosis that is bad
+  2   bad input: usage, names, arguments, settings; nothing was changed
+  3   the store is unavailable, read-only, full, or needs `freehold migrate`
+  70  a bug in freehold; FREEHOLD_DEBUG=1 shows where
+"""
+
+
+class PipeClosed(Exception):
+    """Nobody reads our output any more."""
+
+
+class ErrorReportingGroup(click.Group):
+    """A group of commands whose failures a person can read."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        _print_what_the_terminal_cannot_show()
+        try:
+            # Without standalone mode Click leaves errors, and the code of an Exit, to us.
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except Exception as error:
+            code = _report(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            answer = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise PipeClosed from None
+        return answer
+
+
+def _print_what_the_terminal_cannot_show() -> None:
+    """A terminal in another encoding gets escapes instead of an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _report(error: Exception) -> int:
+    if isinstance(error, PipeClosed):
+        _forget_output()
+        return PIPE_CLOSED
+    if isinstance(error, click.Abort):
+        return _print_error("interrupted", INTERRUPTED)
+    if isinstance(error, _NO_ARGUMENTS):
+        click.echo(error.format_message(), err=True)
+        return BAD_INPUT
+    if isinstance(error, click.ClickException):
+        return _print_error(_usage(error), BAD_INPUT)
+    if os.environ.get("FREEHOLD_DEBUG") == "1":
+        traceback.print_exception(error)
+    if isinstance(error, FreeholdError):
+        return _print_error(str(error), _code(error))
+    return _print_error(
+        f"this is a bug in freehold: {type(error).__name__}: {error} "
+        "(FREEHOLD_DEBUG=1 shows where; please report it)",
+        BUG,
+    )
+
+
+def _code(error: FreeholdError) -> int:
+    if isinstance(error, BadInput):
+        return BAD_INPUT
+    return STORE_UNAVAILABLE if isinstance(error, StoreError) else REFUSED
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message()
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{message} See `{context.command_path} --help`." if context else message
+
+
+def _print_error(text: str, code: int) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(f"freehold: {one_line(text)}", err=True)
+    return code
+
+
+def _forget_output() -> None:
+    """Python flushes once more when it ends, and would complain about the closed pipe."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())

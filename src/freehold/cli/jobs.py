@@ -1,0 +1,56 @@
+"""`freehold jobs`: a page of jobs, newest first."""
+
+from __future__ import annotations
+
+import click
+
+from freehold.cli.common import StoreChoice, as_json, print_json, store_options
+from freehold.cli.render import job_table, show
+from freehold.json_views import job_document
+from freehold.model.state import State
+from freehold.store.types import PAGE_LIMIT, JobFilter
+
+_STATES = click.Choice([state.value for state in State])
+
+
+@click.command()
+@click.option("--state", "states", type=_STATES, multiple=True, help="Repeatable.")
+@click.option("--queue")
+@click.option("--task")
+@click.option("--target", help="The jobs of one lane.")
+@click.option("--tag")
+@click.option("--limit", type=click.IntRange(1, PAGE_LIMIT), default=50, show_default=True)
+@click.option("--before", type=int, help="The next page: the number that this one ended with.")
+@click.option("--args", "show_args", is_flag=True, help="With --json: the arguments too.")
+@as_json
+@store_options
+def jobs(
+    store: StoreChoice,
+    states: tuple[str, ...],
+    queue: str | None,
+    task: str | None,
+    target: str | None,
+    tag: str | None,
+    limit: int,
+    before: int | None,
+    show_args: bool,
+    as_json: bool,
+) -> None:
+    """List jobs, newest first."""
+    filter = JobFilter(
+        states=frozenset(State(state) for state in states),
+        queue=queue,
+        task=task,
+        target=target,
+        tag=tag,
+        before=before,
+        limit=limit,
+    )
+    with store.open() as app:
+        page = app.operate.jobs(filter)
+        now = app.operate.now()
+    if as_json:
+        found = [job_document(job, show_args=show_args) for job in page.jobs]
+        print_json({"jobs": found, "next": page.next})
+    else:
+        show(job_table(page, now))

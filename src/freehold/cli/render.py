@@ -1,0 +1,322 @@
+"""Values as a person likes to read them in a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+from datetime import datetime
+
+import click
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from freehold.cli.text import clean
+from freehold.model.explain import Cause, LimitUse
+from freehold.model.job import Job
+from freehold.model.limit import ALL_QUEUES
+from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.state import State
+from freehold.model.tenant import Tenant, TenantState
+from freehold.model.worker_info import LiveWorker, WorkerState
+from freehold.store.database import Diagnosis
+from freehold.store.types import DEPTH_BOUND, JobCounts, JobPage, LaneInfo, NamedLimit, QueueInfo
+
+#: For pipes and files, where nothing should be cut off to fit a screen that is not there.
+_WIDE = 240
+_STATE_STYLE = {
+    State.PENDING: "dim",
+    State.QUEUED: "cyan",
+    State.ASSIGNED: "blue",
+    State.RUNNING: "bold blue",
+    State.PAUSED: "yellow",
+    State.SUCCEEDED: "green",
+    State.FAILED: "bold red",
+    State.CANCELED: "magenta",
+}
+
+
+_WORKER_STYLE = {
+    WorkerState.WORKING: "green",
+    WorkerState.DRAINING: "yellow",
+    WorkerState.STUCK: "bold red",
+}
+
+_TENANT_STYLE = {
+    TenantState.ACTIVE: "green",
+    TenantState.PAUSED: "yellow",
+    TenantState.MOVING: "blue",
+    TenantState.DEGRADED: "bold red",
+}
+
+
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        """Called while the error is handled: it goes on to `failing`, which knows what to do."""
+        raise
+
+
+def show(what: RenderableType) -> None:
+    if sys.stdout.isatty():
+        _Output(highlight=False).print(what)
+        return
+    plain = Console(file=io.StringIO(), width=_WIDE, highlight=False)
+    with plain.capture() as captured:
+        plain.print(what)
+    # Tables pad their last column, which is noise to whoever reads a pipe.
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+# -- words -----------------------------------------------------------------------------------
+
+
+def span(seconds: float) -> str:
+    """As exact as a person cares for: 300 ms, 4.2 s, 40 s, 29 min, 1 h 27 min, 3 d 4 h."""
+    seconds = abs(seconds)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def since(moment: datetime, now: datetime) -> str:
+    seconds = (now - moment).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    return f"{span(seconds)} ago" if seconds > 0 else f"in {span(seconds)}"
+
+
+def at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def state_text(state: State) -> Text:
+    return Text(str(state), style=_STATE_STYLE[state])
+
+
+def answer_sentence(verb: OperatorVerb, answer: ActionResult) -> str:
+    if answer.what == "done":
+        return f"job {answer.id} is {answer.state}"
+    if answer.what == "requested":
+        return f"job {answer.id} is {answer.state}; its worker is asked to {verb}"
+    return f"job {answer.id} is {answer.state} already"
+
+
+# -- tables ----------------------------------------------------------------------------------
+
+
+def simple_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def job_table(page: JobPage, now: datetime) -> RenderableType:
+    if not page.jobs and page.next is None:
+        return Text("no jobs", style="dim")
+    table = simple_table(
+        "id", "task", "queue", "state", "try", "age", "due / lease", "target", right=("id", "age")
+    )
+    for job in page.jobs:
+        table.add_row(
+            str(job.id),
+            Text(job.task),
+            Text(job.queue),
+            state_text(job.state),
+            f"{job.attempt}/{job.max_attempts}",
+            span((now - job.created_at).total_seconds()),
+            due_or_lease(job, now),
+            Text(clean(job.target or "")),
+        )
+    if page.next is None:
+        return table
+    return Group(table, Text(f"\nmore: --before {page.next}", style="dim"))
+
+
+def due_or_lease(job: Job, now: datetime) -> Text:
+    if job.lease is not None:
+        left = (job.lease.expires_at - now).total_seconds()
+        if left <= 0:
+            return Text(f"lease ended {span(left)} ago", style="red")
+        return Text(f"lease ends in {span(left)}")
+    if job.report is not None:
+        return Text(f"ended {since(job.report.finished_at, now)}", style="dim")
+    if job.state is State.QUEUED and job.run_at > now:
+        return Text(f"due {since(job.run_at, now)}")
+    if job.state is State.QUEUED:
+        return Text("due")
+    return Text(clean(job.reason or ""), style="dim")
+
+
+def queue_view(queues: list[QueueInfo], counts: JobCounts, now: datetime) -> RenderableType:
+    summary = Text(f"in all: {counts_sentence(counts)}", style="dim")
+    return Group(queue_table(queues, now), Text(), summary) if queues else summary
+
+
+def counts_sentence(counts: JobCounts) -> str:
+    numbers = ((name, getattr(counts, name)) for name in counts.__struct_fields__)
+    totals = [f"{_bounded(number)} {name}" for name, number in numbers if number]
+    return ", ".join(totals) or "no live jobs"
+
+
+def queue_table(queues: list[QueueInfo], now: datetime) -> Table:
+    table = simple_table(
+        "queue",
+        "ready",
+        "leased",
+        "oldest",
+        "weight",
+        "limit",
+        "paused",
+        right=("ready", "leased", "weight"),
+    )
+    for queue in queues:
+        oldest = queue.oldest_ready_at
+        table.add_row(
+            Text(queue.name),
+            _bounded(queue.ready),
+            _bounded(queue.leased),
+            since(oldest, now) if oldest else "",
+            f"{queue.weight:g}",
+            str(queue.limit) if queue.limit else "",
+            _pause(queue, now),
+        )
+    return table
+
+
+def lane_table(lanes: list[LaneInfo], now: datetime) -> RenderableType:
+    if not lanes:
+        return Text("no lanes", style="dim")
+    table = simple_table("lane", "depth", "head", "state", "since", "why", right=("depth", "head"))
+    for lane in lanes:
+        table.add_row(
+            Text(clean(lane.target)),
+            _bounded(lane.depth),
+            "" if lane.head is None else str(lane.head),
+            "" if lane.head_state is None else state_text(lane.head_state),
+            "" if lane.head_since is None else since(lane.head_since, now),
+            _why_blocked(lane, now),
+        )
+    return table
+
+
+def _why_blocked(lane: LaneInfo, now: datetime) -> Text:
+    if lane.pause is not None:
+        until = f" until {at(lane.pause.until)}" if lane.pause.until else ""
+        why = f": {clean(lane.pause.reason)}" if lane.pause.reason else ""
+        text = f"paused by {clean(lane.pause.by)} {since(lane.pause.at, now)}{until}{why}"
+        return Text(text, style="yellow")
+    reason = clean(lane.head_reason or "")
+    return (
+        Text(f"blocked: {reason or lane.head_state}", style="red") if lane.blocked else Text(reason)
+    )
+
+
+def limit_table(
+    queues: list[NamedLimit], keys: list[NamedLimit], shared: LimitUse | None
+) -> RenderableType:
+    if not queues and not keys and shared is None:
+        return Text("no limits", style="dim")
+    table = simple_table("of", "name", "limit")
+    for rule in queues:
+        everything = rule.name == ALL_QUEUES
+        table.add_row(
+            "all queues" if everything else "queue",
+            "" if everything else rule.name,
+            str(rule.limit),
+        )
+    for rule in keys:
+        table.add_row("key", Text(clean(rule.name)), str(rule.limit))
+    if shared is not None:
+        used = ", ".join(map(str, shared.tenants)) or "nobody"
+        table.add_row("all tenants", Text(f"used by {used}"), str(shared.limit))
+    return table
+
+
+def worker_table(workers: list[LiveWorker], now: datetime) -> RenderableType:
+    if not workers:
+        return Text("no workers", style="dim")
+    table = simple_table(
+        "worker",
+        "host",
+        "pid",
+        "state",
+        "queues",
+        "slots",
+        "ended",
+        "since",
+        "seen",
+        right=("pid", "slots", "ended"),
+    )
+    for worker in workers:
+        table.add_row(
+            Text(clean(worker.owner)),
+            Text(clean(worker.host)),
+            str(worker.pid),
+            Text(str(worker.state), style=_WORKER_STYLE[worker.state]),
+            Text(clean(", ".join(worker.queues))),
+            f"{worker.running}/{worker.concurrency}",
+            str(worker.finished),
+            since(worker.started_at, now),
+            since(worker.seen_at, now),
+        )
+    return table
+
+
+def tenant_table(tenants: list[Tenant], now: datetime) -> RenderableType:
+    if not tenants:
+        return Text("no tenants", style="dim")
+    table = simple_table(
+        "tenant", "place", "state", "weight", "slots", "since", "note", right=("weight",)
+    )
+    for tenant in tenants:
+        table.add_row(
+            tenant.name,
+            tenant.place,
+            Text(tenant.state.value, style=_TENANT_STYLE[tenant.state]),
+            f"{tenant.weight:g}",
+            "" if tenant.max_slots is None else str(tenant.max_slots),
+            since(tenant.created_at, now),
+            Text(clean(tenant.note or "")),
+        )
+    return table
+
+
+def _bounded(number: int) -> str:
+    return f"{number}+" if number >= DEPTH_BOUND else str(number)
+
+
+def _pause(queue: QueueInfo, now: datetime) -> Text:
+    if queue.paused_at is None:
+        return Text("")
+    until = f", until {at(queue.paused_until)}" if queue.paused_until else ""
+    why = f": {queue.pause_reason}" if queue.pause_reason else ""
+    by = f" by {queue.paused_by}" if queue.paused_by else ""
+    return Text(clean(f"{since(queue.paused_at, now)}{by}{until}{why}"), style="yellow")
+
+
+def diagnosis_table(where: str, diagnoses: list[Diagnosis]) -> RenderableType:
+    table = Table.grid(padding=(0, 2))
+    for each in diagnoses:
+        mark = Text("✓", style="green") if each.good else Text("✗", style="bold red")
+        table.add_row(mark, each.name, Text(clean(each.detail)))
+    return Group(Text(where, style="bold"), table)
+
+
+def causes_text(job_id: int, causes: list[Cause]) -> RenderableType:
+    text = Text(f"job {job_id}", style="bold")
+    for cause in causes:
+        text.append(f"\n  {clean(cause.text)}", style="not bold")
+        if cause.remedy:
+            text.append(f"\n    → {clean(cause.remedy)}", style="not bold green")
+    return text

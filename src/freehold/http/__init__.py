@@ -1,0 +1,17 @@
+"""The HTTP API: what `operate` can do, as JSON, for programs and for people with curl.
+
+from freehold.http import api
+
+application = api(app)      # an ASGI application, to be served or mounted into another
+"""
+
+from freehold.errors import BadSettings
+
+try:
+    from freehold.http.asgi import api
+except ImportError as error:
+    if (error.name or "").partition(".")[0] != "starlette":
+        raise
+    raise BadSettings(f"the HTTP API needs starlette ({error}): install `freehold[http]`") from None
+
+__all__ = ["api"]

@@ -1,0 +1,99 @@
+"""The topics put together: one ASGI application.
+
+It needs no lifespan: connections are opened at first use, and belong to the app that was
+handed in.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from operator import attrgetter
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as StarletteRoute
+
+from freehold.app import Freehold
+from freehold.http import events, health, jobs, lanes, limits, openapi, queues, tenants, workers
+from freehold.http.dispatch import dispatch
+from freehold.http.problems import ApiError, of_api_error
+from freehold.http.request import ApiService
+from freehold.http.request_limits import RequestLimits, limits_of
+from freehold.http.routes import Route
+from freehold.http_auth import tokens_of
+from freehold.settings import Settings, load
+from freehold.telemetry import Telemetry
+
+TABLE: tuple[Route, ...] = (
+    *health.routes,
+    *openapi.routes,
+    *jobs.routes,
+    *queues.routes,
+    *lanes.routes,
+    *limits.routes,
+    *tenants.routes,
+    *workers.routes,
+    *events.routes,
+)
+#: A target is any text, and can hold a slash.
+_ANY_TEXT = {"{target}": "{target:path}"}
+
+
+def api(
+    app: Freehold,
+    settings: Settings | None = None,
+    *,
+    limits: RequestLimits | None = None,
+    telemetry: Telemetry | None = None,
+) -> Starlette:
+    """The API of an app, or of one tenant's (``app.tenant(name)``), to be served or mounted.
+    Tokens and limits are those of the settings; without tokens, only this machine is served."""
+    settings = settings or load()
+    service = ApiService(
+        app,
+        routes=TABLE,
+        tokens=tokens_of(settings["http.tokens"]),
+        limits=limits or limits_of(settings),
+        telemetry=telemetry,
+    )
+    application = Starlette(
+        routes=list(_starlette_routes(service)), exception_handlers={HTTPException: _not_here}
+    )
+    application.router.redirect_slashes = False
+    application.state.service = service
+    return application
+
+
+def _starlette_routes(service: ApiService) -> Iterator[StarletteRoute]:
+    """One for each path, so that a wrong method is told the right ones."""
+    by_path = sorted(service.routes, key=attrgetter("at"))
+    for at, same in itertools.groupby(by_path, key=attrgetter("at")):
+        by_method = {route.method: route for route in same}
+        for name, pattern in _ANY_TEXT.items():
+            at = at.replace(name, pattern)
+        made = StarletteRoute(at, _endpoint(service, by_method), methods=list(by_method))
+        if made.methods and any(route.media == events.STREAM for route in by_method.values()):
+            made.methods.discard("HEAD")  # nobody would listen
+        yield made
+
+
+def _endpoint(
+    service: ApiService, by_method: dict[str, Route]
+) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await dispatch(service, by_method[method], request)
+
+    return endpoint
+
+
+async def _not_here(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        return of_api_error(ApiError(405, "Method not allowed", "see Allow", error.headers))
+    return of_api_error(
+        ApiError(error.status_code, "Not found", "there is no such path; see /api/openapi.json")
+    )

@@ -1,0 +1,90 @@
+"""Whether a request is let in. What no rule lets in is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+from starlette.requests import Request
+
+from freehold.http.problems import ApiError
+from freehold.http_auth import (
+    LOCAL,
+    Caller,
+    Role,
+    Token,
+    caller_of,
+    is_loopback,
+    refusal_of_browser,
+)
+
+_ANYONE = Caller("anyone", Role.ANYONE)
+
+
+class TenantScope(Enum):
+    """What a route is about, for callers whose token is of one tenant."""
+
+    #: What that tenant has. It is asked through the tenant's own store: see `Asked.app`.
+    OWN = auto()
+    #: The tenant that the path names, which must be theirs.
+    NAMED = auto()
+    #: What belongs to whoever is over all tenants: not for them.
+    ALL = auto()
+
+
+#: A proxy on this machine asks on behalf of somebody who may be anywhere.
+_PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+
+
+def admitted(
+    request: Request, role: Role, whose: TenantScope, tokens: Sequence[Token], served: str | None
+) -> Caller:
+    """``served``: the tenant whose API this is, if it is one tenant's."""
+    if role is Role.ANYONE:
+        return _ANYONE
+    if not tokens:
+        _check_local(request)
+        return LOCAL
+    caller = caller_of(request.headers.get("authorization"), tokens)
+    if caller is None:
+        raise ApiError(
+            401,
+            "Unauthorized",
+            "send a token of http.tokens, as `Authorization: Bearer <token>`",
+            {"WWW-Authenticate": 'Bearer realm="freehold"'},
+        )
+    _check_tenant(caller, whose, served, request.path_params.get("tenant"))
+    check_role(caller, role, "this")
+    return caller
+
+
+def _check_tenant(
+    caller: Caller, whose: TenantScope, served: str | None, named: str | None
+) -> None:
+    if caller.tenant is None:
+        return
+    if served not in (None, caller.tenant):
+        raise ApiError(403, "Forbidden", "this token is of another tenant")
+    if whose is TenantScope.ALL:
+        raise ApiError(403, "Forbidden", "this needs a token of all tenants: one without @tenant")
+    if whose is TenantScope.NAMED and named != caller.tenant:
+        raise ApiError(403, "Forbidden", "this token is of another tenant")
+
+
+def check_role(caller: Caller, role: Role, what: str) -> None:
+    if caller.role < role:
+        raise ApiError(403, "Forbidden", f"{what} needs a token of the role {role.name.lower()}")
+
+
+def _check_local(request: Request) -> None:
+    """Without tokens: this machine only, and no page of another site in its browsers."""
+    headers = request.headers
+    if request.client is None or not is_loopback(request.client.host):
+        raise ApiError(403, "Forbidden", "without http.tokens only this machine is served")
+    if any(name in headers for name in _PROXY_HEADERS):
+        raise ApiError(403, "Forbidden", "behind a proxy http.tokens must be set")
+    refusal = refusal_of_browser(
+        headers.get("host"), headers.get("origin"), headers.get("sec-fetch-site")
+    )
+    if refusal is not None:
+        raise ApiError(403, "Forbidden", refusal)

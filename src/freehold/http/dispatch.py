@@ -1,0 +1,135 @@
+"""From a request to its answer: let in, read, asked, told; the same way for every route."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, get_origin
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from freehold.errors import (
+    BadInput,
+    OutcomeUnknown,
+    SchemaMissing,
+    StoreUnavailable,
+    TenantNotFound,
+)
+from freehold.http.auth import TenantScope, admitted
+from freehold.http.problems import ApiError, of_api_error, of_error
+from freehold.http.request import ApiRequest, ApiResponse, ApiService
+from freehold.http.routes import JSON, Route
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+async def dispatch(service: ApiService, route: Route, request: Request) -> Response:
+    """Whatever happens, it is an answer that the description knows."""
+    try:
+        async with asyncio.timeout(service.limits.request_seconds):
+            response = await _dispatch(service, route, request)
+    except ApiError as denied:
+        response = of_api_error(denied)
+    except TimeoutError:
+        response = of_error(_too_slow(route, service.limits.request_seconds))
+    except ClientDisconnect:
+        response = of_api_error(
+            ApiError(400, "Bad request", "the request ended before its body did")
+        )
+    except Exception as error:
+        response = of_error(error)
+    response.headers.update(_HEADERS)
+    return response
+
+
+async def _dispatch(service: ApiService, route: Route, request: Request) -> Response:
+    caller = admitted(request, route.role, route.whose, service.tokens, service.tenant)
+    asked = ApiRequest(
+        service,
+        request,
+        caller,
+        _converted(dict(request.path_params), route.path),
+        _converted(_query(request, route.query), route.query),
+        await _body(request, route.body, service.limits.body_bytes),
+    )
+    try:
+        found = await route.handler(asked)
+    except TenantNotFound:
+        # The error tells which names are near. They are for whoever may see all tenants.
+        if caller.tenant is not None:
+            raise ApiError(403, "Forbidden", f"there is no tenant {caller.tenant}") from None
+        if route.whose is TenantScope.OWN:
+            raise SchemaMissing("the tenant whose API this is is not there any more") from None
+        raise
+    if isinstance(found, Response):
+        return found
+    status, value = (found.status, found.value) if isinstance(found, ApiResponse) else (200, found)
+    return Response(msgspec.json.encode(value), status, media_type=JSON)
+
+
+def _too_slow(route: Route, seconds: float) -> Exception:
+    if route.method == "GET":
+        return StoreUnavailable(f"no answer within {seconds:g} s: try again")
+    return OutcomeUnknown(
+        f"no answer within {seconds:g} s: it may have happened or not; look, and repeat an "
+        "enqueue with its idempotency_key"
+    )
+
+
+def _converted(values: dict[str, Any], kind: type | None) -> Any:
+    """Texts of a path or query as the types that are meant."""
+    if kind is None:
+        if values:
+            raise BadInput(f"there is no parameter {', '.join(map(repr, values))}")
+        return None
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadInput(str(error).replace("`$.", "`")) from None
+
+
+def _query(request: Request, kind: type | None) -> dict[str, Any]:
+    lists = (
+        {each.name for each in msgspec.structs.fields(kind) if get_origin(each.type) is tuple}
+        if kind is not None
+        else set()
+    )
+    found: dict[str, Any] = {}
+    for name in request.query_params:
+        values = request.query_params.getlist(name)
+        if name not in lists and len(values) > 1:
+            raise BadInput(f"{name} was given {len(values)} times")
+        found[name] = values if name in lists else values[0]
+    return found
+
+
+async def _body(request: Request, kind: type | None, limit_bytes: int) -> Any:
+    if kind is None:
+        return None
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise ApiError(415, "Unsupported media type", f"send Content-Type: {JSON}")
+    data = await _read(request, limit_bytes)
+    try:
+        return msgspec.json.decode(data or b"{}", type=kind)
+    except msgspec.ValidationError as error:
+        raise BadInput(str(error).replace("`$.", "`")) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(400, "Bad request", f"the body is not JSON: {error}") from None
+
+
+async def _read(request: Request, limit_bytes: int) -> bytes:
+    too_large = ApiError(413, "Content too large", f"a body has at most {limit_bytes:,} bytes")
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and (len(said) > 15 or int(said) > limit_bytes):
+        raise too_large
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > limit_bytes:
+            raise too_large
+    return bytes(data)

@@ -1,0 +1,1 @@
+"""Development tools: simulation, checker, demo, a PostgreSQL server. Nothing imports them."""

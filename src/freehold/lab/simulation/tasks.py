@@ -1,0 +1,162 @@
+"""The tasks of the simulation: each does what its plan says, and writes down that it did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from freehold.app import Freehold
+from freehold.client import JobHandle
+from freehold.errors import OutcomeUnknown
+from freehold.model.handler_exceptions import (
+    Cancel,
+    Fail,
+    HandlerException,
+    Pause,
+    RetryLater,
+    Snooze,
+)
+from freehold.model.retry import Retry
+from freehold.tasks import Task
+from freehold.worker.execution.context import Context
+
+STEP_SECONDS = 0.3
+SNOOZE_SECONDS = 0.9
+#: How long runs take for which nothing is planned: some so long that late writes still meet them.
+LATER_RUNS = (0.05, 1.8, 0.05, 0.9)
+LATER_SECONDS = 0.6
+
+
+class RetryableTrouble(Exception):
+    """An error that a retry may cure."""
+
+
+class Hopeless(Exception):
+    """An error that no retry will cure."""
+
+
+def tasks_of_each_policy(
+    app: Freehold, retry: Retry, handler: Callable[..., Callable[..., Any]]
+) -> dict[str, Task[..., Any, JobHandle]]:
+    """``handler(fenced=)`` makes what they run."""
+    return {
+        "plain": app.task(name="plain", retry=retry)(handler()),
+        "strict": app.task(name="strict", retry=retry, on_lease_expired="fail")(handler()),
+        "kept": app.task(name="kept", retry=retry, on_cancel="pause", on_drain="pause")(handler()),
+        "skipping": app.task(
+            name="skipping",
+            retry=retry,
+            on_cancel="cancel",
+            on_drain="requeue",
+            lane_on_failure="skip",
+        )(handler()),
+        "fenced": app.task(name="fenced", retry=retry)(handler(fenced=True)),
+    }
+
+
+#: what, job, token, attempt, info
+Note = Callable[..., None]
+
+
+class Handlers:
+    """Registers the tasks and runs them."""
+
+    def __init__(
+        self, app: Freehold, note: Note, whose: Callable[[Context], Handlers] | None = None
+    ) -> None:
+        """``whose``: where processes serve tenants, who runs an attempt in the name of which."""
+        self._note = note
+        self._whose = whose or (lambda _ctx: self)
+        self._runs: Counter[int] = Counter()
+        #: After healing every run succeeds.
+        self.is_healed = False
+        retry = Retry(base_seconds=0.4, cap_seconds=3.0, give_up_on=(Hopeless,))
+        self.tasks = tasks_of_each_policy(app, retry, self._handler)
+        self.tasks["newer"] = app.task(name="newer", retry=retry)(self._handler())
+
+    def _handler(self, *, fenced: bool = False) -> Callable[..., Any]:
+        async def handler(ctx: Context, call: str, runs: list[tuple[float, str]]) -> Any:
+            return await self._whose(ctx)._attempt(ctx, call, runs, fenced)
+
+        return handler
+
+    async def _attempt(
+        self, ctx: Context, call: str, runs: list[tuple[float, str]], fenced: bool
+    ) -> Any:
+        job = ctx.job
+        seconds, how = self._plan(job.job_id, runs)
+        self._note(
+            "started",
+            job.job_id,
+            job.token,
+            job.number,
+            target=job.target,
+            queue=job.queue,
+            owner=job.owner,
+            timeout=job.timeout_seconds,
+            fenced=fenced,
+            tenant=ctx.tenant,
+            made_by=None if ctx.tenant is None else call,
+        )
+        try:
+            result = await self._work(ctx, seconds, how, fenced)
+        except asyncio.CancelledError:
+            self._note("ended", job.job_id, job.token, how="stopped", why=str(ctx.stop_reason))
+            raise
+        except BaseException as error:
+            delay = getattr(error, "delay_seconds", None)
+            self._note("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
+            raise
+        self._note("ended", job.job_id, job.token, how="returned")
+        return result
+
+    def _plan(self, job_id: int, runs: list[tuple[float, str]]) -> tuple[float, str]:
+        number = self._runs[job_id]
+        self._runs[job_id] += 1
+        if self.is_healed:
+            return 0.05, "return"
+        if number >= len(runs):
+            return LATER_RUNS[job_id % len(LATER_RUNS)], "return"
+        return runs[number]
+
+    async def _work(self, ctx: Context, seconds: float, how: str, fenced: bool) -> Any:
+        ctx.log("begins")
+        while seconds > 0:
+            await asyncio.sleep(min(seconds, STEP_SECONDS))
+            seconds -= STEP_SECONDS
+            self._note("step", ctx.job.job_id, ctx.job.token, held=ctx.lease.held)
+        result = {"token": ctx.lease.token}
+        if fenced and how == "return":
+            async with ctx.transaction(result=result):
+                await asyncio.sleep(0)
+            return None
+        end_as_planned(how, LATER_SECONDS, SNOOZE_SECONDS)
+        return result
+
+
+def end_as_planned(how: str, later_seconds: float, snooze_seconds: float) -> None:
+    match how:
+        case "error":
+            raise RetryableTrouble("as planned")
+        case "give_up":
+            raise Hopeless("as planned")
+        case "fail":
+            raise Fail("as planned")
+        case "later":
+            raise RetryLater(later_seconds, reason="as planned")
+        case "snooze":
+            raise Snooze(snooze_seconds)
+        case "pause":
+            raise Pause("as planned")
+        case "cancel":
+            raise Cancel("as planned")
+
+
+def how_it_ended(error: BaseException) -> str:
+    if isinstance(error, HandlerException):
+        return type(error).__name__.lower()
+    if isinstance(error, OutcomeUnknown):
+        return "unknown"
+    return "hopeless" if isinstance(error, Hopeless) else "error"

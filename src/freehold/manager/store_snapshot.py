@@ -1,0 +1,55 @@
+"""What the manager sees when it looks at the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from freehold.model.scaling import Load
+from freehold.model.worker_info import LiveWorker
+from freehold.store.types import QueueInfo
+
+
+class SnapshotStore(Protocol):
+    async def queues(self) -> list[QueueInfo]: ...
+
+    async def workers(self) -> list[LiveWorker]: ...
+
+    async def now(self) -> datetime: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSnapshot:
+    """Queues and workers at one moment, by the store's clock."""
+
+    queues: dict[str, QueueInfo]
+    workers: dict[str, LiveWorker]
+    now: datetime
+
+    def load(self, queues: Sequence[str], owners: Iterable[str]) -> Load:
+        """What can be claimed from these queues, and what these workers have in hand."""
+        open_queues = [
+            queue for name in queues if (queue := self.queues.get(name)) and not queue.paused
+        ]
+        oldest = [queue.oldest_ready_at for queue in open_queues if queue.oldest_ready_at]
+        ours = [self.workers[owner] for owner in owners if owner in self.workers]
+        return Load(
+            ready=sum(_claimable(queue) for queue in open_queues),
+            leased=sum(worker.running + worker.waiting for worker in ours),
+            oldest_seconds=max(((self.now - at).total_seconds() for at in oldest), default=0.0),
+        )
+
+
+def _claimable(queue: QueueInfo) -> int:
+    """No worker can take more than the queue's limit leaves."""
+    most = queue.limit.max_leases
+    return queue.ready if most is None else min(queue.ready, max(0, most - queue.leased))
+
+
+async def take_snapshot(store: SnapshotStore) -> StoreSnapshot:
+    queues, workers, now = await store.queues(), await store.workers(), await store.now()
+    return StoreSnapshot(
+        {queue.name: queue for queue in queues}, {worker.owner: worker for worker in workers}, now
+    )

@@ -1,0 +1,53 @@
+"""What a handler can raise to end its attempt: its own word on what should come next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from freehold.errors import BadInput
+from freehold.model.retry import WAIT_LIMIT_SECONDS
+
+
+class HandlerException(Exception):
+    """The base of all endings. Catch it only to raise it again."""
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(reason or type(self).__name__)
+        self.reason = reason
+
+
+class RetryLater(HandlerException):
+    """A failed attempt; try again after ``delay``, or after the policy's own wait."""
+
+    def __init__(
+        self, delay: float | timedelta | None = None, *, reason: str | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.delay_seconds = None if delay is None else _seconds(delay)
+
+
+class Snooze(HandlerException):
+    """Not now: run again after ``delay``. Counts as no attempt."""
+
+    def __init__(self, delay: float | timedelta, *, reason: str | None = None) -> None:
+        super().__init__(reason)
+        self.delay_seconds = _seconds(delay)
+
+
+class Pause(HandlerException):
+    """Stop until a person resumes the job. Counts as no attempt."""
+
+
+class Cancel(HandlerException):
+    """End the job as canceled."""
+
+
+class Fail(HandlerException):
+    """End the job as failed, without another attempt."""
+
+
+def _seconds(delay: float | timedelta) -> float:
+    seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
+    if not 0 <= seconds <= WAIT_LIMIT_SECONDS:
+        raise BadInput(f"delay={delay!r}: give 0 or more seconds, at most ten years")
+    return seconds

@@ -1,0 +1,156 @@
+"""A job at each of its times: asked for, stored, leased, being tried, finished.
+
+Separate types for separate times, so that no field is "set later".
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from freehold.model.job_log import Progress
+from freehold.model.policy import DEFAULT_POLICY, Policy, unpack
+from freehold.model.state import Stage, State
+
+PRIORITY_LIMIT = 30_000
+DEFAULT_QUEUE = "default"
+IDEMPOTENCY_SECONDS = 24 * 3600.0
+
+
+class Request(StrEnum):
+    """What somebody asked of a leased job; its owner obeys."""
+
+    CANCEL = "c"
+    PAUSE = "p"
+
+
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked request to run a task. Building one writes nothing."""
+
+    task: str
+    args: bytes = b"{}"
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    run_at: datetime | None = None
+    delay_seconds: float | None = None
+    target: str | None = None
+    limit_key: str | None = None
+    unique_key: str | None = None
+    idempotency_key: str | None = None
+    idempotency_seconds: float = IDEMPOTENCY_SECONDS
+    max_attempts: int = 5
+    timeout_seconds: float | None = None
+    tags: tuple[str, ...] = ()
+    policy: Policy = DEFAULT_POLICY
+    pending: bool = False
+
+    @property
+    def is_due_at_once(self) -> bool:
+        return self.run_at is None and not self.delay_seconds and not self.pending
+
+
+class Enqueued(msgspec.Struct, frozen=True):
+    """The answer to a NewJob: its id, or the id of the job that was there before."""
+
+    id: int
+    created: bool
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Who owns a job, by which token, until when (by the database's clock)."""
+
+    owner: str
+    token: int
+    expires_at: datetime
+    leased_at: datetime
+    heartbeat_at: datetime
+    started_at: datetime | None
+
+
+class Attempt(msgspec.Struct, frozen=True, gc=False):
+    """One leased try, as its worker gets it: enough to run it and to decide its outcome.
+
+    A thousand of them, and of how they ended, are in a worker's hand. They hold texts and numbers
+    and each other, never in a circle: the collector of circles need not walk over them (`gc`).
+    """
+
+    job_id: int
+    owner: str
+    token: int
+    task: str
+    queue: str
+    args: str
+    number: int
+    max_attempts: int
+    lost: int
+    priority: int
+    target: str | None
+    timeout_seconds: float | None
+    policy_json: str | None
+    limit_key: str | None = None
+
+    @property
+    def policy(self) -> Policy:
+        return unpack(self.policy_json)
+
+
+class Error(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Why an attempt ended badly, as text that is safe to store and show."""
+
+    type: str
+    message: str
+    trace: str | None = None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a finished job leaves: outcome, result or error, attempts, timings."""
+
+    state: State
+    finished_at: datetime
+    attempts: int
+    result: Any
+    error: Error | None
+    by: str | None
+    token: int | None
+    leased_at: datetime | None
+    started_at: datetime | None
+    waited_seconds: float | None
+    ran_seconds: float | None
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A stored job as it can be read: live or finished."""
+
+    id: int
+    task: str
+    queue: str
+    state: State
+    stage: Stage | None
+    priority: int
+    args: str
+    attempt: int
+    max_attempts: int
+    lost: int
+    target: str | None
+    limit_key: str | None
+    unique_key: str | None
+    tags: tuple[str, ...]
+    timeout_seconds: float | None
+    policy_json: str | None
+    created_at: datetime
+    run_at: datetime
+    request: Request | None
+    request_by: str | None
+    request_reason: str | None
+    reason: str | None
+    lease: Lease | None
+    report: Report | None
+    #: The latest that a handler told, of whichever attempt.
+    progress: Progress | None = None
+
+    @property
+    def policy(self) -> Policy:
+        return unpack(self.policy_json)

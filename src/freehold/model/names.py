@@ -1,0 +1,45 @@
+"""One whitelist for every name that a person or program hands in."""
+
+from __future__ import annotations
+
+import re
+
+from freehold.errors import BadName
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}", re.ASCII)
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}", re.ASCII)
+KEY_LENGTH_LIMIT = 200
+
+
+def check_name(what: str, name: object) -> str:
+    """Names of queues, tasks and tags: letters, digits and ``_ . : -``, at most 100."""
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name
+    raise BadName(
+        f"{what} {_shown(name)} is not a usable name: use 1 to 100 letters, digits, '_', '.', ':' "
+        "or '-', starting with a letter, a digit or '_'"
+    )
+
+
+def check_schema(name: object) -> str:
+    """Names of schemas: they are quoted into SQL, so their whitelist is the narrowest."""
+    if isinstance(name, str) and _SCHEMA.fullmatch(name) and not name.startswith("pg_"):
+        return name
+    raise BadName(
+        f"schema {_shown(name)} is not a usable name: use 1 to 48 lower-case letters, digits or "
+        "'_', starting with a letter or '_', and not with 'pg_'"
+    )
+
+
+def check_key(what: str, key: object) -> str:
+    """Targets and keys: any printable text of at most 200 characters."""
+    if isinstance(key, str) and 0 < len(key) <= KEY_LENGTH_LIMIT and key.isprintable():
+        return key
+    raise BadName(
+        f"{what} {_shown(key)} cannot be used: give 1 to {KEY_LENGTH_LIMIT} printable characters"
+    )
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,204 @@
+"""decide(): what the outcome of an attempt leads to.
+
+This is the only place where retries, requests, lanes, drains and lost leases meet. It is
+pure: chance for the jitter comes in from outside, and time only as a delay.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from freehold.model.history import EventKind
+from freehold.model.job import Attempt, Error, Request
+from freehold.model.policy import Policy
+from freehold.model.state import Stage, State
+
+
+class OutcomeKind(StrEnum):
+    SUCCESS = "success"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    LOST_LEASE = "lost_lease"
+    RETRY_LATER = "retry_later"  # the handler asked for a retry: a failed attempt
+    SNOOZE = "snooze"  # the handler asked to be run later: no failed attempt
+    PAUSE = "pause"
+    CANCEL = "cancel"
+    FAIL = "fail"  # the handler said that no retry will help
+    DRAIN = "drain"  # its worker had to end first
+    GIVE_BACK = "give_back"  # assigned, never started
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How one attempt ended."""
+
+    kind: OutcomeKind
+    result: bytes | None = None
+    error: Error | None = None
+    reason: str | None = None
+    delay_seconds: float | None = None
+    retryable: bool = True
+    ran_seconds: float | None = None
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What becomes of the job. A store persists it where the lease still holds."""
+
+    state: State
+    event: EventKind
+    reason: str | None = None
+    error: Error | None = None
+    result: bytes | None = None
+    delay_seconds: float | None = None
+    refund: bool = False
+    lost: bool = False
+    #: It ends so because somebody asked for it: their reason is the job's.
+    obeys: bool = False
+    ran_seconds: float | None = None
+
+
+_CHARGED = frozenset(
+    {OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER}
+)
+#: Endings that leave the job unfinished obey a request that came meanwhile (P2).
+_OBEDIENT = _CHARGED | {
+    OutcomeKind.SNOOZE,
+    OutcomeKind.PAUSE,
+    OutcomeKind.DRAIN,
+    OutcomeKind.GIVE_BACK,
+}
+
+
+def decide(attempt: Attempt, outcome: Outcome, request: Request | None, chance: float) -> Decision:
+    """What the outcome leads to under the job's policy and a pending request."""
+    if outcome.kind is OutcomeKind.SUCCESS:  # whatever the policy, and whatever was asked
+        return _ended(outcome, State.SUCCEEDED, EventKind.SUCCEEDED)
+    policy = attempt.policy
+    if request is not None and outcome.kind in _OBEDIENT:
+        return _obey(attempt, outcome, request, policy)
+    match outcome.kind:
+        case OutcomeKind.FAIL:
+            return _ended(outcome, State.FAILED, EventKind.FAILED)
+        case OutcomeKind.CANCEL:
+            return _canceled(attempt, outcome, request, policy)
+        case OutcomeKind.PAUSE:
+            return _ended(outcome, State.PAUSED, EventKind.PAUSED, refund=True)
+        case OutcomeKind.SNOOZE:
+            return _queued(outcome, EventKind.SNOOZED, outcome.delay_seconds or 0.0, refund=True)
+        case OutcomeKind.GIVE_BACK:
+            return _queued(outcome, EventKind.GIVEN_BACK, 0.0, refund=True)
+        case OutcomeKind.DRAIN:
+            if policy.pauses_on_drain(attempt.target is not None):
+                return _ended(outcome, State.PAUSED, EventKind.DRAINED, refund=True)
+            return _queued(outcome, EventKind.DRAINED, 0.0, refund=True)
+    return _failed_attempt(attempt, outcome, policy, chance)
+
+
+def _failed_attempt(attempt: Attempt, outcome: Outcome, policy: Policy, chance: float) -> Decision:
+    """Errors, timeouts and lost leases take one path."""
+    lost = outcome.kind is OutcomeKind.LOST_LEASE
+    if lost and policy.on_lease_expired == "fail":
+        reason = _lost_reason(attempt.lost + 1)
+        return _ended(outcome, State.FAILED, EventKind.FAILED, reason=reason, lost=True)
+    if not outcome.retryable:
+        return _ended(outcome, State.FAILED, EventKind.FAILED, lost=lost)
+    if attempt.number >= attempt.max_attempts:
+        reason = _lost_reason(attempt.lost + 1) if lost else _spent_reason(attempt, outcome)
+        return _ended(outcome, State.FAILED, EventKind.FAILED, reason=reason, lost=lost)
+    delay = outcome.delay_seconds
+    if delay is None:
+        delay = policy.retry.delay_seconds(attempt.number, chance)
+    event = EventKind.LEASE_LOST if lost else EventKind.RETRIED
+    why = "its worker was lost" if lost else outcome.reason
+    return _queued(outcome, event, delay, reason=why, lost=lost)
+
+
+def _lost_reason(times: int) -> str:
+    return f"its worker was lost {times} time{'s' if times != 1 else ''}"
+
+
+def _spent_reason(attempt: Attempt, outcome: Outcome) -> str:
+    spent = f"attempt {attempt.number} of {attempt.max_attempts} failed"
+    return f"{spent}: {outcome.reason}" if outcome.reason else spent
+
+
+def _obey(attempt: Attempt, outcome: Outcome, request: Request, policy: Policy) -> Decision:
+    """The job stops as asked; its attempt counts only if it had already gone wrong."""
+    pauses = request is Request.PAUSE or policy.pauses_on_cancel(attempt.target is not None)
+    ended = _ended(
+        outcome,
+        State.PAUSED if pauses else State.CANCELED,
+        EventKind.PAUSED if pauses else EventKind.CANCELED,
+        reason="canceled" if pauses and request is Request.CANCEL else None,
+        refund=outcome.kind not in _CHARGED,
+        lost=outcome.kind is OutcomeKind.LOST_LEASE,
+    )
+    return msgspec.structs.replace(ended, obeys=True)
+
+
+def _canceled(
+    attempt: Attempt, outcome: Outcome, request: Request | None, policy: Policy
+) -> Decision:
+    """The handler's own Cancel ends the job; a stop on request follows the policy."""
+    if request is Request.CANCEL:
+        return _obey(attempt, outcome, request, policy)
+    return _ended(outcome, State.CANCELED, EventKind.CANCELED)
+
+
+def _ended(
+    outcome: Outcome,
+    state: State,
+    event: EventKind,
+    *,
+    reason: str | None = None,
+    refund: bool = False,
+    lost: bool = False,
+) -> Decision:
+    return Decision(
+        state=state,
+        event=event,
+        reason=reason or outcome.reason,
+        error=outcome.error,
+        result=outcome.result,
+        refund=refund,
+        lost=lost,
+        ran_seconds=outcome.ran_seconds,
+    )
+
+
+def _queued(
+    outcome: Outcome,
+    event: EventKind,
+    delay_seconds: float,
+    *,
+    reason: str | None = None,
+    refund: bool = False,
+    lost: bool = False,
+) -> Decision:
+    return Decision(
+        state=State.QUEUED,
+        event=event,
+        reason=reason or outcome.reason,
+        error=outcome.error,
+        delay_seconds=delay_seconds,
+        refund=refund,
+        lost=lost,
+        ran_seconds=outcome.ran_seconds,
+    )
+
+
+def stage_after(decision: Decision, attempt: Attempt) -> tuple[Stage, Stage] | None:
+    """Where the row of a leased job goes: (if due, if due later), or None: into history.
+
+    A job that held its lane goes on holding it until its row leaves the live table.
+    """
+    lane = attempt.target is not None
+    match decision.state:
+        case State.QUEUED:
+            return (Stage.HEAD, Stage.BACKOFF) if lane else (Stage.READY, Stage.WAITING)
+        case State.PAUSED:
+            return (Stage.PAUSED, Stage.PAUSED)
+        case State.FAILED if attempt.policy.blocks_lane(lane):
+            return (Stage.FAILED, Stage.FAILED)
+    return None

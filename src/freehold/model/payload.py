@@ -1,0 +1,111 @@
+"""What may be stored as JSON: limits on size and depth, and nothing that a database refuses."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from freehold.errors import BadPayload
+
+PAYLOAD_BYTES_LIMIT = 1024 * 1024
+PAYLOAD_DEPTH_LIMIT = 64
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_encode = msgspec.json.Encoder().encode
+
+
+def encode(what: str, value: Any, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> bytes:
+    """JSON of a value, or BadPayload that says what is wrong with it."""
+    try:
+        data = _encode(value)
+    except RecursionError:
+        raise BadPayload(_too_deep(what)) from None
+    except UnicodeEncodeError:
+        raise BadPayload(
+            f"{what} holds a lone surrogate, which is not Unicode text: decode it properly first"
+        ) from None
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        raise BadPayload(f"{what} is not JSON: {error}; pass plain values instead") from None
+    check_bytes(what, data, limit_bytes)
+    if b"null" in data:
+        _refuse_not_a_number(what, value)
+    return data
+
+
+def check_bytes(what: str, data: bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> None:
+    """Limits on JSON that is encoded already, and is known to be JSON."""
+    if len(data) > limit_bytes:
+        raise BadPayload(_too_large(what, data, limit_bytes))
+    if b"\\u0000" in data and _NUL.search(data):
+        raise BadPayload(f"{what} holds a NUL character, which no store keeps: remove it")
+    # Each level costs two bytes at least, so that short payloads need no walk.
+    if len(data) > 2 * PAYLOAD_DEPTH_LIMIT and _depth(data) > PAYLOAD_DEPTH_LIMIT:
+        raise BadPayload(_too_deep(what))
+
+
+def parse(what: str, text: str | bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> Any:
+    """A value from JSON text that came from outside, within the same limits."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if len(data) > limit_bytes:
+        raise BadPayload(_too_large(what, data, limit_bytes))
+    try:
+        value = msgspec.json.decode(data)
+    except RecursionError:
+        raise BadPayload(_too_deep(what)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadPayload(f"{what} is not JSON: {error}") from None
+    # Only now: on text that is no JSON the walk over its strings could take hours.
+    check_bytes(what, data, limit_bytes)
+    return value
+
+
+def _too_large(what: str, data: bytes, limit_bytes: int) -> str:
+    return (
+        f"{what} has {len(data):,} bytes of JSON; the limit is {limit_bytes:,}: "
+        "store large data elsewhere and pass a reference to it"
+    )
+
+
+def _too_deep(what: str) -> str:
+    return f"{what} is nested deeper than {PAYLOAD_DEPTH_LIMIT} levels: flatten it"
+
+
+def _depth(data: bytes) -> int:
+    """The deepest nesting of brackets outside strings."""
+    depth = deepest = 0
+    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', data):
+        mark = token.group()
+        if mark in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _refuse_not_a_number(what: str, value: Any) -> None:
+    """NaN and the infinities would silently become null."""
+    waiting: list[Any] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, float):
+            if not math.isfinite(item):
+                raise BadPayload(f"{what} holds {item}, which JSON has no number for: use None")
+        else:
+            waiting.extend(_parts(item))
+
+
+def _parts(item: Any) -> Iterable[Any]:
+    if isinstance(item, dict):
+        return item.values()
+    if isinstance(item, list | tuple | set | frozenset):
+        return item
+    if isinstance(item, msgspec.Struct):
+        return (getattr(item, name) for name in item.__struct_fields__)
+    if hasattr(item, "__dataclass_fields__"):
+        return (getattr(item, name) for name in item.__dataclass_fields__)
+    return ()

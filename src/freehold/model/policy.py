@@ -1,0 +1,96 @@
+"""What a job's endings lead to. A policy travels with its job, so that whoever recovers the
+job obeys it without knowing the task's code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import msgspec
+
+from freehold.errors import BadSettings
+from freehold.model.retry import DEFAULT_RETRY, Retry
+
+OnLeaseExpired = Literal["retry", "fail"]
+OnStop = Literal["auto", "cancel", "pause"]
+OnDrain = Literal["auto", "requeue", "pause"]
+LaneOnFailure = Literal["block", "skip"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "on_lease_expired": ("retry", "fail"),
+    "on_cancel": ("auto", "cancel", "pause"),
+    "on_drain": ("auto", "requeue", "pause"),
+    "lane_on_failure": ("block", "skip"),
+}
+_RETRY_FIELDS = ("base_seconds", "factor", "cap_seconds", "jitter")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """``auto`` means: jobs in a lane pause, so that their order is kept; others do not."""
+
+    retry: Retry = DEFAULT_RETRY
+    on_lease_expired: OnLeaseExpired = "retry"
+    on_cancel: OnStop = "auto"
+    on_drain: OnDrain = "auto"
+    lane_on_failure: LaneOnFailure = "block"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.retry, Retry):
+            raise BadSettings(f"retry={self.retry!r}: give a Retry, as in Retry(max_attempts=3)")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise BadSettings(
+                    f"{name}={getattr(self, name)!r}: choose one of {', '.join(choices)}"
+                )
+
+    def pauses_on_cancel(self, has_lane: bool) -> bool:
+        return self.on_cancel == "pause" or (self.on_cancel == "auto" and has_lane)
+
+    def pauses_on_drain(self, has_lane: bool) -> bool:
+        return self.on_drain == "pause" or (self.on_drain == "auto" and has_lane)
+
+    def blocks_lane(self, has_lane: bool) -> bool:
+        return has_lane and self.lane_on_failure == "block"
+
+
+DEFAULT_POLICY = Policy()
+
+
+def pack(policy: Policy) -> dict[str, Any] | None:
+    """Only what differs from the defaults; None for a job that has nothing of its own.
+
+    max_attempts is a column of the job; exception rules stay with the task's code.
+    """
+    packed: dict[str, Any] = {
+        name: getattr(policy, name)
+        for name in _CHOICES
+        if getattr(policy, name) != getattr(DEFAULT_POLICY, name)
+    }
+    packed.update(
+        (name, getattr(policy.retry, name))
+        for name in _RETRY_FIELDS
+        if getattr(policy.retry, name) != getattr(DEFAULT_RETRY, name)
+    )
+    return packed or None
+
+
+def unpack(text: str | bytes | None) -> Policy:
+    """The inverse of pack. What is unknown or makes no sense is passed over: a newer client, or a
+    hand, may have written it, and whoever recovers jobs must not stumble over one of them."""
+    if not text:
+        return DEFAULT_POLICY
+    try:
+        values = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return DEFAULT_POLICY
+    retry, policy = DEFAULT_RETRY, DEFAULT_POLICY
+    for name, value in values.items():
+        try:
+            if name in _RETRY_FIELDS:
+                retry = replace(retry, **{name: value})
+            elif name in _CHOICES:
+                policy = replace(policy, **{name: value})
+        except (BadSettings, TypeError):
+            continue
+    return replace(policy, retry=retry)

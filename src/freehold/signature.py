@@ -1,0 +1,180 @@
+"""A task's arguments: checked against its signature when enqueued, typed again when run.
+
+Arguments are stored as one JSON object by parameter name, so that other languages can write
+them too. What would not come back equal is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, auto
+from typing import Any, get_type_hints
+
+import msgspec
+
+from freehold.decoders import decoder
+from freehold.errors import BadArguments, BadSettings
+from freehold.model import payload
+
+CONTEXT_PARAMETER = "ctx"
+
+
+class Signature:
+    """Encodes and decodes the arguments of one function."""
+
+    def __init__(self, task: str, function: Callable[..., Any]) -> None:
+        self.task = task
+        full = inspect.signature(function)
+        self.wants_context = CONTEXT_PARAMETER in full.parameters
+        hints = _hints(task, function)
+        # With the types themselves, where the function's module keeps annotations as texts.
+        parameters = [
+            p.replace(annotation=hints.get(p.name, p.annotation))
+            for p in full.parameters.values()
+            if p.name != CONTEXT_PARAMETER
+        ]
+        self._signature = full.replace(parameters=parameters)
+        self._parameters = parameters
+        self._ways = [(p.name, _pass_style(p, parameters)) for p in parameters]
+        self._what = f"the call of task {task}"
+        # Where all of them may stand in their places, most calls need no further reading.
+        plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
+        self._names = tuple(p.name for p in parameters) if plain else None
+        self._needed = sum(p.default is inspect.Parameter.empty for p in parameters)
+        self._check_context(full.parameters.get(CONTEXT_PARAMETER))
+        self._decoder = self._make_decoder(hints)
+
+    def _check_context(self, context: inspect.Parameter | None) -> None:
+        """The context is given by name, which works only where nothing must be given by place."""
+        if context is None or context.kind is inspect.Parameter.KEYWORD_ONLY:
+            return
+        places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+        if context.kind in places or any(p.kind in places for p in self._parameters):
+            raise BadSettings(
+                f"task {self.task} takes arguments by place: make ctx keyword-only (`*, ctx`)"
+            )
+
+    def _make_decoder(self, hints: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
+        fields = [_field(p, hints.get(p.name, Any)) for p in self._parameters]
+        # Required fields first: the order within a struct does not matter for JSON objects.
+        fields.sort(key=len)
+        try:
+            struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True)
+            return decoder(struct)
+        except (TypeError, ValueError) as error:
+            raise BadSettings(
+                f"task {self.task} has a parameter whose type JSON cannot carry: {error}"
+            ) from None
+
+    def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+        """JSON of a call, or BadArguments that names what does not fit."""
+        values = self._bound(args, kwargs)
+        data = payload.encode(self._what, values)
+        self._check_comes_back(values, data)
+        return data
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self._names is not None:
+            if not kwargs and self._needed <= len(args) <= len(self._names):
+                return dict(zip(self._names, args, strict=False))
+            if not args and tuple(kwargs) == self._names:
+                return kwargs
+        try:
+            return self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise BadArguments(f"task {self.task}: {error}; {self._shown()}") from None
+
+    def _check_comes_back(self, values: Mapping[str, Any], data: bytes) -> None:
+        decoded = self._decode(data)
+        for name, value in values.items():
+            arrives = getattr(decoded, name)
+            if arrives != value:
+                raise BadArguments(
+                    f"task {self.task}: argument {name}={_short(value)} would arrive as "
+                    f"{_short(arrives)}; annotate the parameter with its type, or pass plain JSON"
+                )
+
+    def check(self, data: bytes) -> None:
+        """Whether JSON from outside fits; raises BadArguments."""
+        payload.check_bytes(self._what, data)
+        self._decode(data)
+
+    def _decode(self, data: bytes | str) -> Any:
+        try:
+            return self._decoder.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            where = str(error).replace("`$.", "`").replace(" - at `$`", "")
+            raise BadArguments(f"task {self.task}: {where}; {self._shown()}") from None
+
+    def decode(self, data: bytes | str) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and named arguments of the call, with their types."""
+        decoded = self._decode(data)
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, way in self._ways:
+            value = getattr(decoded, name)
+            if value is msgspec.UNSET:
+                continue
+            if way is _PassStyle.BY_NAME:
+                named[name] = value
+            elif way is _PassStyle.BY_PLACE:
+                positional.append(value)
+            elif way is _PassStyle.REST_BY_PLACE:
+                positional += value
+            else:
+                named.update(value)
+        return positional, named
+
+    def _shown(self) -> str:
+        return f"it takes {self._signature.replace(return_annotation=inspect.Signature.empty)}"
+
+
+class _PassStyle(Enum):
+    """How an argument is given to the function."""
+
+    BY_NAME = auto()
+    BY_PLACE = auto()
+    REST_BY_NAME = auto()
+    REST_BY_PLACE = auto()
+
+
+def _pass_style(parameter: inspect.Parameter, among: Iterable[inspect.Parameter]) -> _PassStyle:
+    match parameter.kind:
+        case inspect.Parameter.VAR_POSITIONAL:
+            return _PassStyle.REST_BY_PLACE
+        case inspect.Parameter.VAR_KEYWORD:
+            return _PassStyle.REST_BY_NAME
+        case inspect.Parameter.POSITIONAL_ONLY:
+            return _PassStyle.BY_PLACE
+        case inspect.Parameter.KEYWORD_ONLY:
+            return _PassStyle.BY_NAME
+    # With *args, what comes before it must be given by place.
+    has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in among)
+    return _PassStyle.BY_PLACE if has_rest else _PassStyle.BY_NAME
+
+
+def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise BadSettings(
+            f"task {task}: {error}; its parameters' types must be importable where it is defined"
+        ) from None
+
+
+def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, ...]:
+    """A struct's field: (name, type) if required, else (name, type, default)."""
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return (parameter.name, tuple[hint, ...], ())
+    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return (parameter.name, dict[str, hint], msgspec.field(default_factory=dict))
+    if parameter.default is inspect.Parameter.empty:
+        return (parameter.name, hint)
+    # The function's own default applies when it runs, so that it can be changed by a deploy.
+    return (parameter.name, hint | msgspec.UnsetType, msgspec.UNSET)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,134 @@
+"""From a URL to a database: the one place that names the concrete stores."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from freehold.clock import Micros
+from freehold.errors import BadSettings
+from freehold.store.database import Database
+from freehold.store.movable_shard import MovableShard
+from freehold.store.url import redacted
+
+DEFAULT_FILE = "freehold.db"
+_POSTGRES = ("postgresql", "postgres")
+
+
+def open_database(url: str, schema: str = "freehold") -> Database:
+    """Open `postgresql://…`, `sqlite:///path`, `sqlite://:memory:`, or a path to a file."""
+    if _is_postgres(url):
+        return _open_postgres(url, schema)
+    from freehold.store.sqlite.database import SqliteDatabase
+
+    return SqliteDatabase(_file(url))
+
+
+def open_shard(url: str, schema: str = "freehold") -> MovableShard:
+    """Where tenants live: beside the database that the same URL means."""
+    if _is_postgres(url):
+        return _open_postgres_shard(url, schema)
+    from freehold.store.sqlite.shard import SqliteShard
+
+    path = _file(url)
+    if path is None:
+        raise BadSettings("a store in memory has no tenants: give a file, or postgresql://…")
+    return SqliteShard(path)
+
+
+def missing_file(url: str) -> Path | None:
+    """The file that opening this URL would make; None: it is there, or no file is meant."""
+    path = None if _is_postgres(url) else _file(url)
+    return None if path is None or path.exists() else path
+
+
+@contextlib.contextmanager
+def scratch_store(url: str) -> Iterator[tuple[str, str]]:
+    """URL and schema of an empty store beside that of the URL, which is gone afterwards. Its name
+    says whose it is, should the process be killed before."""
+    name = f"freehold_bench_{secrets.token_hex(4)}"
+    if _is_postgres(url):
+        try:
+            yield url, name
+        finally:
+            _erase_postgres(url, name)
+        return
+    path = _file(url)
+    if path is None:
+        yield url, name
+        return
+    from freehold.store.sqlite import file_copy
+
+    beside = path.with_name(f"{name}.db")
+    try:
+        yield str(beside), name
+    finally:
+        file_copy.remove(beside)
+
+
+def open_memory(clock: Micros) -> Database:
+    """A database in memory whose time comes from outside. For `freehold.testing`."""
+    from freehold.store.sqlite.database import SqliteDatabase
+
+    return SqliteDatabase(None, clock)
+
+
+def _is_postgres(url: str) -> bool:
+    return "://" in url and url.partition("://")[0].lower() in _POSTGRES
+
+
+def _open_postgres(url: str, schema: str) -> Database:
+    with _with_psycopg():
+        from freehold.store.postgres.database import PostgresDatabase
+    return PostgresDatabase(url, schema)
+
+
+def _erase_postgres(url: str, schema: str) -> None:
+    with _with_psycopg():
+        from freehold.store.postgres import schema_copy
+        from freehold.store.postgres.pool import Pool
+    with (
+        contextlib.closing(Pool(url, size=1)) as pool,
+        pool.connection(writes=True) as connection,
+    ):
+        if schema_copy.exists(connection, schema):
+            schema_copy.drop(connection, schema)
+
+
+def _open_postgres_shard(url: str, schema: str) -> MovableShard:
+    with _with_psycopg():
+        from freehold.store.postgres.shard import PostgresShard
+    return PostgresShard(url, schema)
+
+
+@contextlib.contextmanager
+def _with_psycopg() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise BadSettings(
+            f"PostgreSQL needs psycopg ({error}): install `freehold[postgres]`"
+        ) from None
+
+
+def _file(url: str) -> Path | None:
+    """The file that a URL or a path names; None: in memory."""
+    scheme = url.partition("://")[0].lower() if "://" in url else ""
+    if scheme not in ("", "sqlite") or not url or "\0" in url or _is_half_a_url(url):
+        raise BadSettings(
+            f"{redacted(url)!r} is not a store: give postgresql://user@host/database, "
+            "sqlite:///path/to/file.db, or the path of a file"
+        )
+    # sqlite:///relative.db and sqlite:////absolute.db, as SQLAlchemy made familiar.
+    where = url.removeprefix("sqlite://").removeprefix("/") if scheme else url
+    if where == ":memory:":
+        return None
+    if not where or where.endswith("/"):
+        raise BadSettings("the SQLite URL names no file: give sqlite:///path/to/file.db")
+    return Path(where)
+
+
+def _is_half_a_url(url: str) -> bool:
+    return url.startswith("sqlite:") and "://" not in url

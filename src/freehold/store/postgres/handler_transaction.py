@@ -1,0 +1,127 @@
+"""Transactions that a handler fills itself, on connections kept apart for them.
+
+What the handler's own statements raise is its own and passes as it is. Only the commit needs
+care: if the connection breaks during it, nobody here can say whether it happened.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.pq import TransactionStatus
+
+from freehold.errors import BadInput, OutcomeUnknown, StoreUnavailable
+from freehold.store.postgres.errors import translated
+from freehold.store.postgres.pool import AsyncPool, Pool
+from freehold.store.postgres.session import (
+    AsyncPostgresSavepointSession,
+    PostgresSavepointSession,
+    Statements,
+)
+
+
+class PostgresTransaction:
+    """Blocking. `begin`, then `commit` or `rollback`, once."""
+
+    def __init__(self, pool: Pool, statements: Statements) -> None:
+        self._pool = pool
+        self._statements = statements
+        self._stack = contextlib.ExitStack()
+
+    def begin(self) -> Connection[Any]:
+        try:
+            lent = self._pool.connection(writes=False)
+            self._connection = self._stack.enter_context(lent)
+            self._block = self._connection.transaction()
+            with translated(writes=False):
+                self._block.__enter__()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self._connection
+
+    @property
+    def session(self) -> PostgresSavepointSession:
+        """Works inside the transaction."""
+        _check_open(self._connection)
+        return PostgresSavepointSession(self._connection, self._statements)
+
+    def commit(self) -> None:
+        """Raises OutcomeUnknown where nobody can say whether it happened."""
+        with self._stack:
+            _check_open(self._connection)
+            try:
+                self._block.__exit__(None, None, None)
+            except psycopg.Error as error:
+                raise _refused(self._connection, error) from error
+
+    def rollback(self) -> None:
+        """What cannot be rolled back is closed, which is the same to the server."""
+        with self._stack, contextlib.suppress(psycopg.Error):
+            self._block.__exit__(psycopg.Rollback, psycopg.Rollback(), None)
+
+
+class AsyncPostgresTransaction:
+    """The same for asyncio."""
+
+    def __init__(self, pool: AsyncPool, statements: Statements) -> None:
+        self._pool = pool
+        self._statements = statements
+        self._stack = contextlib.AsyncExitStack()
+
+    async def begin(self) -> AsyncConnection[Any]:
+        try:
+            lent = self._pool.connection(writes=False)
+            self._connection = await self._stack.enter_async_context(lent)
+            self._block = self._connection.transaction()
+            with translated(writes=False):
+                await self._block.__aenter__()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self._connection
+
+    @property
+    def session(self) -> AsyncPostgresSavepointSession:
+        """Works inside the transaction."""
+        _check_open(self._connection)
+        return AsyncPostgresSavepointSession(self._connection, self._statements)
+
+    async def commit(self) -> None:
+        """Raises OutcomeUnknown where nobody can say whether it happened."""
+        async with self._stack:
+            _check_open(self._connection)
+            try:
+                await self._block.__aexit__(None, None, None)
+            except psycopg.Error as error:
+                raise _refused(self._connection, error) from error
+
+    async def rollback(self) -> None:
+        """What cannot be rolled back is closed, which is the same to the server."""
+        async with self._stack:
+            with contextlib.suppress(psycopg.Error):
+                await self._block.__aexit__(psycopg.Rollback, psycopg.Rollback(), None)
+
+
+def _check_open(connection: Connection[Any] | AsyncConnection[Any]) -> None:
+    """psycopg forbids conn.commit() in here, but not the word COMMIT in a statement."""
+    if connection.closed:
+        raise StoreUnavailable("the connection broke inside the transaction: nothing was written")
+    if connection.info.transaction_status == TransactionStatus.IDLE:
+        raise BadInput(
+            "the handler has ended the transaction itself: leave COMMIT and ROLLBACK to "
+            "ctx.transaction(); the job's end was not written"
+        )
+
+
+def _refused(connection: Connection[Any] | AsyncConnection[Any], error: psycopg.Error) -> Exception:
+    """A commit that the server refused certainly did not happen; what it said is the handler's."""
+    if not connection.closed:
+        return error
+    return OutcomeUnknown(
+        f"the connection broke during the commit ({str(error).strip().splitlines()[0]}): it may "
+        "or may not have happened; the job is either finished or tried again, with its writes"
+    )

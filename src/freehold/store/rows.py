@@ -1,0 +1,192 @@
+"""Rows into values. Both dialects return the same columns in the same order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from freehold.decoders import decoder
+from freehold.model.history import Event, EventKind
+from freehold.model.job import Attempt, Error, Job, Lease, Report, Request
+from freehold.model.job_log import LogLine, Progress
+from freehold.model.state import Stage, State, state_of
+from freehold.store.statements import Row
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_progress_of = decoder(Progress).decode
+_error_of = decoder(Error).decode
+
+
+def time_of(value: datetime | int) -> datetime:
+    """PostgreSQL hands out datetimes, SQLite microseconds since 1970."""
+    if isinstance(value, int):
+        return _EPOCH + timedelta(microseconds=value)
+    return value.astimezone(UTC)
+
+
+def micros_of(value: datetime) -> int:
+    """As SQLite stores it."""
+    return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+def maybe_time(value: datetime | int | None) -> datetime | None:
+    return None if value is None else time_of(value)
+
+
+def attempt_of(row: Row, owner: str) -> Attempt:
+    """Columns: id, token, task, queue, args, attempt, max_attempts, lost, priority, target,
+    timeout_seconds, policy, limit_key."""
+    return Attempt(
+        row[0],
+        owner,
+        row[1],
+        row[2],
+        row[3],
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        row[9],
+        row[10],
+        row[11],
+        row[12],
+    )
+
+
+_JOB_COLUMNS = (
+    "id",
+    "task",
+    "queue",
+    "stage",
+    "state",
+    "priority",
+    "args",
+    "attempt",
+    "max_attempts",
+    "lost",
+    "target",
+    "limit_key",
+    "unique_key",
+    "tags",
+    "timeout_seconds",
+    "policy",
+    "created_at",
+    "run_at",
+    "request",
+    "request_by",
+    "request_reason",
+    "reason",
+    "owner",
+    "token",
+    "expires_at",
+    "leased_at",
+    "heartbeat_at",
+    "started_at",
+    "finished_at",
+    "result",
+    "error",
+    "progress",
+)
+
+
+def job_of(row: Row) -> Job:
+    """Columns as in `_job_columns.sql` or `_history_columns.sql`: live or finished."""
+    at = dict(zip(_JOB_COLUMNS, row, strict=True))
+    created = time_of(at["created_at"])
+    stage = Stage(at["stage"]) if at["stage"] is not None else None
+    state = state_of(stage, at["started_at"] is not None) if stage else State(at["state"])
+    return Job(
+        id=at["id"],
+        task=at["task"],
+        queue=at["queue"],
+        state=state,
+        stage=stage,
+        priority=at["priority"],
+        args=at["args"],
+        attempt=at["attempt"],
+        max_attempts=at["max_attempts"],
+        lost=at["lost"],
+        target=at["target"],
+        limit_key=at["limit_key"],
+        unique_key=at["unique_key"],
+        tags=names_of(at["tags"]),
+        timeout_seconds=at["timeout_seconds"],
+        policy_json=at["policy"],
+        created_at=created,
+        run_at=created if at["run_at"] is None else time_of(at["run_at"]),
+        request=Request(at["request"]) if at["request"] else None,
+        request_by=at["request_by"],
+        request_reason=at["request_reason"],
+        reason=at["reason"],
+        lease=_lease(at) if stage is Stage.HELD else None,
+        report=_report(at, state, created) if stage is None else None,
+        progress=_progress_of(at["progress"]) if at["progress"] else None,
+    )
+
+
+def _lease(at: dict[str, Any]) -> Lease:
+    leased = time_of(at["leased_at"])
+    beat = leased if at["heartbeat_at"] is None else time_of(at["heartbeat_at"])
+    started = maybe_time(at["started_at"])
+    return Lease(at["owner"], at["token"], time_of(at["expires_at"]), leased, beat, started)
+
+
+def _report(at: dict[str, Any], state: State, created: datetime) -> Report:
+    finished = time_of(at["finished_at"])
+    leased, started = maybe_time(at["leased_at"]), maybe_time(at["started_at"])
+    began = started or leased
+    return Report(
+        state=state,
+        finished_at=finished,
+        attempts=at["attempt"],
+        result=msgspec.json.decode(at["result"]) if at["result"] else None,
+        error=error_of(at["error"]),
+        by=at["owner"],
+        token=at["token"],
+        leased_at=leased,
+        started_at=started,
+        waited_seconds=(began - created).total_seconds() if began else None,
+        ran_seconds=(finished - started).total_seconds() if started else None,
+    )
+
+
+def error_of(text: str | None) -> Error | None:
+    return _error_of(text) if text else None
+
+
+def event_of(row: Row) -> Event:
+    """Columns: id, job_id, at, kind, state, attempt, by, reason, error, token, leased_at,
+    started_at, due_at."""
+    return Event(
+        id=row[0],
+        job_id=row[1],
+        at=time_of(row[2]),
+        kind=EventKind(row[3]),
+        state=State(row[4]),
+        attempt=row[5],
+        by=row[6],
+        reason=row[7],
+        error=error_of(row[8]),
+        token=row[9],
+        leased_at=maybe_time(row[10]),
+        started_at=maybe_time(row[11]),
+        due_at=maybe_time(row[12]),
+    )
+
+
+def note_of(row: Row) -> LogLine:
+    """Columns: job_id, token, number, at, line."""
+    return LogLine(row[0], row[1], row[2], time_of(row[3]), row[4])
+
+
+def names_of(text: str | None) -> tuple[str, ...]:
+    """A column with a JSON array of names."""
+    return tuple(msgspec.json.decode(text)) if text else ()
+
+
+def json_text(value: Any) -> str | None:
+    """A column of JSON; None stays NULL."""
+    return None if value is None else msgspec.json.encode(value).decode()

@@ -1,0 +1,142 @@
+"""The embedded store: one file, nothing to set up."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from freehold.clock import Micros, system_micros
+from freehold.errors import BadInput, StoreError
+from freehold.store.database import AsyncTransaction, Diagnosis, Migration, Transaction
+from freehold.store.schema_version import check_not_newer
+from freehold.store.sqlfiles import load_migrations, load_statements, script
+from freehold.store.sqlite.engine import Engine
+from freehold.store.sqlite.handler_transaction import (
+    AsyncFileTransaction,
+    AsyncMemoryTransaction,
+    AsyncSqliteSavepointSession,
+    SqliteSavepointSession,
+    SqliteTransaction,
+    session_inside,
+)
+from freehold.store.sqlite.listener import LocalNotifier, OnNotification, listen
+from freehold.store.sqlite.session import AsyncSqliteSession, GroupWriter, SqliteSession
+from freehold.store.stage_sql import STAGE_SQL
+from freehold.store.statements import AsyncSession, Session
+
+_PACKAGE = "freehold.store.sqlite"
+_OLDEST = (3, 35, 0)  # the first with RETURNING
+
+
+class SqliteDatabase:
+    """A file, or (path None) a database in memory that ends with this object."""
+
+    def __init__(
+        self, path: Path | None, clock: Micros = system_micros, *, must_exist: bool = False
+    ) -> None:
+        """``must_exist``: whoever is late must not bring back a file that was moved or dropped."""
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise StoreError(
+                f"SQLite {sqlite3.sqlite_version} is too old: Freehold needs 3.35 or newer"
+            )
+        self.path = path
+        self._bell = LocalNotifier()
+        self._engine = Engine(path, _scripts(), clock, self._bell.ring, must_exist=must_exist)
+        self._writer = GroupWriter(self._engine) if path is not None else None
+        if not self._is_current():  # nothing to set up: the schema comes with the first use
+            self.migrate()
+
+    @property
+    def shown(self) -> str:
+        return f"sqlite:///{self.path}" if self.path is not None else "sqlite://:memory:"
+
+    def session(self) -> Session:
+        return SqliteSession(self._engine, self._writer)
+
+    def async_session(self) -> AsyncSession:
+        return AsyncSqliteSession(self._engine, self._writer)
+
+    def caller_session(self, connection: Any) -> Session:
+        return self._session_of(connection)
+
+    def async_caller_session(self, connection: Any) -> AsyncSession:
+        return AsyncSqliteSavepointSession(self._session_of(connection))
+
+    def _session_of(self, connection: Any) -> SqliteSavepointSession:
+        """Only what ctx.transaction() handed out has the pen."""
+        session = session_inside(self._engine)
+        if session is not None and session.connection is connection:
+            return session
+        raise BadInput(
+            f"connection={type(connection).__name__}: the embedded store takes no transaction of "
+            "yours but that of ctx.transaction(); use a PostgreSQL store, or enqueue after your "
+            "commit"
+        )
+
+    def transaction(self) -> Transaction:
+        return SqliteTransaction(self._engine)
+
+    def async_transaction(self) -> AsyncTransaction:
+        if self.path is None:
+            return AsyncMemoryTransaction(self._engine)
+        return AsyncFileTransaction(self._engine)
+
+    async def listen(self, heard: OnNotification) -> None:
+        await (self._bell.listen(heard) if self.path is None else listen(self.path, heard))
+
+    # -- migrations --------------------------------------------------------------------------
+
+    def migration_sql(self) -> list[Migration]:
+        return [Migration(*each) for each in load_migrations(_PACKAGE)]
+
+    def pending(self) -> list[Migration]:
+        with self._engine.transaction() as connection:
+            return self._pending(connection)
+
+    def migrate(self) -> list[Migration]:
+        """One transaction for all: a kill at any moment leaves all or nothing."""
+        with self._engine.transaction() as connection:
+            pending = self._pending(connection)
+            for migration in pending:
+                for statement in script(migration.sql):
+                    connection.execute(statement)
+                connection.execute(f"pragma user_version = {migration.version}")
+            return pending
+
+    def _is_current(self) -> bool:
+        """Without waiting for a writer, if the file is there already."""
+        if self.path is None or not self.path.exists():
+            return False
+        newest = self.migration_sql()[-1].version
+        return self._engine.user_version() == newest
+
+    def _pending(self, connection: sqlite3.Connection) -> list[Migration]:
+        known = self.migration_sql()
+        applied = int(connection.execute("pragma user_version").fetchone()[0])
+        check_not_newer(self.shown, applied, known)
+        return [migration for migration in known if migration.version > applied]
+
+    # -- the rest ----------------------------------------------------------------------------
+
+    def diagnose(self) -> list[Diagnosis]:
+        pending = self.pending()
+        return [
+            Diagnosis("store", True, f"{self.shown}, SQLite {sqlite3.sqlite_version}"),
+            Diagnosis("schema", not pending, f"{len(pending)} migrations pending"),
+            Diagnosis("integrity", *self._engine.integrity()),
+        ]
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._engine.close()
+
+    async def aclose(self) -> None:
+        """Event loops share the writer's thread: it ends with close()."""
+
+
+@cache
+def _scripts() -> dict[str, list[str]]:
+    return {name: script(text) for name, text in load_statements(_PACKAGE, STAGE_SQL).items()}

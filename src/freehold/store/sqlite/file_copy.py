@@ -1,0 +1,135 @@
+"""Files as wholes: locking a tenant's file up, and copying it to another folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from freehold.errors import StoreError
+from freehold.store.movable_shard import MOVER
+from freehold.store.sqlite.engine import Translating, create_private, existing
+from freehold.store.sqlite.write_lock import WriteLock
+
+#: In front of the names of tables: whoever has the file open finds none of them any more.
+_LEFT = "left_"
+_BUSY_SECONDS = 30.0
+_BESIDES = ("-wal", "-shm", "-gate", "-pen")
+
+
+def is_used(path: Path) -> bool:
+    """A job was enqueued there at some time."""
+    with _opened(path) as connection:
+        query = "select count(*) from sqlite_master where name in ('job', 'left_job')"
+        if connection.execute(query).fetchone()[0] == 0:
+            return False
+        return bool(connection.execute("select count(*) from sqlite_sequence").fetchone()[0])
+
+
+def is_retired(path: Path) -> bool:
+    with _opened(path) as connection:
+        return f"{_LEFT}job" in _tables(connection)
+
+
+def retire(path: Path, *, whatever_is_leased: bool = False) -> bool:
+    with _opened(path) as connection, _writing(path, connection):
+        tables = _tables(connection)
+        if "job" not in tables:
+            return True
+        leased = connection.execute("select exists (select 1 from job where stage = 'h')")
+        if leased.fetchone()[0] and not whatever_is_leased:
+            return False
+        for table in tables:
+            connection.execute(f"alter table {table} rename to {_LEFT}{table}")
+    return True
+
+
+def restore(path: Path) -> None:
+    with _opened(path) as connection, _writing(path, connection):
+        _rename_back(connection)
+
+
+def _rename_back(connection: sqlite3.Connection) -> None:
+    for table in _tables(connection):
+        if table.startswith(_LEFT):
+            connection.execute(f"alter table {table} rename to {table.removeprefix(_LEFT)}")
+
+
+def copy(source: Path, goal: Path) -> None:
+    """Under another name, until it is whole."""
+    half = _half(goal)
+    remove(half)
+    create_private(half)
+    with _opened(source) as reading, _opened(half) as writing:
+        reading.backup(writing)
+        writing.execute("begin immediate")
+        _rename_back(writing)
+        writing.execute(
+            "update queue set paused_at = null, paused_by = null, pause_reason = null, "
+            "paused_until = null where name = '*' and paused_by = ?",
+            (MOVER,),
+        )
+        writing.execute("commit")
+        _compare(reading, writing, goal)
+    with contextlib.suppress(FileExistsError):  # somebody else has copied it meanwhile
+        os.link(half, goal)  # unlike a rename, never in the place of another file
+    remove(half)
+
+
+def _compare(reading: sqlite3.Connection, writing: sqlite3.Connection, goal: Path) -> None:
+    for table in _tables(writing):
+        before = reading.execute(f"select count(*) from {_LEFT}{table}").fetchone()
+        after = writing.execute(f"select count(*) from {table}").fetchone()
+        if before != after:
+            raise StoreError(f"{goal}: {table} has {after[0]} rows of {before[0]}: nothing moved")
+
+
+def remove(path: Path) -> None:
+    for each in (path, *(Path(f"{path}{ending}") for ending in _BESIDES)):
+        each.unlink(missing_ok=True)
+
+
+def remove_half(goal: Path) -> None:
+    """What a copy that died has left."""
+    remove(_half(goal))
+
+
+def _half(goal: Path) -> Path:
+    return Path(f"{goal}-half")
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute(
+        "select name from sqlite_master where type = 'table' and name not like 'sqlite_%' "
+        "order by name"
+    )
+    return [name for (name,) in rows]
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    with Translating(path):
+        connection = sqlite3.connect(
+            existing(path), uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+        )
+        with contextlib.closing(connection):
+            yield connection
+
+
+@contextlib.contextmanager
+def _writing(path: Path, connection: sqlite3.Connection) -> Iterator[None]:
+    """In its turn, as everybody who writes."""
+    turns = WriteLock(path)
+    try:
+        with turns:
+            connection.execute("begin immediate")
+            try:
+                yield
+                connection.execute("commit")
+            except BaseException:
+                connection.execute("rollback")
+                raise
+    finally:
+        turns.close()

@@ -1,0 +1,34 @@
+"""2b. What a handler says under its lease: kept with its job, refused from a stale owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from freehold.model.job_log import LogLine
+from freehold.store.rows import json_text, note_of
+from freehold.store.statements import Verb, read, write
+from freehold.store.types import LogChunk
+
+
+def append_log(owner: str, noted: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
+    """Repeating a write is safe: lines are known by their numbers."""
+    if not noted:
+        return ()
+    rows = [
+        {
+            "id": each.lease.job_id,
+            "token": each.lease.token,
+            "progress": json_text(each.progress),
+            "lines": msgspec.to_builtins(each.lines),
+        }
+        for each in noted
+    ]
+    held = {row[0] for row in (yield from write("note", rows, owner=owner))}
+    return tuple(each.lease.job_id for each in noted if each.lease.job_id not in held)
+
+
+def read_log(job_id: int) -> Verb[list[LogLine]]:
+    rows = yield from read("read_notes", id=job_id)
+    return [note_of(row) for row in rows]

@@ -1,0 +1,113 @@
+"""6. Limits and weights: set by people, kept by the claim (see `claiming`)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from freehold.errors import Refused
+from freehold.model.explain import LimitUse, PauseInfo, QueueRules, TenantUse
+from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, Limit, Rate
+from freehold.store.rows import maybe_time, time_of
+from freehold.store.statements import Row, Statement, Verb, read, together, write
+from freehold.store.types import NamedLimit
+from freehold.store.verbs.lanes import then_admit
+
+_KEYS_AT_ONCE = 100
+
+
+def set_queue_limit(name: str, limit: Limit) -> Verb[None]:
+    setting = Statement("set_queue_limit", {"queue": name, **_columns(limit)})
+    if name != ALL_QUEUES or limit.max_leases is None:
+        yield from together(setting)
+        return
+    _, has_tenants = (yield from read("unshared"))[0]
+    if has_tenants:
+        raise Refused(
+            "with SQLite a tenant is a file of its own, and no limit holds over several: limit "
+            "each tenant (--tenant), or use PostgreSQL"
+        )
+    yield from together(Statement("count_anew", {}), setting)
+
+
+def set_weight(name: str, weight: float) -> Verb[None]:
+    yield from write("set_weight", queue=name, weight=weight)
+
+
+def set_key_limit(key: str, limit: Limit) -> Verb[None]:
+    name = "set_key_limit" if limit else "drop_key_limit"
+    yield from together(Statement(name, {"key": key, **_columns(limit)}))
+
+
+def _columns(limit: Limit) -> dict[str, float | None]:
+    rate = limit.rate
+    return {
+        "max_leases": limit.max_leases,
+        "rate_starts": rate.starts if rate else None,
+        "rate_seconds": rate.seconds if rate else None,
+    }
+
+
+def limit_of(max_leases: int | None, starts: int | None, seconds: float | None) -> Limit:
+    rate = None if starts is None or seconds is None else Rate(starts, seconds)
+    return Limit(max_leases, rate)
+
+
+def queue_limits() -> Verb[list[NamedLimit]]:
+    rows = yield from read("queue_limits")
+    return [_rule(row) for row in rows]
+
+
+def key_limits() -> Verb[list[NamedLimit]]:
+    rows = yield from read("key_limits")
+    return [_rule(row) for row in rows]
+
+
+def _rule(row: Row) -> NamedLimit:
+    return NamedLimit(row[0], limit_of(*row[1:]))
+
+
+def key_use(key: str) -> Verb[LimitUse]:
+    rows = yield from read("key_use", key=key)
+    max_leases, starts, seconds, leased, holder, started = rows[0]
+    return LimitUse(limit_of(max_leases, starts, seconds), leased, started, holder)
+
+
+def queue_rules(queue: str) -> Verb[list[QueueRules]]:
+    rows = yield from read("doors", queue=queue)
+    now = yield from read("now")
+    shared = yield from shared_use()
+    found = [_queue_rule(row, time_of(now[0][0])) for row in rows]
+    return [*found, QueueRules(ALL_TENANTS, use=shared)] if shared is not None else found
+
+
+def shared_use() -> Verb[LimitUse | None]:
+    """The limit that the tenants of this database share, and who uses it. None: there is none, or
+    nobody to share it with, and it is a limit like any other."""
+    rows = yield from read("shared_leases")
+    tenants = tuple(TenantUse(name, live) for *_, name, live in rows if live)
+    if not rows or (rows[0][1] and not any(each.tenant for each in tenants)):
+        return None
+    return LimitUse(Limit(rows[0][0]), sum(each.leased for each in tenants), tenants=tenants)
+
+
+def _queue_rule(row: Row, now: datetime) -> QueueRules:
+    name, at, by, reason, until, *limit, leased, started, holder = row
+    until = maybe_time(until)
+    is_paused = at is not None and (until is None or until > now)
+    pause = PauseInfo(time_of(at), by, reason, until) if is_paused else None
+    return QueueRules(name, pause, LimitUse(limit_of(*limit), leased, started, holder))
+
+
+def admit_limited(limit: int) -> Verb[int]:
+    """Key by key, so that no lock is held for long."""
+    total, after = 0, ""
+    while True:
+        rows = yield from read("waiting_keys", after=after, limit=min(limit, _KEYS_AT_ONCE))
+        keys = [row[0] for row in rows]
+        if not keys:
+            return total
+        answers = yield from together(*then_admit(keys))
+        total += len(answers[-1])
+        if len(keys) < _KEYS_AT_ONCE or total >= limit:
+            return total
+        after = keys[-1]

@@ -1,0 +1,37 @@
+"""6. What keeps the store in order, bounded and safe to run everywhere at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from freehold.store.statements import Verb, read, write
+from freehold.store.sweep_check import SweepCheck
+
+
+def make_ready(limit: int) -> Verb[int]:
+    rows = yield from write("make_ready", limit=limit)
+    return len(rows)
+
+
+def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
+    rows = yield from read("chores", tasks=sorted(set(tasks)))
+    expired, limited, stopped, parked, due_seconds, workers = rows[0]
+    return SweepCheck(
+        expired=bool(expired),
+        limited=bool(limited),
+        stopped=bool(stopped),
+        parked=bool(parked),
+        due_seconds=None if due_seconds is None else max(0.0, float(due_seconds)),
+        workers=workers,
+    )
+
+
+def unpark(tasks: Sequence[str], limit: int) -> Verb[int]:
+    rows = yield from write("unpark", tasks=sorted(set(tasks)), limit=limit)
+    return len(rows)
+
+
+def apply_retention(history_days: float, limit: int) -> Verb[int]:
+    days = yield from write("turn_days", history_days=history_days)
+    rows = yield from write("retain", history_days=history_days, limit=limit)
+    return sum(row[0] for row in days + rows)

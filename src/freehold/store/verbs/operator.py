@@ -1,0 +1,159 @@
+"""4. What people do with jobs that are not theirs: cancel, pause, resume, retry, submit, delete.
+
+Each verb reads the jobs, plans in pure Python, and writes guarded by what it read. What has
+changed in between is read and planned again; no lock is held meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from freehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
+from freehold.model.job import Job
+from freehold.model.operator_actions import (
+    ActionResult,
+    NoChange,
+    OperatorVerb,
+    RequestStop,
+    Transition,
+    plan,
+)
+from freehold.store import notifications
+from freehold.store.statements import Conflict, Statement, Verb, read, write
+from freehold.store.verbs.lanes import then_promote
+from freehold.store.verbs.queries import read_jobs
+from freehold.store.verbs.transition import transition_row
+
+_TRIES = 50
+UNIQUE_INDEX = "job_unique"
+
+
+def operate(
+    verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None
+) -> Verb[list[ActionResult]]:
+    answers: dict[int, ActionResult] = {}
+    waiting = list(dict.fromkeys(ids))
+    for _ in range(_TRIES):
+        jobs = yield from read_jobs(waiting)
+        plans = {job_id: plan(verb, _existing(jobs, job_id)) for job_id in waiting}
+        for job_id, step in plans.items():
+            answer = yield from _carry_out(jobs[job_id], step, by, reason)
+            if answer is not None:
+                answers[job_id] = answer
+        waiting = [job_id for job_id in waiting if job_id not in answers]
+        if not waiting:
+            return [answers[job_id] for job_id in ids]
+    raise StoreUnavailable(f"job {waiting[0]} kept changing while it was looked at: try again")
+
+
+def not_found(job_id: int) -> JobNotFound:
+    return JobNotFound(
+        f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
+    )
+
+
+def _existing(jobs: dict[int, Job], job_id: int) -> Job:
+    if job_id not in jobs:
+        raise not_found(job_id)
+    return jobs[job_id]
+
+
+def _carry_out(
+    job: Job, step: Transition | RequestStop | NoChange, by: str, reason: str | None
+) -> Verb[ActionResult | None]:
+    """None: the job was not as it was read any more."""
+    match step:
+        case NoChange():
+            return ActionResult(job.id, "already", step.state)
+        case RequestStop():
+            asked = yield from _request_stop(job, step, by, reason)
+            return ActionResult(job.id, "requested", job.state) if asked else None
+        case Transition():
+            moved = yield from _transition(job, step, by, reason)
+            return ActionResult(job.id, "done", step.state) if moved else None
+
+
+def _request_stop(job: Job, ask: RequestStop, by: str, reason: str | None) -> Verb[bool]:
+    assert job.lease is not None
+    rows = yield from write(
+        "ask",
+        id=job.id,
+        token=job.lease.token,
+        request=ask.request.value,
+        event=ask.event.value,
+        by=by,
+        reason=reason,
+    )
+    return bool(rows)
+
+
+def _transition(job: Job, move: Transition, by: str, reason: str | None) -> Verb[bool]:
+    statements = [
+        _requeue_finished(job, move, by, reason)
+        if job.stage is None
+        else Statement("settle", {"by": by}, [_transition_row(job, move, reason)])
+    ]
+    # It is ready, or the next of its lane is.
+    statements.append(notifications.notify_within({notifications.queue_ready(job.queue)}))
+    try:
+        rows = yield from then_promote(statements, lanes=[job.target], keys=[job.limit_key])
+    except Conflict as conflict:
+        if conflict.index == UNIQUE_INDEX:
+            yield from _refuse_if_key_taken(job)
+        return False
+    return bool(rows) and bool(rows[0][1])
+
+
+def _requeue_finished(job: Job, move: Transition, by: str, reason: str | None) -> Statement:
+    if move.stages is None:  # a failed job that is resolved: it stays in history, as canceled
+        return Statement("resolve", {"id": job.id, "by": by, "reason": reason})
+    return Statement(
+        "revive",
+        {
+            "id": job.id,
+            "seen_state": job.state.value,
+            "stage": move.stages[0].value,
+            "event": move.event.value,
+            "fresh_attempts": move.fresh_attempts,
+            "by": by,
+            "reason": reason,
+        },
+    )
+
+
+def _transition_row(job: Job, move: Transition, reason: str | None) -> dict[str, Any]:
+    assert job.stage is not None
+    return transition_row(
+        job.id,
+        job.stage,
+        state=move.state,
+        event=move.event,
+        stages=move.stages,
+        reason=reason,
+        keep_run_at=move.keep_run_at,
+        fresh_attempts=move.fresh_attempts,
+    )
+
+
+def _refuse_if_key_taken(job: Job) -> Verb[None]:
+    rows = [{"place": 0, "unique_key": job.unique_key, "idempotency_key": None}]
+    found = yield from read("find_holders", rows)
+    for _place, holder in found:
+        raise UniqueKeyTaken(
+            f"job {job.id} cannot come back: its unique key {job.unique_key!r} now belongs to job "
+            f"{holder}; wait for that one, or cancel it",
+            holder,
+        )
+
+
+def delete(ids: Sequence[int]) -> Verb[list[int]]:
+    """Only what nobody has leased; the next of a freed lane is promoted."""
+    jobs = yield from read_jobs(ids)
+    statement = Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])
+    rows = yield from then_promote(
+        [statement],
+        lanes=[job.target for job in jobs.values()],
+        keys=[job.limit_key for job in jobs.values()],
+    )
+    return sorted({row[0] for row in rows})

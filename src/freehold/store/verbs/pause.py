@@ -1,0 +1,36 @@
+"""6. Queues and lanes stand still, until somebody says otherwise, or until a time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from freehold.store.statements import Statement, Verb, read, together, write
+
+
+def pause_queue(name: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
+    yield from write("pause_queue", queue=name, by=by, reason=reason, until=until)
+
+
+def resume_queue(name: str) -> Verb[bool]:
+    rows = yield from write("resume_queue", queue=name)
+    return bool(rows)
+
+
+def pause_lane(target: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
+    """What runs goes on; the next is stopped by the claim that meets it."""
+    yield from write("pause_lane", target=target, by=by, reason=reason, until=until)
+
+
+def resume_lane(target: str) -> Verb[bool]:
+    """The pause first: once it is gone nobody is stopped any more. Then whoever was."""
+    answers = yield from together(
+        Statement("resume_lane", {"target": target}), Statement("wake_lane", {"target": target})
+    )
+    return bool(answers[0])
+
+
+def wake_lanes(limit: int) -> Verb[int]:
+    rows = yield from read("ended_pauses", limit=limit)
+    for (target,) in rows:
+        yield from resume_lane(target)
+    return len(rows)

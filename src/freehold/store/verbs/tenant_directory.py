@@ -1,0 +1,86 @@
+"""The directory: which tenants there are, where they live, and how they stand."""
+
+from __future__ import annotations
+
+from freehold.errors import Refused
+from freehold.model.tenant import Tenant, TenantState
+from freehold.store.rows import time_of
+from freehold.store.statements import Row, Verb, read, write
+
+
+def tenants() -> Verb[list[Tenant]]:
+    rows = yield from read("tenants")
+    return [_tenant_of(row) for row in rows]
+
+
+def tenant(name: str) -> Verb[Tenant | None]:
+    rows = yield from read("tenant", tenant=name)
+    return _tenant_of(rows[0]) if rows else None
+
+
+def add_tenant(
+    name: str, place: str, weight: float = 1.0, max_slots: int | None = None
+) -> Verb[Tenant | None]:
+    rows = yield from write(
+        "add_tenant", tenant=name, place=place, weight=weight, max_slots=max_slots
+    )
+    return _tenant_of(rows[0]) if rows else None
+
+
+def check_room_for_tenants() -> Verb[None]:
+    """Raises Refused where a limit of all queues stands that new tenants would not know of."""
+    has_limit, _ = (yield from read("unshared"))[0]
+    if has_limit:
+        raise Refused(
+            "this store has a limit over all queues, and with SQLite a tenant, a file of its own, "
+            "would not know of it: lift it first (`freehold limits all`), or use PostgreSQL"
+        )
+
+
+def remove_tenant(name: str) -> Verb[bool]:
+    rows = yield from write("remove_tenant", tenant=name)
+    return bool(rows)
+
+
+def set_tenant_state(name: str, state: TenantState, note: str | None = None) -> Verb[bool]:
+    rows = yield from write("set_tenant_state", tenant=name, state=state.value, note=note)
+    return bool(rows)
+
+
+def set_tenant_share(name: str, weight: float, max_slots: int | None) -> Verb[bool]:
+    rows = yield from write("set_tenant_share", tenant=name, weight=weight, max_slots=max_slots)
+    return bool(rows)
+
+
+def begin_move(name: str, place: str, note: str | None = None) -> Verb[bool]:
+    rows = yield from write("begin_move", tenant=name, place=place, note=note)
+    return bool(rows)
+
+
+def take_back_move(name: str, note: str | None = None) -> Verb[str | None]:
+    rows = yield from write("take_back_move", tenant=name, note=note)
+    return rows[0][0] if rows else None
+
+
+def end_move(name: str, place: str, state: TenantState, note: str | None = None) -> Verb[bool]:
+    rows = yield from write("end_move", tenant=name, place=place, state=state.value, note=note)
+    return bool(rows)
+
+
+def forget_move(name: str) -> Verb[None]:
+    yield from write("forget_move", tenant=name)
+
+
+def _tenant_of(row: Row) -> Tenant:
+    """Columns as in `_tenant_columns.sql`."""
+    return Tenant(
+        name=row[0],
+        place=row[1],
+        state=TenantState(row[2]),
+        weight=row[3],
+        max_slots=row[4],
+        created_at=time_of(row[5]),
+        note=row[6],
+        moving_to=row[7],
+        moved_from=row[8],
+    )

@@ -1,0 +1,72 @@
+"""7. Who is at work: workers say so themselves, and are believed until their word expires.
+
+Nothing is decided by these rows, they are only looked at: leases alone say who owns a job.
+"""
+
+from __future__ import annotations
+
+from freehold.model.worker_info import Heartbeat, LiveWorker, WorkerState
+from freehold.store.rows import json_text, names_of, time_of
+from freehold.store.statements import Row, Statement, Verb, read, write
+
+
+def heartbeat(beat: Heartbeat, beat_seconds: float) -> Verb[None]:
+    word = heartbeat_statement(beat, beat_seconds)
+    yield from write(word.name, **word.params)
+
+
+def heartbeat_statement(beat: Heartbeat, beat_seconds: float) -> Statement:
+    """Also for whoever has something to write anyway, in the same batch."""
+    return Statement(
+        "beat",
+        {
+            "owner": beat.owner,
+            "manager": beat.manager,
+            "host": beat.host,
+            "pid": beat.pid,
+            "beat_seconds": beat_seconds,
+            "concurrency": beat.concurrency,
+            "running": beat.running,
+            "waiting": beat.waiting,
+            "finished": beat.finished,
+            "state": beat.state.value,
+            "version": beat.version,
+            "queues": json_text(beat.queues),
+            "tasks": json_text(beat.tasks),
+        },
+    )
+
+
+def remove_worker(owner: str) -> Verb[None]:
+    yield from write("leave", owner=owner)
+
+
+def workers() -> Verb[list[LiveWorker]]:
+    rows = yield from read("workers")
+    return [_worker_of(row) for row in rows]
+
+
+def forget_workers(silent_seconds: float) -> Verb[int]:
+    rows = yield from write("forget_workers", silent_seconds=silent_seconds)
+    return len(rows)
+
+
+def _worker_of(row: Row) -> LiveWorker:
+    """Columns as in `workers.sql`."""
+    return LiveWorker(
+        owner=row[0],
+        manager=row[1],
+        host=row[2],
+        pid=row[3],
+        started_at=time_of(row[4]),
+        seen_at=time_of(row[5]),
+        expires_at=time_of(row[6]),
+        concurrency=row[7],
+        running=row[8],
+        waiting=row[9],
+        finished=row[10],
+        state=WorkerState(row[11]),
+        version=row[12],
+        queues=names_of(row[13]),
+        tasks=names_of(row[14]),
+    )

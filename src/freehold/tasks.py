@@ -1,0 +1,352 @@
+"""@task: a Python function that can be enqueued, with its calls checked by types."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from freehold.errors import BadInput, BadPayload, BadSettings, UnknownTask
+from freehold.model import payload
+from freehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
+from freehold.model.names import check_key, check_name
+from freehold.model.policy import DEFAULT_POLICY, Policy, pack
+from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
+from freehold.model.tenant import check_tenant
+from freehold.model.timestamps import check_timestamp
+from freehold.signature import CONTEXT_PARAMETER, Signature
+
+P = ParamSpec("P")
+R = TypeVar("R")
+H = TypeVar("H", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How one job is enqueued. Checked when it is made."""
+
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    run_at: datetime | None = None
+    delay: float | timedelta | None = None
+    target: str | None = None
+    limit_key: str | None = None
+    unique_key: str | None = None
+    idempotency_key: str | None = None
+    idempotency_seconds: float = IDEMPOTENCY_SECONDS
+    max_attempts: int | None = None
+    timeout: float | None = None
+    tags: tuple[str, ...] = ()
+    connection: Any = None
+    tenant: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name("queue", self.queue)
+        if self.tenant is not None:
+            check_tenant(self.tenant)
+        for name in ("target", "limit_key", "unique_key", "idempotency_key"):
+            if getattr(self, name) is not None:
+                check_key(name, getattr(self, name))
+        for tag in tags_of(self.tags):
+            check_name("tag", tag)
+        _check_times(self)
+        _check_numbers(self)
+
+    @property
+    def delay_seconds(self) -> float | None:
+        return self.delay.total_seconds() if isinstance(self.delay, timedelta) else self.delay
+
+
+def _check_times(options: Options) -> None:
+    if options.run_at is not None:
+        if options.delay is not None:
+            raise BadInput("run_at and delay exclude each other: give one of them")
+        check_timestamp("run_at", options.run_at)
+    seconds = options.delay_seconds
+    if seconds is not None and not (_is_number(seconds) and 0 <= seconds <= WAIT_LIMIT_SECONDS):
+        raise BadInput(f"delay={options.delay!r}: give 0 or more seconds, at most ten years")
+
+
+def _check_numbers(options: Options) -> None:
+    if not _is_whole(options.priority) or abs(options.priority) > PRIORITY_LIMIT:
+        raise BadInput(
+            f"priority={options.priority!r}: give a whole number from -{PRIORITY_LIMIT} to "
+            f"{PRIORITY_LIMIT}; higher runs first"
+        )
+    attempts = options.max_attempts
+    if attempts is not None and not (_is_whole(attempts) and 1 <= attempts <= MAX_ATTEMPTS_LIMIT):
+        raise BadInput(f"max_attempts={attempts!r}: give 1 to {MAX_ATTEMPTS_LIMIT}")
+    if options.timeout is not None:
+        _check_span("timeout", options.timeout)
+    _check_span("idempotency_seconds", options.idempotency_seconds)
+
+
+def _check_span(name: str, seconds: float) -> None:
+    if not (_is_number(seconds) and 0.001 <= seconds <= WAIT_LIMIT_SECONDS):
+        raise BadInput(f"{name}={seconds!r}: give at least 0.001 seconds, at most ten years")
+
+
+def tags_of(tags: Any) -> tuple[str, ...]:
+    """A bare text would be taken letter by letter."""
+    if isinstance(tags, str):
+        raise BadInput(f"tags={tags!r}: give a list of tags, such as [{tags!r}]")
+    return tuple(tags)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class Enqueuer(Protocol[H]):
+    """What a task needs of its app."""
+
+    def submit(self, job: NewJob, connection: Any) -> H: ...
+
+    async def asubmit(self, job: NewJob, connection: Any) -> H: ...
+
+    def tenant(self, name: str) -> Enqueuer[H]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDefinition:
+    """What is fixed when a task is defined."""
+
+    name: str
+    function: Callable[..., Any]
+    signature: Signature
+    policy: Policy = DEFAULT_POLICY
+    isolation: str = "auto"
+    #: Asked for every job, and slow to find out.
+    is_coroutine: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "is_coroutine", inspect.iscoroutinefunction(self.function))
+
+
+class Task(Generic[P, R, H]):
+    """A function with a queue behind it. Calling it still just calls the function."""
+
+    def __init__(
+        self,
+        app: Enqueuer[H],
+        definition: TaskDefinition,
+        function: Callable[P, R],
+        options: Options,
+    ) -> None:
+        self._app = app
+        self.definition = definition
+        self.function = function
+        self.options = options
+        self._blank: NewJob | None = None
+        self.__doc__ = function.__doc__
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def _to(self) -> Enqueuer[H]:
+        """Whose jobs these are."""
+        tenant = self.options.tenant
+        return self._app if tenant is None else self._app.tenant(tenant)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function here and now. One that wants a context is called by a worker only."""
+        if self.definition.signature.wants_context and CONTEXT_PARAMETER not in kwargs:
+            raise BadInput(
+                f"task {self.name} wants a context, which only a worker has: call its .function "
+                "with one of your own, or run it with freehold.testing"
+            )
+        return self.function(*args, **kwargs)
+
+    def using(
+        self,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        run_at: datetime | None = None,
+        delay: float | timedelta | None = None,
+        target: str | None = None,
+        limit_key: str | None = None,
+        unique_key: str | None = None,
+        idempotency_key: str | None = None,
+        idempotency_seconds: float | None = None,
+        max_attempts: int | None = None,
+        timeout: float | None = None,
+        tags: tuple[str, ...] | list[str] | None = None,
+        connection: Any = None,
+        tenant: str | None = None,
+    ) -> Task[P, R, H]:
+        """The same task, enqueued in another way."""
+        given: dict[str, Any] = {
+            "queue": queue,
+            "priority": priority,
+            "run_at": run_at,
+            "delay": delay,
+            "target": target,
+            "limit_key": limit_key,
+            "unique_key": unique_key,
+            "idempotency_key": idempotency_key,
+            "idempotency_seconds": idempotency_seconds,
+            "max_attempts": max_attempts,
+            "timeout": timeout,
+            "tags": None if tags is None else tags_of(tags),
+            "connection": connection,
+            "tenant": tenant,
+        }
+        changes = {name: value for name, value in given.items() if value is not None}
+        return Task(self._app, self.definition, self.function, replace(self.options, **changes))
+
+    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+        """A checked job for enqueue_many; writes nothing."""
+        if self.options.tenant is not None:  # or it would end up with whoever enqueues it
+            raise BadInput(
+                f"a prepared job belongs to no tenant yet: leave tenant= away here, and give the "
+                f"job to app.tenant({self.options.tenant!r}).enqueue_many(...)"
+            )
+        return self.prepare_call(args, kwargs)
+
+    def prepare_call(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, pending: bool = False
+    ) -> NewJob:
+        if self._blank is None:  # what all jobs of this task, enqueued in this way, have in common
+            self._blank = new_job(self.definition, self.options, b"{}")
+        data = self.definition.signature.encode(args, kwargs)
+        return msgspec.structs.replace(self._blank, args=data, pending=pending)
+
+    def prepare_json(self, args: bytes, *, pending: bool = False) -> NewJob:
+        """A checked job from arguments that came as JSON: one object by parameter name."""
+        self.definition.signature.check(args)
+        return new_job(self.definition, self.options, args, pending)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
+        """Store a job that will run this function with these arguments."""
+        return self._to.submit(self.prepare_call(args, kwargs), self.options.connection)
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
+        """The same for asyncio."""
+        return await self._to.asubmit(self.prepare_call(args, kwargs), self.options.connection)
+
+    def create(self, *args: P.args, **kwargs: P.kwargs) -> H:
+        """Store a pending job; its `enqueue()` puts it into the queue."""
+        job = self.prepare_call(args, kwargs, pending=True)
+        return self._to.submit(job, self.options.connection)
+
+    async def acreate(self, *args: P.args, **kwargs: P.kwargs) -> H:
+        """The same for asyncio."""
+        job = self.prepare_call(args, kwargs, pending=True)
+        return await self._to.asubmit(job, self.options.connection)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name} queue={self.options.queue}>"
+
+
+def new_job(
+    definition: TaskDefinition, options: Options, args: bytes, pending: bool = False
+) -> NewJob:
+    """A job of a task whose arguments were checked against its signature."""
+    return _job(definition.name, definition.policy, options, args, pending)
+
+
+def raw_job(task: str, options: Options, args: bytes, pending: bool = False) -> NewJob:
+    """A job of a task whose code is not here: its arguments are checked only as JSON."""
+    check_name("task", task)
+    what = f"the call of task {task}"
+    if not isinstance(payload.parse(what, args), dict):
+        raise BadPayload(f"{what} is no JSON object: give its arguments by name, as {{...}}")
+    return _job(task, DEFAULT_POLICY, options, args, pending)
+
+
+def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool) -> NewJob:
+    attempts = options.max_attempts
+    return NewJob(
+        task=task,
+        args=args,
+        queue=options.queue,
+        priority=options.priority,
+        # In UTC, because stores differ in how they read an offset of odd seconds.
+        run_at=None if options.run_at is None else options.run_at.astimezone(UTC),
+        delay_seconds=options.delay_seconds,
+        target=options.target,
+        limit_key=options.limit_key,
+        unique_key=options.unique_key,
+        idempotency_key=options.idempotency_key,
+        idempotency_seconds=options.idempotency_seconds,
+        max_attempts=policy.retry.max_attempts if attempts is None else attempts,
+        timeout_seconds=options.timeout,
+        tags=options.tags,
+        # What is not stored with a job makes it nothing special.
+        policy=policy if pack(policy) else DEFAULT_POLICY,
+        pending=pending,
+    )
+
+
+class Registry:
+    """The tasks of an app, by name."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, Task[Any, Any, Any]] = {}
+
+    def add(self, task: Task[Any, Any, Any]) -> None:
+        before = self._tasks.get(task.name)
+        # A module that is imported twice (a reload, __main__) defines the same function again.
+        if before is not None and before.function.__qualname__ != task.function.__qualname__:
+            raise BadSettings(
+                f"two tasks are called {task.name}: give one of them another name with "
+                "@app.task(name=...)"
+            )
+        self._tasks[task.name] = task
+
+    def get(self, name: str) -> Task[Any, Any, Any]:
+        if name in self._tasks:
+            return self._tasks[name]
+        close = get_close_matches(name, self._tasks, n=1)
+        known = (
+            f"did you mean {close[0]}?" if close else f"known: {', '.join(self.names) or 'none'}"
+        )
+        raise UnknownTask(f"no task is called {name!r}: {known}")
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._tasks)
+
+    @property
+    def queues(self) -> set[str]:
+        """Of their jobs, unless told otherwise."""
+        return {task.options.queue for task in self._tasks.values()}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tasks
+
+    def __iter__(self) -> Iterator[Task[Any, Any, Any]]:
+        return iter(self._tasks.values())
+
+
+def default_name(function: Callable[..., Any]) -> str:
+    """module.function; what stands inside a function is called by its last name."""
+    module = function.__module__
+    if module == "__main__":
+        module = _name_of_script() or module
+    name = f"{module}.{function.__qualname__}".replace(".<locals>", "")
+    return check_name("task", name)
+
+
+def _name_of_script() -> str | None:
+    """A script that is run has the name it is imported by, or no worker would know its tasks."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:  # python -m package.module
+        return str(spec.name).removesuffix(".__main__")
+    file = getattr(main, "__file__", None)
+    return Path(file).stem if file else None

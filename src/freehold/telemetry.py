@@ -1,0 +1,98 @@
+"""What is counted, measured and logged. Arguments of jobs never are."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+log = logging.getLogger("freehold")
+
+COUNTERS = {
+    "claims": "claim statements sent",
+    "claimed": "jobs leased",
+    "finished": "attempts whose end was accepted, by outcome",
+    "retried": "attempts that led to another one",
+    "recovered": "jobs taken back after their lease ran out",
+    "lanes_freed": "lanes that nobody held any more, although jobs waited in them",
+    "stale_writes": "writes that were refused because the lease was lost",
+    "lost_leases": "leases lost while their handler was running",
+    "timeouts": "attempts stopped by their timeout",
+    "loop_blocks": "times that a handler blocked the event loop",
+    "store_errors": "statements that failed and were tried again, by part",
+}
+#: What the label of a counter says; the others have none.
+LABELS = {"finished": "outcome", "store_errors": "part"}
+GAUGES = {
+    "slots": "jobs that this worker can run at a time",
+    "slots_running": "slots in use",
+    "slots_waiting": "jobs claimed ahead that wait in hand for a slot",
+}
+#: One measure for each statement, however many jobs it is about.
+DURATIONS = {
+    "claim_seconds": "how long claim statements took",
+    "finish_seconds": "how long finish statements took",
+}
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Histogram(NamedTuple):
+    """How many measures fell into each bucket (the last: beyond all), and their sum."""
+
+    counts: tuple[int, ...]
+    total_seconds: float
+
+
+class Telemetry:
+    """Counters, measures and gauges of one process. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._measured = {name: [0] * (len(BUCKETS) + 1) for name in DURATIONS}
+        self._seconds = dict.fromkeys(DURATIONS, 0.0)
+        self._gauges: dict[str, Callable[[], float]] = {}
+
+    def count(self, name: str, amount: int = 1, label: str = "") -> None:
+        assert name in COUNTERS, name
+        with self._lock:
+            self._counts[name, label] += amount
+
+    #: To measure with: many statements take less than the millisecond that a loop's clock tells.
+    now = staticmethod(time.monotonic)
+
+    def measure(self, name: str, seconds: float) -> None:
+        with self._lock:
+            self._measured[name][bisect_left(BUCKETS, seconds)] += 1
+            self._seconds[name] += seconds
+
+    def watch(self, name: str, read: Callable[[], float]) -> None:
+        """A gauge is read when somebody asks, by the thread that asks."""
+        assert name in GAUGES, name
+        self._gauges[name] = read
+
+    def total(self, name: str, label: str | None = None) -> int:
+        with self._lock:
+            return sum(
+                n for (key, lab), n in self._counts.items() if key == name and label in (None, lab)
+            )
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        with self._lock:
+            return dict(self._counts)
+
+    def histogram(self, name: str) -> Histogram:
+        with self._lock:
+            return Histogram(tuple(self._measured[name]), self._seconds[name])
+
+    def gauges(self) -> dict[str, float]:
+        return {name: read() for name, read in self._gauges.items()}
+
+
+def fields(**values: Any) -> dict[str, Any]:
+    """Fields of a log record, under one name so that they meet no attribute of the record."""
+    return {"freehold": values}

@@ -1,0 +1,89 @@
+"""Comparing calls: what was enqueued with what a test expects, and saying how they differ."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from freehold.model.job import NewJob
+from freehold.tasks import Task, new_job
+from freehold.testing.recording_client import RecordedCall
+
+AnyTask: TypeAlias = Task[Any, Any, Any]
+_OPTIONS = (
+    "queue",
+    "priority",
+    "run_at",
+    "delay_seconds",
+    "target",
+    "limit_key",
+    "unique_key",
+    "idempotency_key",
+    "idempotency_seconds",
+    "max_attempts",
+    "timeout_seconds",
+    "tags",
+)
+
+
+class Expected:
+    """A call as a test gives it: what is left out may be anything."""
+
+    def __init__(
+        self, task: AnyTask, plain: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> None:
+        """``plain`` is the task without `using`."""
+        self.task = task
+        self.arguments = inspect.signature(task.function).bind_partial(*args, **kwargs).arguments
+        self.options = _options(task, plain)
+
+    def fits(self, call: RecordedCall) -> bool:
+        if call.job.task != self.task.name:
+            return False
+        given = arguments_of(self.task, call.job, defaults=True)
+        return all(
+            name in given and given[name] == value for name, value in self.arguments.items()
+        ) and all(getattr(call.job, name) == value for name, value in self.options.items())
+
+    def __str__(self) -> str:
+        return shown(self.arguments | self.options) or "any arguments"
+
+
+def arguments_of(task: AnyTask, job: NewJob, *, defaults: bool = False) -> dict[str, Any]:
+    """The arguments of a call by name, with their types."""
+    args, kwargs = task.definition.signature.decode(job.args)
+    bound = inspect.signature(task.function).bind_partial(*args, **kwargs)
+    if defaults:
+        bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def described(task: AnyTask, plain: AnyTask, calls: Sequence[RecordedCall]) -> str:
+    """The calls of a task, one a line, with what is not as the task says."""
+    usual = new_job(plain.definition, plain.options, b"{}")
+    lines = [
+        f"  job {call.id}: {shown(arguments_of(task, call.job) | _differing(call.job, usual))}"
+        for call in calls
+        if call.job.task == task.name
+    ]
+    return "\n".join(lines) or "  nothing"
+
+
+def shown(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _options(task: AnyTask, plain: AnyTask) -> dict[str, Any]:
+    """What `using` has changed; a `using` that changes nothing asks for the task's own options."""
+    if task is plain:
+        return {}
+    wanted = new_job(task.definition, task.options, b"{}")
+    usual = new_job(plain.definition, plain.options, b"{}")
+    return _differing(wanted, usual) or {name: getattr(wanted, name) for name in _OPTIONS}
+
+
+def _differing(job: NewJob, usual: NewJob) -> dict[str, Any]:
+    return {
+        name: getattr(job, name) for name in _OPTIONS if getattr(job, name) != getattr(usual, name)
+    }

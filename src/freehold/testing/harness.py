@@ -1,0 +1,169 @@
+"""Harness: an app whose jobs live in memory, on virtual time, for as long as a test takes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+from freehold.app import Freehold
+from freehold.client import Client
+from freehold.clock import VirtualClock, system_micros
+from freehold.errors import BadInput, JobNotFound
+from freehold.model.job import Job
+from freehold.model.state import State
+from freehold.store.open import open_memory
+from freehold.store.rows import micros_of
+from freehold.telemetry import Telemetry
+from freehold.testing.attempts import Attempts
+from freehold.testing.calls import AnyTask, Expected, arguments_of, described
+from freehold.testing.inline import out_of_loop
+from freehold.testing.recording_client import RecordedCall, RecordingClient
+from freehold.testing.report import RunReport
+from freehold.testing.run import LIMIT_SECONDS, HarnessRun, Until, all_jobs
+from freehold.testing.virtual_loop import VirtualLoop
+
+
+class Harness:
+    """``with Harness(app) as queue:`` puts a store in memory behind the app, and back again.
+
+    Nothing runs until `run`. Then the real worker runs what is due, in this process and
+    thread; time is virtual and begins now, unless ``start`` says otherwise. Other settings
+    are those of a worker: ``lease_seconds``, ``concurrency``.
+    """
+
+    def __init__(
+        self, app: Freehold, *, seed: int = 0, start: datetime | None = None, **settings: Any
+    ) -> None:
+        self._app = app
+        self._chance = random.Random(seed).random
+        self._settings = {"history_days": 36_500.0, **settings}
+        self.clock = VirtualClock(system_micros() if start is None else micros_of(start))
+        self.telemetry = Telemetry()
+        self._before: Client | None = None
+
+    def __enter__(self) -> Harness:
+        self._database = open_memory(self.clock)
+        self._client = RecordingClient(self._database, lambda: self.clock.micros / 1e6)
+        self._runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(self.clock))
+        self._before = self._app.swap_client(self._client)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._app.swap_client(self._before)
+        with out_of_loop():
+            self._runner.close()
+        self._database.close()
+
+    # -- what was enqueued -------------------------------------------------------------------
+
+    @property
+    def calls(self) -> list[RecordedCall]:
+        """Everything that was enqueued in this harness, run or not, oldest first."""
+        calls = self._client.calls
+        there = self._client.store.read([call.id for call in calls])
+        return [call for call in calls if call.id in there]  # without what was rolled back
+
+    def enqueued(self, task: AnyTask) -> list[dict[str, Any]]:
+        """The arguments of every call of a task, oldest first."""
+        return [arguments_of(task, c.job) for c in self.calls if c.job.task == task.name]
+
+    def assert_enqueued(self, task: AnyTask, /, *args: Any, **kwargs: Any) -> list[Job]:
+        """That the task was enqueued like this; answers these jobs.
+
+        Arguments that are left out may be anything. Options are given as for enqueueing:
+        ``assert_enqueued(send.using(queue="bulk", delay=60), "a@example.org")``.
+        """
+        expected, fitting = self._find(task, args, kwargs)
+        if not fitting:
+            raise AssertionError(
+                f"{task.name} was not enqueued with {expected}. Enqueued of it:\n"
+                + self._shown(task)
+            )
+        return [self.job(call.id) for call in fitting]
+
+    def assert_not_enqueued(self, task: AnyTask, /, *args: Any, **kwargs: Any) -> None:
+        """The opposite: ``assert_not_enqueued(send)`` means no call of it at all."""
+        expected, fitting = self._find(task, args, kwargs)
+        if fitting:
+            raise AssertionError(
+                f"{task.name} was enqueued with {expected}. Enqueued of it:\n" + self._shown(task)
+            )
+
+    def _find(
+        self, task: AnyTask, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Expected, list[RecordedCall]]:
+        expected = Expected(task, self._app.tasks.get(task.name), args, kwargs)
+        return expected, [call for call in self.calls if expected.fits(call)]
+
+    def _shown(self, task: AnyTask) -> str:
+        return described(task, self._app.tasks.get(task.name), self.calls)
+
+    # -- what became of it -------------------------------------------------------------------
+
+    def job(self, job_id: int) -> Job:
+        """A job as it stands now."""
+        jobs = self._client.store.read([job_id])
+        if job_id not in jobs:
+            raise JobNotFound(f"there is no job {job_id} in this harness")
+        return jobs[job_id]
+
+    def jobs(self, task: AnyTask | None = None, *states: State) -> list[Job]:
+        """All jobs, of a task, in some states; oldest first."""
+        name = None if task is None else task.name
+        return all_jobs(self._client.store, task=name, states=frozenset(states))
+
+    # -- time and work -----------------------------------------------------------------------
+
+    @property
+    def now(self) -> datetime:
+        """The virtual time."""
+        return self._client.store.now()
+
+    def advance(self, by: float | timedelta) -> None:
+        """Let time pass in which nothing runs, as if no worker were there."""
+        seconds = by.total_seconds() if isinstance(by, timedelta) else by
+        if seconds < 0:
+            raise BadInput(f"advance({by!r}): time does not go back")
+        self.clock.advance(seconds)
+
+    def run(
+        self,
+        *,
+        scheduled: bool = False,
+        seconds: float | None = None,
+        raise_errors: bool = False,
+        limit_seconds: float = LIMIT_SECONDS,
+    ) -> RunReport:
+        """Run what is due, with its retries, however long they back off.
+
+        ``scheduled``: also what is scheduled for later; time passes as it must.
+        ``seconds``: all that falls due within this time, which passes as a whole.
+        ``raise_errors``: the first exception of a handler ends the run, and is raised here.
+        ``limit_seconds``: how long, in virtual time, a handler may be at it.
+        """
+        before = {job.id: job for job in self.jobs()}
+        retried = self.telemetry.total("retried")
+        end = None if seconds is None else self.clock.micros + round(seconds * 1e6)
+        attempts = Attempts(raise_errors)
+        run = HarnessRun(
+            self._database,
+            self._app.tasks,
+            self.clock,
+            attempts,
+            chance=self._chance,
+            telemetry=self.telemetry,
+            settings=self._settings,
+        )
+        with out_of_loop():
+            self._runner.run(run.work(Until(scheduled, end), limit_seconds))
+        if attempts.fatal is not None:
+            raise attempts.fatal
+        changed = tuple(job for job in self.jobs() if before.get(job.id) != job)
+        retried = self.telemetry.total("retried") - retried
+        return RunReport(changed, attempts.count, retried, tuple(attempts.errors))
+
+    async def arun(self, **options: Any) -> RunReport:
+        """The same inside a running event loop, which stands still meanwhile."""
+        return self.run(**options)

@@ -1,0 +1,3 @@
+"""Which Freehold this is."""
+
+VERSION = "0.1.0"

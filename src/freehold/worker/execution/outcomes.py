@@ -1,0 +1,136 @@
+"""How a handler's end becomes an Outcome: values and exceptions in, safe bounded text out."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+from freehold.errors import BadArguments
+from freehold.model import payload
+from freehold.model.handler_exceptions import (
+    Cancel,
+    Fail,
+    HandlerException,
+    Pause,
+    RetryLater,
+    Snooze,
+)
+from freehold.model.job import Error, Request
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.retry import Retry
+from freehold.worker.held_leases import HeldLease, StopReason
+
+_REQUEST_OF_STOP: dict[StopReason | None, Request] = {
+    StopReason.CANCELED: Request.CANCEL,
+    StopReason.PAUSED: Request.PAUSE,
+}
+MESSAGE_LIMIT = 2_000
+TRACE_LIMIT = 8_000
+
+
+def of_result(value: Any, ran_seconds: float) -> Outcome:
+    """A result that cannot be stored fails the job for good: a retry would only repeat it."""
+    if value is None:
+        return Outcome(kind=OutcomeKind.SUCCESS, ran_seconds=ran_seconds)
+    try:
+        result = payload.encode("the result", value)
+    except Exception as error:  # values can have any code in them
+        return Outcome(
+            kind=OutcomeKind.FAIL,
+            reason=safe(error, MESSAGE_LIMIT),
+            error=Error(safe(type(error).__name__, 200), safe(error, MESSAGE_LIMIT)),
+            ran_seconds=ran_seconds,
+        )
+    return Outcome(kind=OutcomeKind.SUCCESS, result=result, ran_seconds=ran_seconds)
+
+
+def of_exception(error: BaseException, retry: Retry, ran_seconds: float) -> Outcome:
+    if isinstance(error, HandlerException):
+        return _of_ending(error, ran_seconds)
+    return Outcome(
+        kind=OutcomeKind.ERROR,
+        reason=safe(f"{type(error).__name__}: {text_of(error)}", 300),
+        error=error_of(error),
+        # sys.exit() and the like are no Exception, but no reason to give up either.
+        retryable=retry.is_retryable(error) or not isinstance(error, Exception),
+        ran_seconds=ran_seconds,
+    )
+
+
+def _of_ending(ending: HandlerException, ran_seconds: float) -> Outcome:
+    kinds = {
+        RetryLater: OutcomeKind.RETRY_LATER,
+        Snooze: OutcomeKind.SNOOZE,
+        Pause: OutcomeKind.PAUSE,
+        Cancel: OutcomeKind.CANCEL,
+        Fail: OutcomeKind.FAIL,
+    }
+    kind = next((k for cls, k in kinds.items() if isinstance(ending, cls)), OutcomeKind.ERROR)
+    return Outcome(
+        kind=kind,
+        reason=safe(ending.reason, MESSAGE_LIMIT) if ending.reason else None,
+        delay_seconds=getattr(ending, "delay_seconds", None),
+        ran_seconds=ran_seconds,
+    )
+
+
+def of_stop(held: HeldLease, ran_seconds: float) -> Outcome | None:
+    """The end of a handler that was told to stop. None: the lease is lost, nothing is written."""
+    match held.stop_reason:
+        case StopReason.CANCELED:
+            return Outcome(kind=OutcomeKind.CANCEL, reason="canceled", ran_seconds=ran_seconds)
+        case StopReason.PAUSED:
+            return Outcome(kind=OutcomeKind.PAUSE, reason="paused", ran_seconds=ran_seconds)
+        case StopReason.TIMEOUT:
+            seconds = held.attempt.timeout_seconds
+            return Outcome(
+                kind=OutcomeKind.TIMEOUT,
+                reason=f"it ran longer than its timeout of {seconds:g} s",
+                error=Error("Timeout", f"stopped after its timeout of {seconds:g} s"),
+                ran_seconds=ran_seconds,
+            )
+        case StopReason.DRAIN:
+            return Outcome(
+                kind=OutcomeKind.DRAIN, reason="its worker was shut down", ran_seconds=ran_seconds
+            )
+    return None
+
+
+def of_undecodable(error: BadArguments) -> Outcome:
+    """Parked as failed, with the reason: once the code fits again, `retry` runs it."""
+    text = safe(f"its arguments cannot be decoded: {error}", MESSAGE_LIMIT)
+    return Outcome(kind=OutcomeKind.FAIL, reason=text, error=Error("BadArguments", text))
+
+
+def request_known(held: HeldLease) -> Request | None:
+    """What the worker knows to be asked of the job, for decide()."""
+    return _REQUEST_OF_STOP.get(held.stop_reason, held.request)
+
+
+def error_of(error: BaseException) -> Error:
+    try:
+        trace = "".join(traceback.format_exception(error))
+    except Exception as second:
+        trace = f"(its traceback cannot be told: {type(second).__name__})"
+    return Error(
+        safe(type(error).__qualname__, 200),
+        safe(error, MESSAGE_LIMIT),
+        safe(trace, TRACE_LIMIT, keep_end=True),
+    )
+
+
+def text_of(value: object) -> str:
+    """Whatever a handler gave as a text, or why there is none."""
+    try:
+        return str(value)
+    except Exception as error:
+        return f"({type(value).__name__} cannot be told: {type(error).__name__})"
+
+
+def safe(value: object, limit: int, *, keep_end: bool = False) -> str:
+    """Text that every store takes: no NUL, no lone surrogates, bounded."""
+    text = text_of(value)
+    clean = text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+    if len(clean) <= limit:
+        return clean
+    return "…" + clean[-(limit - 1) :] if keep_end else clean[: limit - 1] + "…"

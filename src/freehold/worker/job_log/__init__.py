@@ -1,0 +1,1 @@
+"""Progress and log lines that handlers write while they run."""

@@ -1,3 +1,0 @@
-"""Which Leasehold this is."""
-
-VERSION = "0.1.0"
