@@ -1,6 +1,6 @@
-"""Freehold as a peer of the side-by-side harness: BENCH_ALSO=bench/adapter.py.
+"""Freehold for the external side-by-side harness: BENCH_ALSO=bench/adapter.py.
 
-The harness provides `Peer`, `tick` and `PEERS`; its settings for Freehold are the defaults.
+The harness provides `Peer`, `tick` and `PEERS`. Freehold has its default settings.
 """
 
 from __future__ import annotations
@@ -8,6 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from freehold import Freehold
+from freehold.store.stage_sql import STAGE_SQL
+
+_SCHEDULED = STAGE_SQL["scheduled"]
 
 if TYPE_CHECKING:
 
@@ -21,23 +24,23 @@ if TYPE_CHECKING:
 
 
 class FreeholdPeer(Peer):
-    left = "select count(*) from freehold.job where stage <> 'w'"
+    left = f"select count(*) from freehold.job where stage <> {_SCHEDULED}"
     table = "freehold.job"
     clone_done = """
         insert into freehold.history (id, created_at, finished_at, priority, attempt,
-            max_attempts, lost, state, queue, task, args)
+            max_attempts, lost_attempts, state, queue, task, args)
         select -g, now(), now(), 0, 1, 5, 0, 'succeeded', 'default', 'bench.job', '{{"t": 0}}'
         from generate_series(1, {n}) g"""
-    clone_future = """
+    clone_future = f"""
         insert into freehold.job (id, created_at, run_at, priority, max_attempts, stage, queue,
             task, args)
-        select nextval('freehold.job_id'), now(), now() + interval '1 day', 0, 5, 'w', 'default',
-            'bench.job', '{{"t": 0}}'
-        from generate_series(1, {n}) g"""
+        select nextval('freehold.job_id'), now(), now() + interval '1 day', 0, 5, {_SCHEDULED},
+            'default', 'bench.job', '{{{{"t": 0}}}}'
+        from generate_series(1, {{n}}) g"""
 
     async def open(self) -> None:
         self._define()
-        await self.app.client.awaited.now()  # the peers connect here too
+        await self.app._client.awaited.now()  # the peers connect here too
 
     def _define(self) -> None:
         self.app = Freehold(self.dsn)
@@ -64,4 +67,4 @@ class FreeholdPeer(Peer):
         await self.app.arun_worker()
 
 
-PEERS["freehold"] = FreeholdPeer  # noqa: F821  (the harness puts it there)
+PEERS["freehold"] = FreeholdPeer  # noqa: F821  (provided by the harness)

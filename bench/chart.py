@@ -1,4 +1,4 @@
-"""Bars as SVG: one drawing for light and dark pages, no script, no fonts but the reader's own."""
+"""Bars as SVG: one drawing for light and dark pages, without script, with the reader's fonts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 _BAR, _VALUE, _ROW, _GAP = 360, 90, 20, 14
-#: Nobody knows the reader's fonts: as wide as labels are in a wide one.
+#: The width of a letter in a wide font, because the reader's font is unknown.
 _LETTER = 7.2
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#57606a}.t{font-weight:600}"
@@ -18,7 +18,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Bar:
-    """``ours``: drawn in the colour that says so."""
+    """``ours``: drawn in the colour of Freehold."""
 
     label: str
     value: float
@@ -34,8 +34,8 @@ class Group:
     bars: Sequence[Bar]
 
 
-def drawn(title: str, groups: Sequence[Group]) -> str:
-    """The whole picture; its title is also what a reader hears who cannot see it."""
+def draw(title: str, groups: Sequence[Group]) -> str:
+    """Returns the whole picture. Screen readers read its title."""
     parts: list[str] = []
     longest = max((len(bar.label) for group in groups for bar in group.bars), default=0)
     left = 16 + int(longest * _LETTER)

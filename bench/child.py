@@ -1,14 +1,14 @@
-"""One process of a measurement:  python -m bench.child ROLE SIDE URL NUMBER FILE
+"""One process of a measurement:  python -m bench.child ROLE CONTENDER URL NUMBER FILE
 
-    make    the side's tables
-    one     jobs one by one, each awaited, for NUMBER seconds
-    block   the same by a call that blocks
-    many    NUMBER jobs by the side's bulk call
-    spaced  NUMBER jobs, 20 ms apart, each with the time at which it was sent
-    work    a worker, until killed, that reports to FILE
+    install           creates the contender's tables
+    enqueue           jobs one by one, each awaited, for NUMBER seconds
+    enqueue-blocking  the same by a call that blocks
+    enqueue-bulk      NUMBER jobs by the contender's bulk call
+    enqueue-spaced    NUMBER jobs, 20 ms apart, each with the time at which it was sent
+    work              a worker, until killed, that reports to FILE
 
-The first job of a producer is not measured: connecting, and what is prepared once, is not what a
-producer that lives for days pays for.
+A producer's first jobs are not measured: a producer that runs for days connects and prepares its
+statements once.
 """
 
 from __future__ import annotations
@@ -18,77 +18,84 @@ import json
 import os
 import sys
 import time
+from collections.abc import Coroutine
 from typing import Any
 
+from bench.contender import Contender
 from bench.counting import tick
-from bench.sides import OURS, SIDES
-from bench.sides.side import Side
 
-WARM = 20
+WARM_UP_JOBS = 20
 SPACE_SECONDS = 0.02
 
 
-async def run(role: str, side: Side, number: float) -> dict[str, Any]:
-    if role == "make":
-        await side.make()
+async def run(role: str, contender: Contender, number: float) -> dict[str, Any]:
+    if role == "install":
+        await contender.install()
         return {}
-    if role == "block":
-        return _blocking(side, number)
-    await side.open()
+    if role == "enqueue-blocking":
+        return _blocking(contender, number)
+    await contender.open()
     if role == "work":
-        await side.work()
+        await contender.work()
         return {}
-    if role == "spaced":
+    if role == "enqueue-spaced":
         for _ in range(int(number)):
-            await side.one(time.time())
+            await contender.enqueue(time.time())
             await asyncio.sleep(SPACE_SECONDS)
         return {"jobs": int(number)}
-    return await (_one(side, number) if role == "one" else _many(side, int(number)))
+    return await (_awaited if role == "enqueue" else _bulk)(contender, number)
 
 
-async def _one(side: Side, seconds: float) -> dict[str, Any]:
-    for _ in range(WARM):
-        await side.one(0.0)
+async def _awaited(contender: Contender, seconds: float) -> dict[str, Any]:
+    for _ in range(WARM_UP_JOBS):
+        await contender.enqueue(0.0)
     jobs, began = 0, time.time()
     while time.time() - began < seconds:
-        await side.one(0.0)
+        await contender.enqueue(0.0)
         jobs += 1
-    return {"jobs": jobs + WARM, "rate": jobs / (time.time() - began)}
+    return {"jobs": jobs + WARM_UP_JOBS, "rate": jobs / (time.time() - began)}
 
 
-def _blocking(side: Side, seconds: float) -> dict[str, Any]:
-    one = side.opened()
-    if one is None:
+def _blocking(contender: Contender, seconds: float) -> dict[str, Any]:
+    enqueue = contender.open_blocking()
+    if enqueue is None:
         return {}
-    for _ in range(WARM):
-        one(0.0)
+    for _ in range(WARM_UP_JOBS):
+        enqueue(0.0)
     jobs, began = 0, time.time()
     while time.time() - began < seconds:
-        one(0.0)
+        enqueue(0.0)
         jobs += 1
-    return {"jobs": jobs + WARM, "rate": jobs / (time.time() - began)}
+    return {"jobs": jobs + WARM_UP_JOBS, "rate": jobs / (time.time() - began)}
 
 
-async def _many(side: Side, count: int) -> dict[str, Any]:
-    await side.one(0.0)
+async def _bulk(contender: Contender, number: float) -> dict[str, Any]:
+    count = int(number)
+    await contender.enqueue(0.0)
     began = time.time()
-    await side.many(count)
+    await contender.enqueue_bulk(count)
     return {"jobs": count + 1, "rate": count / (time.time() - began)}
 
 
-def main() -> None:
-    role, name, url, number, file = sys.argv[1:6]
-    tick.report_to(file)
-    work = run(role, {**SIDES, **OURS}[name](url), float(number))
+def print_result(role: Coroutine[Any, Any, dict[str, Any]]) -> None:
+    """Run a role, print its figures as JSON, and end the process."""
     try:
         import uvloop
     except ImportError:
-        answer = asyncio.run(work)
+        figures = asyncio.run(role)
     else:
-        answer = uvloop.run(work)
-    sys.stdout.write(json.dumps(answer) + "\n")
+        figures = uvloop.run(role)
+    sys.stdout.write(json.dumps(figures) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # connections that a side leaves open are not waited for
+    os._exit(0)  # does not wait for connections that a contender left open
+
+
+def main() -> None:
+    from bench.contenders import CONTENDERS, VARIANTS  # bench.against runs where they are not
+
+    role, name, url, number, file = sys.argv[1:6]
+    tick.report_to(file)
+    print_result(run(role, {**CONTENDERS, **VARIANTS}[name](url), float(number)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a handler does in every measurement: it counts, and tells how long its job has waited.
+"""The body of the handler in every measurement: it counts, and records how long its job waited.
 
-A thread writes the count to a file now and then, so that the harness can see how far a worker is
-without asking the database, which would cost what is being measured.
+A thread writes the count to a file every 50 ms. The harness reads the progress of a worker from
+there, because a query would add to the cost that is being measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WRITE_SECONDS = 0.05
 
 @dataclass
 class Count:
-    """How far one process is. Times by the wall, CPU of this process alone."""
+    """The progress of one process. Times are of the system clock, CPU is of this process only."""
 
     jobs: int = 0
     first: float = 0.0
@@ -34,16 +34,20 @@ class Counter:
     def __init__(self) -> None:
         self.count = Count()
         self._base = ""
+        self._warm_up_jobs = 0
 
-    def report_to(self, base: str) -> None:
+    def report_to(self, base: str, warm_up_jobs: int = 0) -> None:
+        """``warm_up_jobs`` are counted, but start neither ``first`` nor ``cpu_first``."""
         self._base = base
+        self._warm_up_jobs = warm_up_jobs
 
     def __call__(self, sent: float = 0.0) -> None:
-        """A job has started; ``sent`` is when it was enqueued, where that is asked for."""
+        """A job has started; ``sent`` is the time of its enqueue, if latency is measured."""
         count, now = self.count, time.time()
         if not count.jobs:
-            count.first, count.cpu_first = now, time.process_time()
             threading.Thread(target=self._report, daemon=True).start()
+        if count.jobs == self._warm_up_jobs:
+            count.first, count.cpu_first = now, time.process_time()
         count.jobs += 1
         count.last = now
         if sent:
@@ -61,12 +65,12 @@ class Counter:
             time.sleep(WRITE_SECONDS)
 
 
-#: Of this process.
+#: The counter of this process.
 tick = Counter()
 
 
 def counts(base: Path) -> list[Count]:
-    """What the workers that report to ``base`` have said last."""
+    """The latest count of each worker that reports to ``base``."""
     return [
         Count(**json.loads(path.read_text()))
         for path in base.parent.glob(f"{base.name}.[0-9]*")

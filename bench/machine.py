@@ -1,4 +1,4 @@
-"""Where and with what it was measured: a figure without these is none."""
+"""The machine and the versions of a run; figures mean nothing without them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 PACKAGES = ("freehold", "psycopg", "asyncpg", "uvloop", "msgspec")
 
 
-def described() -> dict[str, Any]:
+def describe() -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": {
@@ -21,11 +21,14 @@ def described() -> dict[str, Any]:
             "memory_gib": _memory_gib(),
             "system": f"{platform.system()} {platform.release()}",
         },
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version for name in PACKAGES if (version := _version(name))},
-        },
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    """Of this interpreter and the packages installed for it."""
+    installed = {name: version for name in PACKAGES if (version := _version(name))}
+    return {"python": platform.python_version(), **installed}
 
 
 def load_average() -> float:

@@ -1,4 +1,4 @@
-"""The measurements of one side in one round. Each begins with a database as it was installed."""
+"""The measurements of one contender in one round. Each starts with a freshly installed database."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.fleet import Fleet, Trouble, Workers
+from bench.contender import Contender
+from bench.contenders.freehold import unfinished_in_file
+from bench.counting import Count
+from bench.fleet import Fleet, MeasurementFailed, Workers
 from bench.server import Server
-from bench.sides.freehold import unfinished_in_file
-from bench.sides.side import Side
 
 DRAIN_SECONDS = 180.0
 FINISH_SECONDS = 30.0
-WARM_JOBS = 20
+WARM_UP_JOBS = 20
 
 
 class Bench:
-    """A server, a place for files, and the processes."""
+    """A server, a folder for files, and the processes."""
 
     def __init__(self, server: Server, folder: Path, node: Path | None) -> None:
         self.server = server
@@ -28,100 +29,105 @@ class Bench:
         self.fleet = Fleet(folder, node)
         self._installed: set[str] = set()
 
-    def fresh(self, side: type[Side]) -> str:
-        """The side's store, empty: a copy of one that was installed once."""
-        if not side.on_postgres:
-            for path in self.folder.glob(f"{side.name}.db*"):
+    def fresh_store(self, contender: type[Contender]) -> str:
+        """The URL of an empty store: on PostgreSQL a copy of a database installed once."""
+        if not contender.on_postgres:
+            for path in self.folder.glob(f"{contender.name}.db*"):
                 path.unlink()
-            url = str(self.folder / f"{side.name}.db")
-            self.fleet.ask(side, "make", url)
+            url = str(self.folder / f"{contender.name}.db")
+            self.fleet.produce(contender, "install", url)
             return url
-        name = side.name.replace("-", "_")
-        if side.name not in self._installed:
-            self.fleet.ask(side, "make", self.server.renew(f"{name}_new"))
-            self.server.counters(self.server.database(f"{name}_new"))  # waits for its sessions
-            self._installed.add(side.name)
-        return self.server.renew(name, template=f"{name}_new")
+        name = contender.name.replace("-", "_")
+        template = f"{name}_new"
+        if contender.name not in self._installed:
+            self.fleet.produce(contender, "install", self.server.recreate(template))
+            self.server.wait_for_sessions(self.server.database(template))
+            self._installed.add(contender.name)
+        return self.server.recreate(name, template=template)
 
-    def left(self, side: type[Side], url: str) -> int:
-        if not side.on_postgres:
+    def unfinished(self, contender: type[Contender], url: str) -> int:
+        if not contender.on_postgres:
             return unfinished_in_file(url)
-        return self.server.count(url, side.left)
+        return self.server.count(url, contender.unfinished)
 
     @contextmanager
-    def working(self, side: type[Side], url: str, processes: int = 1) -> Iterator[Workers]:
-        workers = self.fleet.workers(side, url, processes)
+    def working(
+        self, contender: type[Contender], url: str, processes: int = 1
+    ) -> Iterator[Workers]:
+        workers = self.fleet.workers(contender, url, processes)
         try:
             yield workers
         finally:
             workers.stop()
 
 
-def one_by_one(bench: Bench, side: type[Side], seconds: float) -> dict[str, Any]:
-    """Each awaited before the next."""
-    url = bench.fresh(side)
-    return {"rate": bench.fleet.ask(side, "one", url, seconds)["rate"]}
+def one_by_one(bench: Bench, contender: type[Contender], seconds: float) -> dict[str, Any]:
+    """Each job is awaited before the next."""
+    url = bench.fresh_store(contender)
+    return {"rate": bench.fleet.produce(contender, "enqueue", url, seconds)["rate"]}
 
 
-def blocking(bench: Bench, side: type[Side], seconds: float) -> dict[str, Any]:
-    """The same from a caller that blocks; nothing, where there is no such call."""
-    if side.opened is Side.opened:
+def blocking(bench: Bench, contender: type[Contender], seconds: float) -> dict[str, Any]:
+    """The same by a blocking call; empty if the contender has none."""
+    if contender.open_blocking is Contender.open_blocking:
         return {}
-    found = bench.fleet.ask(side, "block", bench.fresh(side), seconds)
-    return {"rate": found["rate"]}
+    url = bench.fresh_store(contender)
+    return {"rate": bench.fleet.produce(contender, "enqueue-blocking", url, seconds)["rate"]}
 
 
-def drain(bench: Bench, side: type[Side], jobs: int, processes: int = 1) -> dict[str, Any]:
-    """Fill it by bulk, then empty it; both are measured."""
-    url = bench.fresh(side)
-    filled = bench.fleet.ask(side, "many", url, jobs)
-    if side.on_postgres:
+def fill_and_drain(
+    bench: Bench, contender: type[Contender], jobs: int, processes: int = 1
+) -> dict[str, Any]:
+    """Enqueue in bulk, then drain; both are measured."""
+    url = bench.fresh_store(contender)
+    filled = bench.fleet.produce(contender, "enqueue-bulk", url, jobs)
+    if contender.on_postgres:
         with bench.server.connect(url) as connection:
             connection.execute("vacuum analyze")
-    return {"bulk": filled["rate"], **emptied(bench, side, url, int(filled["jobs"]), processes)}
+    return {"bulk": filled["rate"], **drain(bench, contender, url, int(filled["jobs"]), processes)}
 
 
-def emptied(
-    bench: Bench, side: type[Side], url: str, jobs: int, processes: int = 1
+def drain(
+    bench: Bench, contender: type[Contender], url: str, jobs: int, processes: int = 1
 ) -> dict[str, Any]:
-    """Until the store says that none of them is left: from the first job's start to its last
-    one's end. Starting the workers is not part of it."""
-    before = bench.server.counters(url) if side.on_postgres else None
-    workers = bench.fleet.workers(side, url, processes)
-    try:
+    """From the start of the first job until the store counts none as unfinished. The start of the
+    workers is not part of it."""
+    before = bench.server.counters(url) if contender.on_postgres else None
+    with bench.working(contender, url, processes) as workers:
         workers.until(lambda found: sum(each.jobs for each in found) >= jobs, DRAIN_SECONDS)
         deadline = time.monotonic() + FINISH_SECONDS
-        while (left := bench.left(side, url)) > 0 and time.monotonic() < deadline:
+        while (left := bench.unfinished(contender, url)) > 0 and time.monotonic() < deadline:
             time.sleep(0.02)
         ended = time.time()
-        found = workers.counts()
-    finally:
-        workers.stop()
+        counts = workers.counts()
     if left > 0:
-        raise Trouble(f"{side.name}: {left} of {jobs} jobs did not finish")
-    began = min(each.first for each in found)
-    cpu = sum(each.cpu_last - each.cpu_first for each in found)
-    answer = {
+        raise MeasurementFailed(f"{contender.name}: {left} of {jobs} jobs did not finish")
+    began = min(each.first for each in counts)
+    cpu = sum(each.cpu_last - each.cpu_first for each in counts)
+    figures = {
         "rate": jobs / (ended - began),
         "jobs": jobs,
         "unfinished": left,
-        "started": sum(each.jobs for each in found),
+        "started": sum(each.jobs for each in counts),
         "cpu_us": round(cpu / jobs * 1e6, 1),
     }
     if before is not None:
-        answer |= bench.server.counters(url).per_job(before, jobs)
-    return answer
+        figures |= bench.server.counters(url).per_job(before, jobs)
+    return figures
 
 
-def latency(bench: Bench, side: type[Side], jobs: int) -> dict[str, Any]:
-    """From just before the enqueue to the start of the handler, 20 ms apart, one idle worker."""
-    url = bench.fresh(side)
-    with bench.working(side, url) as workers:
-        bench.fleet.ask(side, "spaced", url, WARM_JOBS)
-        workers.until(lambda found: sum(len(each.waited) for each in found) >= WARM_JOBS, 60.0)
-        bench.fleet.ask(side, "spaced", url, jobs)
-        wanted = jobs + WARM_JOBS
-        found = workers.until(lambda now: sum(len(each.waited) for each in now) >= wanted, 60.0)
-    waited = sorted(each * 1000 for count in found for each in count.waited[WARM_JOBS:])
+def latency(bench: Bench, contender: type[Contender], jobs: int) -> dict[str, Any]:
+    """From just before the enqueue to the start of the handler; 20 ms apart, one idle worker."""
+    url = bench.fresh_store(contender)
+    with bench.working(contender, url) as workers:
+        bench.fleet.produce(contender, "enqueue-spaced", url, WARM_UP_JOBS)
+        workers.until(lambda found: _waited(found) >= WARM_UP_JOBS, 60.0)
+        bench.fleet.produce(contender, "enqueue-spaced", url, jobs)
+        counts = workers.until(lambda found: _waited(found) >= jobs + WARM_UP_JOBS, 60.0)
+    waited = sorted(each * 1000 for count in counts for each in count.waited[WARM_UP_JOBS:])
     cuts = statistics.quantiles(waited, n=100)
     return {"p50": cuts[49], "p95": cuts[94], "p99": cuts[98], "jobs": len(waited)}
+
+
+def _waited(counts: list[Count]) -> int:
+    return sum(len(each.waited) for each in counts)

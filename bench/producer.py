@@ -1,6 +1,6 @@
 """One of many enqueuing clients:  python -m bench.producer URL WAKES SECONDS
 
-Says `ready`, and begins when it is told to: all of them together.
+Prints `ready` and starts when a line arrives on its standard input, at the same time as the others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-from bench.sides.freehold import TASK
+from bench.contenders.freehold import TASK
 from freehold import Freehold
 from freehold.store.notify_limiter import NotifyLimiter
 
@@ -18,7 +18,7 @@ def main() -> None:
     url, wakes, seconds = sys.argv[1], sys.argv[2] == "1", float(sys.argv[3])
     app = Freehold(url)
     if not wakes:
-        NotifyLimiter.before = NotifyLimiter.after = lambda *_: False  # type: ignore[method-assign, assignment]
+        NotifyLimiter.with_job = NotifyLimiter.after_job = lambda *_: False  # type: ignore[method-assign, assignment]
 
     @app.task(name=TASK)
     def job(sent: float) -> None: ...

@@ -1,46 +1,57 @@
-"""docs/performance.md: its tables and charts come from the newest results, never by hand."""
+"""The tables and charts of docs/performance.md, written from the newest results."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench import tables
-from bench.chart import Bar, Group, drawn
+from bench.against import verdict
+from bench.chart import Bar, Group, draw
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "performance.md"
+RESULTS = Path(__file__).parent / "results"
+#: Earlier names in the results -> present names.
+_NAMES: dict[str, str] = json.loads((RESULTS / "names.json").read_text())
 _KINDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "core": tables.core,
     "growth": tables.growth,
     "wide": tables.growth,
     "wake": tables.wake,
 }
-#: Before the first run of a kind is committed.
+#: Shown before the first run of a kind is committed.
 NONE_YET = "No run is committed yet: `scripts/bench {kind}`, then `scripts/bench report`."
 
 
 def newest(results: Path, kind: str) -> dict[str, Any] | None:
     found = sorted(results.glob(f"*-{kind}.json"))
-    return json.loads(found[-1].read_text()) if found else None
+    if not found:
+        return None
+    return dict(json.loads(found[-1].read_text(), object_pairs_hook=_with_present_names))
+
+
+def _with_present_names(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Results are never edited, so older ones have older names of contenders and keys."""
+    return {_NAMES.get(name, name): value for name, value in pairs}
 
 
 def page(text: str, results: Path) -> str:
-    """The page with what stands between the markers made anew."""
-    for kind, told in _KINDS.items():
+    """Returns the page with the text between its markers replaced."""
+    for kind, render in _KINDS.items():
         document = newest(results, kind)
-        made = NONE_YET.format(kind=kind) if document is None else told(document)
+        table = NONE_YET.format(kind=kind) if document is None else render(document)
         if document is not None and kind in _CHARTS:
-            made += f"\n\n![{kind}: the figures above as bars](performance-{kind}.svg)"
+            table += f"\n\n![{kind}: the figures above as bars](performance-{kind}.svg)"
         parts = re.split(rf"<!-- {kind} -->\n.*?\n<!-- /{kind} -->", text, flags=re.DOTALL)
         if len(parts) != 2:
             raise ValueError(f"the page needs <!-- {kind} --> and <!-- /{kind} -->, once each")
         before, after = parts
-        text = f"{before}<!-- {kind} -->\n{made}\n<!-- /{kind} -->{after}"
+        text = f"{before}<!-- {kind} -->\n{table}\n<!-- /{kind} -->{after}"
     return text
 
 
@@ -60,7 +71,8 @@ def write(results: Path) -> None:
 
 
 def show(document: Mapping[str, Any]) -> None:
-    sys.stdout.write(_KINDS[document["name"]](document) + "\n")
+    render = {**_KINDS, "against": verdict.table}[document["name"]]
+    sys.stdout.write(render(document) + "\n")
 
 
 def _core(document: Mapping[str, Any]) -> str:
@@ -82,7 +94,7 @@ def _core(document: Mapping[str, Any]) -> str:
         )
         for title, path, digits in measures
     ]
-    return drawn("Freehold, the raw limit and its peers", groups)
+    return draw("Freehold, the raw limit and its peers", groups)
 
 
 def _growth(document: Mapping[str, Any]) -> str:
@@ -97,14 +109,19 @@ def _growth(document: Mapping[str, Any]) -> str:
         Group(
             title,
             [
-                Bar(tables.grown(name, document["sizes"]), value / of, f"{value / of:.2f}", True)
+                Bar(
+                    tables.growth_label(name, document["sizes"]),
+                    value / base,
+                    f"{value / base:.2f}",
+                    True,
+                )
                 for name, found in medians.items()
-                if (value := read(found)) is not None and (of := read(clean))
+                if (value := read(found)) is not None and (base := read(clean))
             ],
         )
         for title, read in measures
     ]
-    return drawn("What a job costs while everything around it grows", groups)
+    return draw("What a job costs while everything around it grows", groups)
 
 
 _CHARTS: dict[str, Callable[[Mapping[str, Any]], str]] = {

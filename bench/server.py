@@ -1,11 +1,12 @@
-"""The PostgreSQL that is measured: a database for each side, counters before and after."""
+"""The measured PostgreSQL: a database for each contender, and counters before and after."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import psycopg
@@ -14,11 +15,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from freehold.lab.devpostgres import DevPostgres
 
-#: The name of sessions that are there on purpose, while others are waited for.
-BYSTANDER = "bench bystander"
-#: Sessions of killed workers end, and hand in their counters, within this time.
+#: The application name of sessions that stay open while the harness waits for all others to end.
+OPEN_SESSION = "bench open session"
+#: Sessions of killed workers end, and add to the counters, within this time.
 SETTLE_SECONDS = 20.0
-#: Told with the results: what changes the figures, and is not always the default.
+#: Settings that change the figures; they are part of the results.
 SETTINGS = (
     "fsync",
     "synchronous_commit",
@@ -38,7 +39,7 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Counters:
-    """Of one database, except WAL, which is the whole server's: nothing else runs beside."""
+    """The counters of one database; WAL is that of the whole server, which runs nothing else."""
 
     wal_bytes: int
     buffers: int
@@ -57,7 +58,7 @@ class Server:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._made: set[str] = set()
+        self._created: set[str] = set()
 
     def database(self, name: str) -> str:
         """The URL of a database of this run."""
@@ -67,34 +68,49 @@ class Server:
     def connect(self, url: str | None = None) -> Connection[Any]:
         return psycopg.connect(url or self.url, autocommit=True)
 
-    def renew(self, name: str, template: str | None = None) -> str:
-        """An empty database of this name, or a copy of another."""
+    def recreate(self, name: str, template: str | None = None) -> str:
+        """Replace the database of this name by an empty one, or by a copy of another."""
+        self._created.add(name)
         with self.connect() as connection:
             _drop(connection, f"freehold_bench_{name}")
-            made = sql.SQL("create database {}").format(sql.Identifier(f"freehold_bench_{name}"))
+            create = sql.SQL("create database {}").format(sql.Identifier(f"freehold_bench_{name}"))
             if template is not None:
-                of = sql.Identifier(f"freehold_bench_{template}")
-                made += sql.SQL(" template {}").format(of)
-            connection.execute(made)
-        self.write_out()
-        self._made.add(name)
+                source = sql.Identifier(f"freehold_bench_{template}")
+                create += sql.SQL(" template {}").format(source)
+            connection.execute(create)
+        self.checkpoint()
         return self.database(name)
 
-    def write_out(self) -> None:
-        """So that nobody pays for what was written before, if the role may ask for it."""
+    def checkpoint(self) -> None:
+        """Write everything now, so that no measurement pays for earlier writes; skipped if the role
+        may not."""
         refused = contextlib.suppress(psycopg.errors.InsufficientPrivilege)
         with self.connect() as connection, refused:
             connection.execute("checkpoint")
 
+    def vacuum_catalogs(self, url: str) -> None:
+        """Set the hint bits of the system catalogs. Otherwise, with checksums, the first session
+        does it and writes whole pages of WAL, whose number depends on how tables were created."""
+        with self.connect(url) as connection:
+            rows = connection.execute(
+                "select relname from pg_class "
+                "where relkind = 'r' and relnamespace = 'pg_catalog'::regnamespace"
+            ).fetchall()
+            tables = sql.SQL(", ").join(sql.Identifier("pg_catalog", row[0]) for row in rows)
+            connection.execute(sql.SQL("vacuum (freeze) {}").format(tables))
+
     def count(self, url: str, query: str) -> int:
+        return int(self.number(url, query))
+
+    def number(self, url: str, query: str) -> float:
         with self.connect(url) as connection:
             row = connection.execute(query.encode()).fetchone()
         assert row is not None
-        return int(row[0])
+        return float(row[0])
 
     def counters(self, url: str) -> Counters:
-        """When all sessions on this database have ended."""
-        self._settle(url)
+        """The counters once all sessions of this database have ended."""
+        self.wait_for_sessions(url)
         name = conninfo_to_dict(url)["dbname"]
         with self.connect() as connection:
             row = connection.execute(
@@ -105,7 +121,7 @@ class Server:
         assert row is not None
         return Counters(*(int(value) for value in row))
 
-    def _settle(self, url: str) -> None:
+    def wait_for_sessions(self, url: str) -> None:
         name = conninfo_to_dict(url)["dbname"]
         deadline = time.monotonic() + SETTLE_SECONDS
         with self.connect() as connection:
@@ -113,13 +129,13 @@ class Server:
                 row = connection.execute(
                     "select count(*) from pg_stat_activity where datname = %s "
                     "and backend_type = 'client backend' and application_name <> %s",
-                    [name, BYSTANDER],
+                    [name, OPEN_SESSION],
                 ).fetchone()
                 if row == (0,):
                     return
                 time.sleep(0.05)
 
-    def described(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         with self.connect() as connection:
             rows = connection.execute(
                 "select name, current_setting(name) from pg_settings where name = any (%s)",
@@ -131,37 +147,38 @@ class Server:
 
     def close(self) -> None:
         with self.connect() as connection:
-            for name in self._made:
+            for name in self._created:
                 _drop(connection, f"freehold_bench_{name}")
 
 
 def _drop(connection: Connection[Any], database: str) -> None:
-    dropped = sql.SQL("drop database if exists {} with (force)")
-    connection.execute(dropped.format(sql.Identifier(database)))
+    drop = sql.SQL("drop database if exists {} with (force)")
+    connection.execute(drop.format(sql.Identifier(database)))
 
 
 def _url(parts: dict[str, Any]) -> str:
-    """As a URL, because the drivers of the peers take nothing else."""
+    """A URL, because the drivers of the peers accept nothing else."""
     known = {key: value for key, value in parts.items() if value is not None}
     host, user = str(known.pop("host", "127.0.0.1")), known.pop("user", None)
     port, name, password = known.pop("port", 5432), known.pop("dbname"), known.pop("password", None)
-    who = "" if user is None else f"{user}{'' if password is None else f':{password}'}@"
+    login = "" if user is None else f"{user}{'' if password is None else f':{password}'}@"
     if host.startswith("/"):
-        return f"postgresql://{who}/{name}?host={host}&port={port}"
-    return f"postgresql://{who}{host}:{port}/{name}"
+        return f"postgresql://{login}/{name}?host={host}&port={port}"
+    return f"postgresql://{login}{host}:{port}/{name}"
 
 
 @contextlib.contextmanager
-def server(url: str | None) -> Iterator[Server]:
-    """The one that is given, or one of our own with its default settings."""
+def server(
+    url: str | None, settings: Mapping[str, str | int] = MappingProxyType({})
+) -> Iterator[Server]:
+    """The server at ``url``, or a development server with these settings and else the defaults."""
     if url is not None:
-        make_conninfo(url)  # a mistake in it is told before anything is measured
+        make_conninfo(url)  # raises now if it is malformed
         with contextlib.closing(Server(url)) as given:
             yield given
         return
-    settings: dict[str, str | int] = {"max_connections": 200}
     with (
-        DevPostgres(settings=settings, port=0) as own,
-        contextlib.closing(Server(own.url)) as found,
+        DevPostgres(settings={"max_connections": 200, **settings}, port=0) as own,
+        contextlib.closing(Server(own.url)) as started,
     ):
-        yield found
+        yield started

@@ -1,6 +1,7 @@
-"""What statements cost the server, where it keeps statistics of them (pg_stat_statements).
+"""The cost of statements to the server, where it keeps statistics of them (pg_stat_statements).
 
-Finer than the counters of the database: vacuum, and the harness's own questions, are not in it.
+These are finer than the counters of the database: vacuum and the queries of the harness itself are
+not part of them.
 """
 
 from __future__ import annotations
@@ -12,42 +13,42 @@ import psycopg
 
 from bench.server import Server
 
-#: What no other statement of Freehold has.
+#: No other statement of Freehold has both.
 _IS_CLAIM = "(query like '%lease_token%' and query like '%skip locked%')"
 _SUMS = """
     select sum(calls), sum(shared_blks_hit + shared_blks_read), sum(wal_bytes),
            sum(total_exec_time)
     from pg_stat_statements
     where dbid = (select oid from pg_database where datname = current_database())
-      and query not like 'select count(*) from freehold.job%' and query not like '%pg_stat_%'
+      and query not like 'select count(*) from %.job%' and query not like '%pg_stat_%'
 """
 _NAMES = ("calls", "buffers", "wal_bytes", "ms")
 
 
-class Statements:
-    """Counts from here on."""
+class StatementStatistics:
+    """The statements of one database since this was created."""
 
     def __init__(self, server: Server, url: str) -> None:
         self._server = server
         self._url = url
-        self._there = False
+        self.is_available = False
         with contextlib.suppress(psycopg.Error), server.connect(url) as connection:
             connection.execute("create extension if not exists pg_stat_statements")
             connection.execute("select pg_stat_statements_reset()")
-            self._there = True
+            self.is_available = True
 
-    def counted(self, jobs: int) -> dict[str, Any]:
-        """Of all statements for each job, and of claims for each claim."""
-        if not self._there:
+    def averages(self, jobs: int) -> dict[str, Any]:
+        """Of all statements for each job, and of claims for each claim; empty if unavailable."""
+        if not self.is_available:
             return {}
         with self._server.connect(self._url) as connection:
             every = connection.execute(_SUMS.encode()).fetchone()
             claims = connection.execute(f"{_SUMS} and {_IS_CLAIM}".encode()).fetchone()
-        answer: dict[str, Any] = {"statements": _shares(every, jobs)}
+        result: dict[str, Any] = {"statements": _averages(every, jobs)}
         if claims is not None and claims[0]:
-            answer["claim"] = _shares(claims, int(claims[0]))
-        return answer
+            result["claim"] = _averages(claims, int(claims[0]))
+        return result
 
 
-def _shares(sums: tuple[Any, ...] | None, of: int) -> dict[str, float]:
-    return {n: round(float(v or 0) / of, 4) for n, v in zip(_NAMES, sums or (), strict=True)}
+def _averages(sums: tuple[Any, ...] | None, count: int) -> dict[str, float]:
+    return {n: round(float(v or 0) / count, 4) for n, v in zip(_NAMES, sums or (), strict=True)}

@@ -1,4 +1,4 @@
-"""What was measured, as Markdown: the same words for a terminal and for the documentation."""
+"""The results as Markdown, the same for a terminal and for the documentation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def number(value: float | None, digits: int = 0) -> str:
     return MISSING if value is None else f"{value:,.{digits}f}"
 
 
-def at(found: Mapping[str, Any], *path: str) -> float | None:
-    value: Any = found
+def at(figures: Mapping[str, Any], *path: str) -> float | None:
+    value: Any = figures
     for name in path:
         if not isinstance(value, Mapping) or name not in value:
             return None
@@ -31,12 +31,11 @@ def ratio(value: float | None, to: float | None) -> str:
     return MISSING if value is None or not to else f"{value / to:.2f}"
 
 
-def setting(document: Mapping[str, Any]) -> str:
-    """Where, when and how, in one sentence."""
+def conditions(document: Mapping[str, Any], repeats: str) -> str:
+    """The machine, the date and the settings, in one sentence."""
     machine, server = document["machine"], document["server"]
-    named = document["versions"]
     low, high = min(document["load_average"]), max(document["load_average"])
-    odd = [
+    settings = [
         f"{name}={value}"
         for name, value in server["settings"].items()
         if name in ("fsync", "synchronous_commit", "shared_buffers")
@@ -44,9 +43,14 @@ def setting(document: Mapping[str, Any]) -> str:
     return (
         f"Measured {document['date'][:10]} on {machine['cores']} cores ({machine['processor']}, "
         f"{machine['memory_gib']:g} GiB), PostgreSQL {server['version'].split()[0]} "
-        f"({', '.join(odd)}), Python {named['python']}; {document['round_count']} interleaved "
-        f"round{'s' * (document['round_count'] > 1)}, medians; load average {low:g} to {high:g}."
+        f"({', '.join(settings)}), Python {document['versions']['python']}; "
+        f"{repeats}, medians; load average {low:g} to {high:g}."
     )
+
+
+def rounds(document: Mapping[str, Any]) -> str:
+    count = document["round_count"]
+    return f"{count} interleaved round{'s' * (count > 1)}"
 
 
 def core(document: Mapping[str, Any]) -> str:
@@ -81,27 +85,30 @@ def core(document: Mapping[str, Any]) -> str:
         "WAL B per job",
         "worker CPU µs",
     ]
-    told = [
-        f"- `{name}` {side['version']}: {side['terms']}" for name, side in document["sides"].items()
+    notes = [
+        f"- `{name}` {contender['version']}: {contender['terms']}"
+        for name, contender in document["contenders"].items()
     ]
-    told += [f"- `{name}`: absent, {why}" for name, why in document["absent"].items()]
-    told += [
-        f"- `{each['who']}`, round {each['round'] + 1}: {each['what'].splitlines()[0]}"
-        for each in document["troubles"]
+    notes += [f"- `{name}`: absent, {why}" for name, why in document["absent"].items()]
+    notes += [
+        f"- `{each['contender']}`, round {each['round'] + 1}: {each['error'].splitlines()[0]}"
+        for each in document["failures"]
     ]
     shown = table(*_without_empty(head, rows))
-    return "\n\n".join([setting(document), shown, aims(document), "\n".join(told)])
+    return "\n\n".join(
+        [conditions(document, rounds(document)), shown, aims(document), "\n".join(notes)]
+    )
 
 
 def _without_empty(
     head: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """A run that had no such measure needs no column for it."""
+    """Drop the columns of measures that this run does not have."""
     kept = [n for n in range(len(head)) if any(row[n] != MISSING for row in rows)]
     return [head[n] for n in kept], [[row[n] for n in kept] for row in rows]
 
 
-#: What must hold: the measure, how the peers are compared, how much is asked.
+#: The aims: label, measure, the peers compared (None: the best of all), and the least ratio.
 AIMS = (
     ("drain, 1 process, to PgQueuer", ("drain1", "rate"), ("pgqueuer",), 1.5),
     ("drain, 1 process, to Graphile Worker tuned", ("drain1", "rate"), ("graphile-tuned",), 1.0),
@@ -110,7 +117,7 @@ AIMS = (
     ("enqueue one by one, blocking, to the best peer", ("blocking", "rate"), None, 1.2),
     ("bulk enqueue, to the best peer", ("bulk", "rate"), None, 1.5),
 )
-#: A user takes whichever call is faster.
+#: A user takes the faster of the two calls.
 _FASTER = ("enqueue one by one, the faster call of each, to the best peer", "1.2")
 _NO_PEERS = ("raw-sql", OURS, f"{OURS}-sqlite")
 
@@ -119,7 +126,7 @@ def aims(document: Mapping[str, Any]) -> str:
     medians = document["medians"]
     ours = medians.get(OURS, {})
     rows = []
-    for what, path, names, wanted in AIMS:
+    for label, path, names, least in AIMS:
         peers = [
             at(medians[name], *path)
             for name in names or medians
@@ -127,7 +134,7 @@ def aims(document: Mapping[str, Any]) -> str:
         ]
         best = max((value for value in peers if value is not None), default=None)
         if (reached := ratio(at(ours, *path), best)) != MISSING:
-            rows.append([what, f"{wanted:g}", reached])
+            rows.append([label, f"{least:g}", reached])
     if (reached := _faster(medians)) != MISSING:
         rows.append([*_FASTER, reached])
     return table(["aim", "at least", "reached"], rows)
@@ -135,7 +142,7 @@ def aims(document: Mapping[str, Any]) -> str:
 
 def _faster(medians: Mapping[str, Any]) -> str:
     best = {
-        name: max(at(found, way, "rate") or 0.0 for way in ("one", "blocking"))
+        name: max(at(found, call, "rate") or 0.0 for call in ("one", "blocking"))
         for name, found in medians.items()
     }
     peers = max((rate for name, rate in best.items() if name not in _NO_PEERS), default=None)
@@ -150,11 +157,11 @@ def growth(document: Mapping[str, Any]) -> str:
         if "rate" not in found:
             continue
         rate, base = at(found, "rate"), medians.get(_BASES.get(name, "clean"), {})
-        label = grown(name, sizes) + (f" (of the {_BASES[name]})" if name in _BASES else "")
+        label = growth_label(name, sizes) + (f" (of the {_BASES[name]})" if name in _BASES else "")
         row = [label, number(rate), ratio(rate, at(base, "rate"))]
         for figure, digits in (("buffers", 1), ("wal_bytes", 0)):
-            value, of = per_job(found, figure), per_job(base, figure)
-            row += [number(value, digits), ratio(value, of)]
+            value = per_job(found, figure)
+            row += [number(value, digits), ratio(value, per_job(base, figure))]
         row += [
             number(at(found, "cpu_us")),
             number(at(found, "claim", "buffers")),
@@ -173,7 +180,7 @@ def growth(document: Mapping[str, Any]) -> str:
         "buffers per claim",
         "ms per claim",
     ]
-    parts = [setting(document), table(head, rows)]
+    parts = [conditions(document, rounds(document)), table(head, rows)]
     if (idle := medians.get("idle workers")) is not None:
         parts.append(
             f"{idle['workers']:g} idle workers ({idle['processes']:g} processes, each with those "
@@ -183,18 +190,18 @@ def growth(document: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-#: Compared with something else than the clean case.
+#: Cases that are compared with another case than the clean one.
 _BASES = {"lanes beside a failed head": "lanes"}
 
 
 def per_job(found: Mapping[str, Any], figure: str) -> float | None:
-    """By statements where the server counts them, else by the whole database."""
-    fine = at(found, "statements", figure)
-    return at(found, figure) if fine is None else fine
+    """From the statistics of statements where the server keeps them, else of the database."""
+    value = at(found, "statements", figure)
+    return at(found, figure) if value is None else value
 
 
-def grown(name: str, sizes: Mapping[str, Any]) -> str:
-    many = {
+def growth_label(name: str, sizes: Mapping[str, Any]) -> str:
+    labels = {
         "finished": f"{sizes['finished']:,} finished jobs",
         "scheduled": f"{sizes['scheduled']:,} scheduled jobs",
         "held snapshot": "a snapshot held open",
@@ -204,15 +211,15 @@ def grown(name: str, sizes: Mapping[str, Any]) -> str:
         "beside a limit": "a queue with a limit of 7, served by the same worker",
         "beside claimers of a limit": "64 slots of 4 other processes want jobs under a limit of 7",
     }
-    return many.get(name, name)
+    return labels.get(name, name)
 
 
 def wake(document: Mapping[str, Any]) -> str:
-    with_them = at(document["medians"], "with wake-ups", "rate")
+    with_wakes = at(document["medians"], "with wake-ups", "rate")
     without = at(document["medians"], "without", "rate")
     head = [f"{document['clients']} enqueuing clients", "jobs/s", "of the rate without"]
     rows = [
-        ["with wake-ups", number(with_them), ratio(with_them, without)],
+        ["with wake-ups", number(with_wakes), ratio(with_wakes, without)],
         ["without", number(without), "1"],
     ]
-    return "\n\n".join([setting(document), table(head, rows)])
+    return "\n\n".join([conditions(document, rounds(document)), table(head, rows)])

@@ -1,4 +1,4 @@
-"""What many tenants in one process cost, and what one of them does to the others.
+"""The cost of many tenants in one process, and the effect of one tenant on the others.
 
     python bench/tenants.py idle     [--url URL] [--tenants 200] [--seconds 30]
     python bench/tenants.py latency  [--url URL] [--others 20] [--jobs 400] [--flood-ms 20]
@@ -33,7 +33,7 @@ from freehold.model.tenant import TenantState
 
 HERE = Path(__file__).parent
 RECORD = "FREEHOLD_BENCH_RECORD"
-#: Quiet and flood take turns, so that what else happens on the machine meets both alike.
+#: Quiet and flood alternate, so that other load of the machine affects both.
 TURNS = 8
 
 app = Freehold(os.environ.get("FREEHOLD_URL", "sqlite://:memory:"))
@@ -53,7 +53,7 @@ async def job(tenant: str, sent: float, seconds: float = 0.0) -> None:
 
 
 class Bench:
-    """Tenants on one server, hosts beside it, and a record of what they did."""
+    """Tenants on one server, hosts that serve them, and a record of the jobs that started."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = app.url = url
@@ -62,7 +62,7 @@ class Bench:
         self._hosts: list[subprocess.Popen[bytes]] = []
         app.migrate()
 
-    def add(self, name: str, **fields: Any) -> None:
+    def create_tenant(self, name: str, **fields: Any) -> None:
         app.tenants.create(name, **fields)
 
     def host(self, *arguments: str) -> None:
@@ -91,11 +91,11 @@ class Bench:
         while not condition():
             if time.monotonic() > deadline:
                 logs = [path.read_text()[-2000:] for path in self.folder.glob("*.log")]
-                raise SystemExit("\n".join(["it takes too long", *logs]))
+                raise SystemExit("\n".join([f"timed out after {seconds:g} s", *logs]))
             time.sleep(0.02)
 
     def transactions(self) -> int:
-        """Of all sessions on this database: one for each statement that is not in a batch."""
+        """Transactions of all sessions: one for each statement that is not in a batch."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             row = connection.execute(
                 "select xact_commit + xact_rollback from pg_stat_database "
@@ -113,15 +113,15 @@ class Bench:
 
 
 def idle(bench: Bench, tenants: int, seconds: float) -> dict[str, Any]:
-    """Statements per second of one process with so many tenants that have nothing to do."""
+    """Statements per second of one process whose tenants are all idle."""
     for number in range(tenants):
-        bench.add(f"t{number}")
+        bench.create_tenant(f"t{number}")
     app.close()
     bench.host()
     app.tenant("t0").enqueue_many([job.prepare("t0", 0.0)])
     bench.until(lambda: len(bench.lines()) == 1)
     app.close()
-    time.sleep(tenants * 0.05 + 10.0)  # the first round of upkeep, and t0 asleep again
+    time.sleep(tenants * 0.05 + 10.0)  # the first maintenance is over, and t0 is idle again
     cpu_before, before = _cpu(bench), bench.transactions()
     time.sleep(seconds)
     after, cpu_after = bench.transactions(), _cpu(bench)
@@ -140,76 +140,76 @@ def _cpu(bench: Bench) -> float:
 def latency(
     bench: Bench, others: int, jobs: int, flood_ms: float, spread: float, max_slots: int | None
 ) -> dict[str, Any]:
-    """From enqueue to start, of tenants beside one that is flooded and one that is broken."""
+    """From enqueue to start, of tenants beside a flooded and a broken one."""
     names = [f"t{number}" for number in range(others)]
     for name in [*names, "broken"]:
-        bench.add(name)
-    bench.add("flooded", max_slots=max_slots)
+        bench.create_tenant(name)
+    bench.create_tenant("flooded", max_slots=max_slots)
     bench.host("--concurrency", "10")
-    chance = random.Random(1)
-    for name in names:  # all connections and statements are there
+    rng = random.Random(1)
+    for name in names:  # so that all connections and prepared statements exist
         app.tenant(name).enqueue_many([job.prepare(name, 0.0)])
     bench.until(lambda: len(bench.lines()) == others)
     measured: dict[str, list[float]] = {"quiet": [], "flood": []}
     flooded = app.tenant("flooded")
-    flooded.operate.pause_queue("default", "bench")
+    flooded.operator.pause_queue("default", "bench")
     need = int(jobs * 0.05 * 10 / (flood_ms / 1000)) + 2000
     for start in range(0, need, 1000):
         count = min(1000, need - start)
-        spans = [flood_ms / 1000 * chance.uniform(1 - spread, 1 + spread) for _ in range(count)]
+        spans = [flood_ms / 1000 * rng.uniform(1 - spread, 1 + spread) for _ in range(count)]
         flooded.enqueue_many([job.prepare("flooded", 0.0, span) for span in spans])
     for turn in range(2 * TURNS):
         name = ("quiet", "flood")[turn % 2]
         if name == "flood":
-            flooded.operate.resume_queue("default")
+            flooded.operator.resume_queue("default")
             if turn == 1:
                 with psycopg.connect(bench.url, autocommit=True) as connection:
                     connection.execute("drop table freehold_t_broken.job cascade")
                 bench.until(lambda: app.tenants.get("broken").state is TenantState.DEGRADED)
             bench.until(functools.partial(_more_than, bench, len(bench.lines()) + 100))
-        measured[name] += _send(bench, names, jobs // TURNS, chance)
+        measured[name] += _send(bench, names, jobs // TURNS, rng)
         if name == "flood":
             last = bench.lines()[-200:]
             assert any(line[0] == "flooded" for line in last), "the flood has run dry"
-            flooded.operate.pause_queue("default", "bench")
+            flooded.operator.pause_queue("default", "bench")
             time.sleep(0.5)
-    answer: dict[str, Any] = {
+    result: dict[str, Any] = {
         "others": others,
         "flood_ms": flood_ms,
         "spread": spread,
         "max_slots": max_slots,
     }
     for name, found in measured.items():
-        answer[name] = {
+        result[name] = {
             "jobs": len(found),
             "median_ms": round(statistics.median(found) * 1000, 2),
             "p95_ms": round(statistics.quantiles(found, n=20)[18] * 1000, 2),
         }
     for figure in ("median_ms", "p95_ms"):
-        answer[f"ratio_{figure}"] = round(answer["flood"][figure] / answer["quiet"][figure], 2)
-    return answer
+        result[f"ratio_{figure}"] = round(result["flood"][figure] / result["quiet"][figure], 2)
+    return result
 
 
 def _more_than(bench: Bench, lines: int) -> bool:
     return len(bench.lines()) > lines
 
 
-def _send(bench: Bench, names: list[str], count: int, chance: random.Random) -> list[float]:
+def _send(bench: Bench, names: list[str], count: int, rng: random.Random) -> list[float]:
     sent: set[float] = set()
     for _ in range(count):
-        name, at = chance.choice(names), time.monotonic()
+        name, at = rng.choice(names), time.monotonic()
         sent.add(at)
         app.tenant(name).enqueue_many([job.prepare(name, at)])
-        time.sleep(chance.uniform(0.0, 0.04))
+        time.sleep(rng.uniform(0.0, 0.04))
     bench.until(lambda: len({line[1] for line in bench.lines()} & sent) == count)
     return [began - at for _, at, began, _ in bench.lines() if at in sent]
 
 
 def shares(bench: Bench, jobs: int) -> dict[str, Any]:
-    """Weights 5:3:1, all busy, two processes: starts counted while all have jobs left."""
+    """Weights 5:3:1, two processes: counts starts while every tenant still has jobs."""
     weights = {"five": 5.0, "three": 3.0, "one": 1.0}
     for name, weight in weights.items():
-        bench.add(name, weight=weight)
+        bench.create_tenant(name, weight=weight)
         for start in range(0, jobs, 1000):
             count = min(1000, jobs - start)
             app.tenant(name).enqueue_many([job.prepare(name, 0.0, 0.02)] * count)
@@ -236,7 +236,7 @@ def server(url: str | None) -> Iterator[str]:
     if url is not None:
         yield url
         return
-    # Transactions are counted: those of autovacuum are not ours.
+    # Autovacuum would add to the transactions that are counted.
     settings: dict[str, str | int] = {"max_connections": 300, "autovacuum": "off"}
     with contextlib.closing(DevPostgres(settings=settings)) as postgres:
         postgres.start()
@@ -245,32 +245,39 @@ def server(url: str | None) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["idle", "latency", "shares"])
+    parser.add_argument("case", choices=["idle", "latency", "shares"])
     parser.add_argument("--url")
     parser.add_argument("--tenants", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--others", type=int, default=20)
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--flood-ms", type=float, default=20.0)
-    parser.add_argument("--spread", type=float, default=0.5, help="how much they differ")
+    parser.add_argument(
+        "--spread", type=float, default=0.5, help="relative spread of the flood's durations"
+    )
     parser.add_argument("--max-slots", type=int)
-    given = parser.parse_args()
-    with server(given.url) as url, tempfile.TemporaryDirectory() as folder:
+    arguments = parser.parse_args()
+    with server(arguments.url) as url, tempfile.TemporaryDirectory() as folder:
         os.environ[RECORD] = str(Path(folder) / "record")
         bench = Bench(url, Path(folder))
         try:
-            if given.what == "idle":
-                answer = idle(bench, given.tenants, given.seconds)
-            elif given.what == "latency":
-                jobs = given.jobs or 400
-                answer = latency(
-                    bench, given.others, jobs, given.flood_ms, given.spread, given.max_slots
+            if arguments.case == "idle":
+                figures = idle(bench, arguments.tenants, arguments.seconds)
+            elif arguments.case == "latency":
+                jobs = arguments.jobs or 400
+                figures = latency(
+                    bench,
+                    arguments.others,
+                    jobs,
+                    arguments.flood_ms,
+                    arguments.spread,
+                    arguments.max_slots,
                 )
             else:
-                answer = shares(bench, given.jobs or 4500)
+                figures = shares(bench, arguments.jobs or 4500)
         finally:
             bench.close()
-    print(json.dumps(answer, indent=2))
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

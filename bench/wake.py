@@ -1,4 +1,4 @@
-"""What waking idle workers costs those who enqueue: many clients at once, with and without."""
+"""The cost of notifications to producers: many clients at once, with and without them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.fleet import Trouble
+from bench.contenders.freehold import FreeholdPostgres
+from bench.fleet import MeasurementFailed
 from bench.measures import Bench
-from bench.rounds import Run, interleaved
-from bench.sides.freehold import FreeholdPostgres
+from bench.rounds import Run, run_interleaved
 
 END_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything."""
+    """The sizes of a run."""
 
     rounds: int = 5
     clients: int = 32
@@ -30,25 +30,25 @@ class Sizes:
 QUICK = Sizes(rounds=1, clients=3, seconds=0.5)
 
 
-def measure(bench: Bench, sizes: Sizes, keep: Path | None) -> Run:
-    told = {
-        "server": bench.server.described(),
+def measure(bench: Bench, sizes: Sizes, out: Path | None) -> Run:
+    details = {
+        "server": bench.server.describe(),
         "round_count": sizes.rounds,
         "clients": sizes.clients,
         "seconds": sizes.seconds,
     }
-    run = Run("wake", told)
-    works = {
-        "with wake-ups": functools.partial(_enqueueing, bench, sizes, True),
-        "without": functools.partial(_enqueueing, bench, sizes, False),
+    run = Run("wake", details)
+    measures = {
+        "with wake-ups": functools.partial(_enqueue, bench, sizes, True),
+        "without": functools.partial(_enqueue, bench, sizes, False),
     }
-    interleaved(run, works, sizes.rounds, keep)
+    run_interleaved(run, measures, sizes.rounds, out)
     return run
 
 
-def _enqueueing(bench: Bench, sizes: Sizes, wakes: bool) -> dict[str, Any]:
-    """Clients in processes of their own, all beginning at one moment; a listener hears them."""
-    url = bench.fresh(FreeholdPostgres)
+def _enqueue(bench: Bench, sizes: Sizes, wakes: bool) -> dict[str, Any]:
+    """Each client is a process; all start at the same time, and one listener is connected."""
+    url = bench.fresh_store(FreeholdPostgres)
     with bench.server.connect(url) as listener:
         listener.execute("listen freehold_freehold")
         command = [sys.executable, "-m", "bench.producer", url, str(int(wakes)), str(sizes.seconds)]
@@ -64,15 +64,15 @@ def _enqueueing(bench: Bench, sizes: Sizes, wakes: bool) -> dict[str, Any]:
         ]
         for client in clients:
             assert client.stdout is not None
-            client.stdout.readline()  # it is connected, and waits for the word
+            client.stdout.readline()  # it is connected, and waits for the start
         rates = []
         for client in clients:
             assert client.stdin is not None
             client.stdin.write("go\n")
             client.stdin.flush()
         for client in clients:
-            said, wrong = client.communicate(timeout=END_SECONDS + sizes.seconds)
+            output, errors = client.communicate(timeout=END_SECONDS + sizes.seconds)
             if client.returncode:
-                raise Trouble(f"an enqueuing client failed: {wrong.strip()[-800:]}")
-            rates.append(json.loads(said)["rate"])
+                raise MeasurementFailed(f"an enqueuing client failed: {errors.strip()[-800:]}")
+            rates.append(json.loads(output)["rate"])
     return {"rate": sum(rates)}

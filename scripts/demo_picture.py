@@ -11,32 +11,32 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from freehold.cli.demo import Demo
+from freehold.lab.commands.demo import Demo
 from freehold.lab.demo.view import ScreenView
 from freehold.settings import load
 
 WIDTH = 98
 MAX_WORKERS = 6
-#: Rich would load a font from the net; the viewer's own will do.
+#: Without rich's web font: the viewer's own is used.
 FORMAT = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
 
 
 class Snapshot(ScreenView):
-    """Of all pictures the one in which the killed worker's jobs have all just come back."""
+    """Prints the screen once, when all jobs of the killed worker have just been recovered."""
 
     taken = False
 
-    def _draw(self, story_lines: int | None = None) -> None:
-        scene = self._scene
-        if self.taken or scene is None or not scene.missing:
+    def _draw(self, line_count: int | None = None) -> None:
+        snapshot = self._snapshot
+        if self.taken or snapshot is None or not snapshot.orphans:
             return
-        if all(job.is_back for job in scene.missing):
+        if all(job.is_recovered for job in snapshot.orphans):
             self.taken = True
             self._console.print(self.picture())
 
 
 def main() -> int:
-    # Not a terminal, so that the record holds what is printed here and nothing besides.
+    # Not a terminal, so that the recording contains only the text printed here.
     console = Console(
         record=True,
         force_terminal=False,
@@ -48,9 +48,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="freehold-demo-") as name:
         folder = Path(name)
         settings = load(environment={}, folder=folder)
-        stage = Snapshot(console, MAX_WORKERS)
+        view = Snapshot(console, MAX_WORKERS)
         url = str(folder / "demo.db")
-        found = Demo(console, stage, url, folder, settings, 400, MAX_WORKERS).run()
+        found = Demo(console, view, url, folder, settings, 400, MAX_WORKERS).run()
     picture = Path(__file__).parents[1] / "docs" / "demo.svg"
     console.save_svg(
         str(picture), title="scripts/demo", theme=MONOKAI, code_format=FORMAT, unique_id="demo"

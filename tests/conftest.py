@@ -1,4 +1,4 @@
-"""What all tests share: one PostgreSQL for the run, a database for each test that asks."""
+"""Shared fixtures: one PostgreSQL server per run, and a database for each test that needs one."""
 
 from __future__ import annotations
 
@@ -11,52 +11,53 @@ import pytest
 from hypothesis import settings
 
 from freehold.lab.devpostgres import DevPostgres, DevPostgresError
-from tests.lending import Lending
-from tests.models.spinning import missing_tools
+from tests.database_pool import DatabasePool
 from tests.progress import Progress
+from tests.promela.spin import missing_tools
 from tests.requirements_table import requirements_of
 from tests.sizes import LONG_VARIABLE, is_long
 from tests.stores import PostgresUnderTest, SqliteUnderTest, StoreUnderTest, fresh_database
 
-# The address of a server to use instead of our own; it must name a database.
+# The URL of a server to use instead of a new one; it must name a database.
 POSTGRES_VARIABLE = "FREEHOLD_TEST_POSTGRES"
 SERVER = pytest.StashKey[DevPostgres]()
 SERVER_SETTINGS: dict[str, str | int] = {
-    # The data lives as long as the run. Tests of durability start servers of their own.
+    # The data is deleted after the run. Tests of durability start their own servers.
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "max_connections": 300,
 }
 
-#: Files that take longest, or wait longest, begin first: the run would wait for the last one alone.
+#: The files that take or wait longest start first, so that the run does not end with a single one.
 LONGEST = (
     "tests/store_postgres/test_plans.py",
     "tests/simulation/test_planted_bugs.py",
     "tests/worker/test_stuck_handlers.py",
     "tests/demo/test_run.py",
     "tests/chaos/test_short.py",
-    "tests/models/test_lease_model.py",
+    "tests/promela/test_lease_model.py",
     "tests/manager/test_chaos.py",
     "tests/simulation/test_seeds.py",
-    "tests/hosts/test_host_processes.py",
+    "tests/tenants/test_host_processes.py",
     "tests/bench/test_quick.py",
     "tests/worker/test_timeouts.py",
-    "tests/manager/test_replacing.py",
+    "tests/manager/test_replaced_workers.py",
     "tests/store_postgres/test_migrations.py",
     "tests/worker/test_drain.py",
     "tests/tenants/test_move.py",
     "tests/tenants/test_move_between_servers.py",
-    "tests/http/test_description.py",
+    "tests/http/test_openapi.py",
     "tests/manager/test_manager_killed.py",
-    "tests/manager/test_waves.py",
+    "tests/manager/test_scaling.py",
     "tests/worker/test_poison_jobs.py",
     "tests/worker/test_killed_worker.py",
     "tests/store_contract/test_state_machine.py",
     "tests/test_devpostgres.py",
 )
 
-# The same command gives the same result everywhere; `--hypothesis-profile=explore` looks further.
+# The default and long profiles give the same result everywhere; `--hypothesis-profile=explore`
+# tries other examples in each run.
 settings.register_profile("default", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile(
     "long", deadline=None, print_blob=True, derandomize=True, max_examples=1500
@@ -65,7 +66,9 @@ settings.register_profile("explore", deadline=None, print_blob=True, max_example
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="the long form: sizes of hours, and Spin")
+    parser.addoption(
+        "--long", action="store_true", help="the long form: large sizes, which take hours, and Spin"
+    )
     parser.addoption("--progress", action="store_true", help="lines of progress instead of dots")
 
 
@@ -89,12 +92,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _is_worker(config: pytest.Config) -> bool:
-    """A process of xdist."""
+    """Whether this is a process of xdist."""
     return hasattr(config, "workerinput")
 
 
 def _is_whole(config: pytest.Config) -> bool:
-    """All tests, not a choice of files."""
+    """Whether all tests run, and not only some files."""
     return config.args_source is not pytest.Config.ArgsSource.ARGS
 
 
@@ -138,9 +141,9 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """A test that did not run is named at the end, where the result is read."""
-    asked_for = _is_whole(config) or any("models" in each for each in config.args)
-    if asked_for and not is_long() and (missing := missing_tools()):
-        terminalreporter.write_line(f"NOT RUN: tests/models with Spin: {missing}", yellow=True)
+    is_selected = _is_whole(config) or any("promela" in each for each in config.args)
+    if is_selected and not is_long() and (missing := missing_tools()):
+        terminalreporter.write_line(f"NOT RUN: tests/promela with Spin: {missing}", yellow=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -153,7 +156,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem() -> Generator[None, object, object]:
-    """Refuses unknown requirements here, where pytest still reports an error as one of a file."""
+    """Refuses unknown requirements here, where pytest reports the error with its file."""
     made = yield
     for item in made if isinstance(made, list) else []:
         if isinstance(item, pytest.Item):
@@ -169,16 +172,16 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def lending() -> Iterator[Lending]:
-    lending = Lending(os.environ[POSTGRES_VARIABLE])
-    yield lending
-    lending.close()
+def database_pool() -> Iterator[DatabasePool]:
+    database_pool = DatabasePool(os.environ[POSTGRES_VARIABLE])
+    yield database_pool
+    database_pool.close()
 
 
 @pytest.fixture
-def postgres_store_url(lending: Lending) -> Iterator[str]:
+def postgres_store_url(database_pool: DatabasePool) -> Iterator[str]:
     """A database with an empty store in it."""
-    with lending.lent() as url:
+    with database_pool.borrow() as url:
         yield url
 
 

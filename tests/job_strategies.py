@@ -1,10 +1,10 @@
-"""Few names and many combinations: lives of jobs in which everything meets everything."""
+"""Hypothesis strategies with few names and many combinations, so that jobs collide often."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from freehold.model.job import Error, NewJob, Request
+from freehold.model.job import ErrorInfo, NewJob, StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.retry import Retry
@@ -45,11 +45,11 @@ successes = st.builds(
 outcomes = successes | st.builds(
     Outcome,
     kind=st.sampled_from([kind for kind in OutcomeKind if kind is not OutcomeKind.SUCCESS]),
-    error=st.sampled_from([None, Error("ValueError", "no", "trace")]),
+    error=st.sampled_from([None, ErrorInfo("ValueError", "no", "trace")]),
     reason=reasons,
     delay_seconds=st.sampled_from([None, None, 3.0]),
     retryable=st.sampled_from([True, True, False]),
 )
 leases = st.sampled_from([10.0, 30.0])
 known_tasks = st.sampled_from([None, frozenset({"t"}), frozenset({"u"})])
-requests_seen = st.sampled_from([None, *Request])
+requests_seen = st.sampled_from([None, *StopRequest])

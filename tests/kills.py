@@ -1,4 +1,4 @@
-"""Children that are killed in the middle of their work, each a little later than the one before."""
+"""Kills child processes in the middle of their work, each a little later than the one before."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def kill_in_the_middle(
 ) -> list[bool]:
     """Fork a child for `work(0)`, `work(1)`, …; returns which of them were killed in time.
 
-    The moments of the kills are spread from before the work begins until after it ends. A machine
-    that was busy while `took_seconds` was measured lets many children end too early. So a child
-    that ends before its kill shortens the estimate, and there are more children until the least
-    number was killed.
+    The kills are spread from before the work begins until after it ends. If the machine was busy
+    while `took_seconds` was measured, many children end before their kill. So a child that ends
+    before its kill shortens the estimate, and more children are forked until the least number was
+    killed.
     """
     killed: list[bool] = []
     while len(killed) < children or sum(killed) < least:
@@ -36,7 +36,7 @@ def _is_killed_after(seconds: float, work: Callable[[int], object], number: int)
             code = 0
         finally:
             os._exit(code)
-    time.sleep(seconds)  # the moment of the kill, not a wait for something
+    time.sleep(seconds)  # until the kill, not a wait for an event
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the child failed: {status}"

@@ -1,7 +1,7 @@
-"""The queue as a dictionary of jobs: what both stores must answer, verb by verb.
+"""The queue as a dictionary of jobs: what every verb of both stores must return.
 
-Nothing here is fast, concurrent or durable, so that it can be read as the meaning of the
-contract. Only the pure rules themselves (decide, plan, stage_after) are the product's own.
+Nothing here is fast, concurrent or durable, so that it can be read as the definition of the
+contract. Only the pure rules (decide, plan, stage_after) come from the product.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from freehold.errors import JobNotFound, UniqueKeyTaken
 from freehold.model.history import Event, EventKind
-from freehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, Request
+from freehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, StopRequest
 from freehold.model.operator_actions import (
     ActionResult,
+    ActionStatus,
     NoChange,
     OperatorVerb,
     RequestStop,
@@ -37,7 +38,7 @@ from freehold.store.types import (
 )
 from tests.oracle_table import READY, TIMED, Change, Table, attempt_of, seconds
 
-#: What the store spreads one draw over a batch by.
+#: The step by which the store spreads one random number over a batch.
 GOLDEN = 0.618033988749895
 
 
@@ -52,39 +53,39 @@ class Oracle(Table):
     # -- enqueue -----------------------------------------------------------------------------
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        answers: list[Enqueued] = []
-        twins: dict[str, int] = {}
+        results: list[Enqueued] = []
+        ids_by_key: dict[str, int] = {}
         for new in jobs:
             key = new.idempotency_key
-            holder = twins[key] if key in twins else self._holder(new)
-            answer = Enqueued(self._insert(new) if holder is None else holder, holder is None)
-            answers.append(answer)
+            holder = ids_by_key[key] if key in ids_by_key else self._holder(new)
+            result = Enqueued(self._insert(new) if holder is None else holder, holder is None)
+            results.append(result)
             if key is not None:
-                self._remember(key, answer.id, new.idempotency_seconds)
-                twins[key] = answer.id
-        return answers
+                self._remember_key(key, result.id, new.idempotency_seconds)
+                ids_by_key[key] = result.id
+        return results
 
     def _holder(self, new: NewJob) -> int | None:
-        if new.idempotency_key is not None and self._is_remembered(new.idempotency_key):
+        if new.idempotency_key is not None and self._is_key_known(new.idempotency_key):
             return self._keys[new.idempotency_key][0]
         return self._unique_holder(new.unique_key)
 
     def _unique_holder(self, key: str | None) -> int | None:
-        """Finished jobs, and failed ones that only block their lane, hold no key."""
+        """Finished jobs, and failed jobs that block their lane, hold no key."""
         for job in self.live():
             if key is not None and job.unique_key == key and job.stage is not Stage.FAILED:
                 return job.id
         return None
 
-    def _is_remembered(self, key: str) -> bool:
+    def _is_key_known(self, key: str) -> bool:
         if key not in self._keys:
             return False
         job_id, expires_at = self._keys[key]
         return expires_at > self.now or any(job.id == job_id for job in self.live())
 
-    def _remember(self, key: str, job_id: int, lasting: float) -> None:
-        if not self._is_remembered(key):
-            self._keys[key] = (job_id, self.now + seconds(lasting))
+    def _remember_key(self, key: str, job_id: int, key_seconds: float) -> None:
+        if not self._is_key_known(key):
+            self._keys[key] = (job_id, self.now + seconds(key_seconds))
 
     def _insert(self, new: NewJob) -> int:
         self._last_id += 1
@@ -93,9 +94,9 @@ class Oracle(Table):
             due = self.now + seconds(new.delay_seconds)
         stage = Stage.READY
         if due is not None and due > self.now:
-            stage = Stage.WAITING
+            stage = Stage.SCHEDULED
         if new.pending:
-            stage = Stage.NEW
+            stage = Stage.PENDING
         packed = pack(new.policy)
         self.due[self._last_id] = due
         self.events[self._last_id] = []
@@ -109,7 +110,7 @@ class Oracle(Table):
             args=new.args.decode(),
             attempt=0,
             max_attempts=new.max_attempts,
-            lost=0,
+            lost_attempts=0,
             target=new.target,
             limit_key=new.limit_key,
             unique_key=new.unique_key,
@@ -118,9 +119,9 @@ class Oracle(Table):
             policy_json=msgspec.json.encode(packed).decode() if packed else None,
             created_at=self.now,
             run_at=due or self.now,
-            request=None,
-            request_by=None,
-            request_reason=None,
+            stop_request=None,
+            stop_requested_by=None,
+            stop_request_reason=None,
             reason=None,
             lease=None,
             report=None,
@@ -129,22 +130,24 @@ class Oracle(Table):
 
     # -- claim, start, renew -----------------------------------------------------------------
 
-    def claim(self, ask: ClaimRequest) -> list[Attempt]:
+    def claim(self, request: ClaimRequest) -> list[Attempt]:
         self._last_token += 1
-        return [attempt for want in ask.wants for attempt in self._claim_queue(ask, want)]
+        return [
+            attempt for demand in request.demands for attempt in self._claim_queue(request, demand)
+        ]
 
-    def _claim_queue(self, ask: ClaimRequest, want: QueueDemand) -> list[Attempt]:
-        """In order, until enough. Who does not lead its lane is passed over."""
+    def _claim_queue(self, request: ClaimRequest, demand: QueueDemand) -> list[Attempt]:
+        """In order, up to the demand. Jobs that are not first in their lane are skipped."""
         claimed: list[Attempt] = []
-        for job in self._ready(want.queue):
-            if len(claimed) == want.count or not self._leads_its_lane(job):
+        for job in self._ready(demand.queue):
+            if len(claimed) == demand.count or not self._leads_its_lane(job):
                 continue
-            if ask.tasks is not None and job.task not in ask.tasks:
+            if request.tasks is not None and job.task not in request.tasks:
                 why = "no worker knows this task"
-                self.put(job, Stage.PARKED, reason=why)
-                self.tell(job, EventKind.PARKED, State.QUEUED, ask.owner, why)
+                self.set_stage(job, Stage.PARKED, reason=why)
+                self.add_event(job, EventKind.PARKED, State.QUEUED, request.owner, why)
             else:
-                claimed.append(self._lease(job, ask))
+                claimed.append(self._lease(job, request))
         return claimed
 
     def _ready(self, queue: str) -> list[Job]:
@@ -154,44 +157,48 @@ class Oracle(Table):
         return sorted(ready, key=lambda job: (-job.priority, job.id))
 
     def _leads_its_lane(self, job: Job) -> bool:
-        if job.target is None or job.stage is Stage.HEAD:
+        if job.target is None or job.stage is Stage.LANE_HEAD:
             return True
         return self.next_in(job.target) == job
 
-    def _lease(self, job: Job, ask: ClaimRequest) -> Attempt:
-        ends = self.now + seconds(ask.lease_seconds)
-        lease = Lease(ask.owner, self._last_token, ends, self.now, self.now, None)
-        held = self.put(job, Stage.HELD, reason=None, attempt=job.attempt + 1, lease=lease)
-        return attempt_of(held)
+    def _lease(self, job: Job, request: ClaimRequest) -> Attempt:
+        ends = self.now + seconds(request.lease_seconds)
+        lease = Lease(request.owner, self._last_token, ends, self.now, self.now, None)
+        leased_job = self.set_stage(
+            job, Stage.LEASED, reason=None, attempt=job.attempt + 1, lease=lease
+        )
+        return attempt_of(leased_job)
 
     def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
         for key in leases:
-            if (lease := self._held(owner, key)) and lease.started_at is None:
+            if (lease := self._valid_lease(owner, key)) and lease.started_at is None:
                 started = replace(lease, started_at=self.now)
-                self.put(self.jobs[key.job_id], Stage.HELD, lease=started)
+                self.set_stage(self.jobs[key.job_id], Stage.LEASED, lease=started)
         return self._lost(owner, leases)
 
     def renew(self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float) -> Renewed:
         lost = self._lost(owner, leases)
         for key in leases:
-            if lease := self._held(owner, key):
+            if lease := self._valid_lease(owner, key):
                 ends = self.now + seconds(lease_seconds)
                 renewed = replace(lease, expires_at=ends, heartbeat_at=self.now)
-                self.put(self.jobs[key.job_id], Stage.HELD, lease=renewed)
+                self.set_stage(self.jobs[key.job_id], Stage.LEASED, lease=renewed)
         held = {
-            key.job_id: self.jobs[key.job_id].request for key in leases if key.job_id not in lost
+            key.job_id: self.jobs[key.job_id].stop_request
+            for key in leases
+            if key.job_id not in lost
         }
         return Renewed(held, lost)
 
-    def requests(self, owner: str) -> dict[LeaseKey, Request]:
+    def requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
         return {
-            LeaseKey(job.id, job.lease.token): job.request
+            LeaseKey(job.id, job.lease.token): job.stop_request
             for job in self.live()
-            if job.lease and job.lease.owner == owner and job.request
+            if job.lease and job.lease.owner == owner and job.stop_request
         }
 
-    def _held(self, owner: str, key: LeaseKey) -> Lease | None:
-        """The lease, if owner and token are its own and it has not run out."""
+    def _valid_lease(self, owner: str, key: LeaseKey) -> Lease | None:
+        """The lease, if owner and token match and it has not expired."""
         job = self.jobs.get(key.job_id)
         lease = job.lease if job else None
         if lease and lease.owner == owner and lease.token == key.token:
@@ -199,22 +206,23 @@ class Oracle(Table):
         return None
 
     def _lost(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
-        return tuple(key.job_id for key in leases if self._held(owner, key) is None)
+        return tuple(key.job_id for key in leases if self._valid_lease(owner, key) is None)
 
     # -- finish, release, recover ------------------------------------------------------------
 
     def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
         decisions: dict[int, Decision] = {}
         for end in ended:
-            if self._held(owner, LeaseKey(end.attempt.job_id, end.attempt.token)):
+            if self._valid_lease(owner, LeaseKey(end.attempt.job_id, end.attempt.token)):
                 decisions[end.attempt.job_id] = self._end(end, owner)
         lost = tuple(e.attempt.job_id for e in ended if e.attempt.job_id not in decisions)
         self.promote(end.attempt.target for end in ended)
         return Finished(decisions, lost)
 
     def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
-        given_back = Outcome(kind=OutcomeKind.GIVE_BACK, reason="given back before it started")
-        return self.finish(owner, [AttemptEnd(attempt, given_back) for attempt in attempts])
+        reason = "returned to the queue before it started"
+        outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason=reason)
+        return self.finish(owner, [AttemptEnd(attempt, outcome) for attempt in attempts])
 
     def recover(self, limit: int, chance: float) -> list[Recovered]:
         expired = [j for j in self.live() if j.lease and j.lease.expires_at <= self.now]
@@ -223,111 +231,120 @@ class Oracle(Table):
         recovered = []
         for index, job in enumerate(expired[:limit]):
             spread = (chance + index * GOLDEN) % 1.0
-            end = AttemptEnd(attempt_of(job), lost, job.request, spread)
+            end = AttemptEnd(attempt_of(job), lost, job.stop_request, spread)
             recovered.append(Recovered(end.attempt, self._end(end, end.attempt.owner)))
         self.promote(job.target for job in expired[:limit])
         return recovered
 
     def _end(self, end: AttemptEnd, by: str) -> Decision:
-        """A request that is on the job counts, whatever its worker had seen of it."""
+        """A stop request on the job counts even if its worker had not read it."""
         job = self.jobs[end.attempt.job_id]
-        decision = decide(end.attempt, end.outcome, job.request, end.chance)
+        decision = decide(end.attempt, end.outcome, job.stop_request, end.chance)
         delay = decision.delay_seconds
-        theirs = job.request_reason if decision.obeys else None
+        request_reason = job.stop_request_reason if decision.obeys else None
         change = Change(
             state=decision.state,
             event=decision.event,
             by=by,
-            reason=theirs or decision.reason,
+            reason=request_reason or decision.reason,
             stages=stage_after(decision, end.attempt),
             run_at=self.now + seconds(delay) if delay else None,
             error=decision.error,
             result=msgspec.json.decode(decision.result) if decision.result else None,
             refund=int(decision.refund),
-            lost=int(decision.lost),
+            lost_attempts=int(decision.lost),
         )
         self.change(job, change)
         return decision
 
-    # -- what people do ----------------------------------------------------------------------
+    # -- operators ---------------------------------------------------------------------------
 
     def operate(
         self, verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None
     ) -> list[ActionResult]:
         plans = [(job_id, plan(verb, self._existing(job_id))) for job_id in ids]
-        return [self._carry_out(self.jobs[id_], step, by, reason) for id_, step in plans]
+        return [self._perform(self.jobs[id_], step, by, reason) for id_, step in plans]
 
     def _existing(self, job_id: int) -> Job:
         if job_id not in self.jobs:
             raise JobNotFound(f"there is no job {job_id}")
         return self.jobs[job_id]
 
-    def _carry_out(
+    def _perform(
         self, job: Job, step: Transition | RequestStop | NoChange, by: str, reason: str | None
     ) -> ActionResult:
         match step:
             case NoChange():
-                return ActionResult(job.id, "already", step.state)
+                return ActionResult(job.id, ActionStatus.ALREADY, step.state)
             case RequestStop():
-                self._ask(job, step, by, reason)
-                return ActionResult(job.id, "requested", job.state)
+                self._request_stop(job, step, by, reason)
+                return ActionResult(job.id, ActionStatus.REQUESTED, job.state)
             case Transition():
-                self._move(job, step, by, reason)
-                return ActionResult(job.id, "done", step.state)
+                self._apply_transition(job, step, by, reason)
+                return ActionResult(job.id, ActionStatus.DONE, step.state)
 
-    def _ask(self, job: Job, ask: RequestStop, by: str, reason: str | None) -> None:
-        outweighs = job.request is Request.PAUSE and ask.request is Request.CANCEL
-        if job.request is None or outweighs:
-            asked = {"request": ask.request, "request_by": by, "request_reason": reason}
-            self.put(job, Stage.HELD, **asked)
-            self.tell(job, ask.event, job.state, by, reason)
+    def _request_stop(self, job: Job, request: RequestStop, by: str, reason: str | None) -> None:
+        is_stronger = (
+            job.stop_request is StopRequest.PAUSE and request.request is StopRequest.CANCEL
+        )
+        if job.stop_request is None or is_stronger:
+            self.set_stage(
+                job,
+                Stage.LEASED,
+                stop_request=request.request,
+                stop_requested_by=by,
+                stop_request_reason=reason,
+            )
+            self.add_event(job, request.event, job.state, by, reason)
 
-    def _move(self, job: Job, move: Transition, by: str, reason: str | None) -> None:
+    def _apply_transition(
+        self, job: Job, transition: Transition, by: str, reason: str | None
+    ) -> None:
         holder = self._unique_holder(job.unique_key)
-        if move.state not in FINAL and holder not in (None, job.id):
+        if transition.state not in FINAL and holder not in (None, job.id):
             assert holder is not None
             raise UniqueKeyTaken(f"job {holder} has the key", holder)
-        run_at = self.due[job.id] if move.keep_run_at else None
+        run_at = self.due[job.id] if transition.keep_run_at else None
         change = Change(
-            state=move.state,
-            event=move.event,
-            stages=move.stages,
+            state=transition.state,
+            event=transition.event,
+            stages=transition.stages,
             by=by,
             reason=reason,
             run_at=run_at,
-            fresh=move.fresh_attempts,
+            fresh=transition.fresh_attempts,
         )
         if job.stage is not None:
             self.change(job, change)
-        elif move.stages is None:
-            self._resolve(job, by, reason)
+        elif transition.stages is None:
+            self._mark_resolved(job, by, reason)
         else:
-            self._revive(job, change)
+            self._requeue_finished(job, change)
         self.promote([job.target])
 
-    def _resolve(self, job: Job, by: str, reason: str | None) -> None:
-        """A finished failure keeps its report, and is called canceled from now on."""
+    def _mark_resolved(self, job: Job, by: str, reason: str | None) -> None:
+        """A finished failure keeps its report and changes its state to canceled."""
         assert job.report is not None
         report = replace(job.report, state=State.CANCELED)
         self.jobs[job.id] = replace(
             job, state=State.CANCELED, report=report, reason=reason or job.reason
         )
-        self.tell(job, EventKind.CANCELED, State.CANCELED, by, reason)
+        self.add_event(job, EventKind.CANCELED, State.CANCELED, by, reason)
 
-    def _revive(self, job: Job, change: Change) -> None:
+    def _requeue_finished(self, job: Job, change: Change) -> None:
         if job.state is State.SUCCEEDED:
-            self._tell_success(job)
-        alive = replace(job, report=None)
+            self._add_success_event(job)
+        live_job = replace(job, report=None)
         if change.fresh:
-            alive = replace(alive, attempt=0, lost=0)
-        self.back(alive, Stage.READY, change)
-        self.tell(alive, change.event, change.state, change.by, change.reason)
+            live_job = replace(live_job, attempt=0, lost_attempts=0)
+        self.requeue(live_job, Stage.READY, change)
+        self.add_event(live_job, change.event, change.state, change.by, change.reason)
 
-    def _tell_success(self, job: Job) -> None:
-        """What its row has told so far goes with the row."""
+    def _add_success_event(self, job: Job) -> None:
+        """The success was stored only in the row, which is removed now."""
         done = job.report
         assert done is not None
-        self.keep(
+        self.append_event(
             Event(
                 0,
                 job.id,
@@ -335,7 +352,7 @@ class Oracle(Table):
                 EventKind.SUCCEEDED,
                 State.SUCCEEDED,
                 job.attempt,
-                done.by,
+                done.finished_by,
                 None,
                 None,
                 done.token,
@@ -347,7 +364,7 @@ class Oracle(Table):
 
     def delete(self, ids: Sequence[int]) -> list[int]:
         found = [self.jobs[job_id] for job_id in set(ids) if job_id in self.jobs]
-        gone = [job for job in found if job.stage is not Stage.HELD]
+        gone = [job for job in found if job.stage is not Stage.LEASED]
         for job in gone:
             del self.jobs[job.id], self.events[job.id]
         self.promote(job.target for job in found)
@@ -367,13 +384,13 @@ class Oracle(Table):
         until = self._pauses[name]
         return until is None or until > self.now
 
-    # -- upkeep ------------------------------------------------------------------------------
+    # -- maintenance -------------------------------------------------------------------------
 
     def make_ready(self, limit: int) -> int:
         due = [job for job in self.live() if job.stage in TIMED and job.run_at <= self.now]
         due.sort(key=lambda job: (job.run_at, job.id))
         for job in due[:limit]:
-            self.put(job, Stage.HEAD if job.stage is Stage.BACKOFF else Stage.READY)
+            self.set_stage(job, Stage.LANE_HEAD if job.stage is Stage.BACKOFF else Stage.READY)
         return len(due[:limit])
 
     def next_due_seconds(self) -> float | None:
@@ -383,8 +400,8 @@ class Oracle(Table):
     def unpark(self, tasks: Sequence[str], limit: int) -> int:
         parked = [j for j in self.live() if j.stage is Stage.PARKED and j.task in tasks][:limit]
         for job in parked:
-            self.put(job, Stage.HEAD if job.target else Stage.READY, reason=None)
-            self.tell(job, EventKind.UNPARKED, State.QUEUED, None, None)
+            self.set_stage(job, Stage.LANE_HEAD if job.target else Stage.READY, reason=None)
+            self.add_event(job, EventKind.UNPARKED, State.QUEUED, None, None)
         return len(parked)
 
     def advance(self, by: float) -> None:

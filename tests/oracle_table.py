@@ -10,16 +10,16 @@ import msgspec
 from msgspec.structs import replace
 
 from freehold.model.history import Event, EventKind
-from freehold.model.job import Attempt, Error, Job, Lease, Report
+from freehold.model.job import Attempt, ErrorInfo, Job, Lease, Report
 from freehold.model.state import HOLDS_LANE, LEASED, Stage, State, state_of
 
-READY = (Stage.READY, Stage.HEAD)
-QUEUING = (Stage.READY, Stage.FOLLOWER, Stage.FOLLOWER_PAUSED)
-TIMED = (Stage.WAITING, Stage.BACKOFF)
+READY = (Stage.READY, Stage.LANE_HEAD)
+LANE_CANDIDATES = (Stage.READY, Stage.FOLLOWER, Stage.PAUSED_FOLLOWER)
+TIMED = (Stage.SCHEDULED, Stage.BACKOFF)
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens to one job: by an owner's outcome, an expiry, or an operator's word."""
+    """A change of one job: by an owner's outcome, an expired lease, or an operator."""
 
     state: State
     event: EventKind
@@ -27,10 +27,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     by: str | None
     reason: str | None
     run_at: datetime | None = None
-    error: Error | None = None
+    error: ErrorInfo | None = None
     result: Any = None
     refund: int = 0
-    lost: int = 0
+    lost_attempts: int = 0
     fresh: bool = False
 
 
@@ -48,16 +48,16 @@ class Table:
     def live(self) -> list[Job]:
         return [job for job in self.jobs.values() if job.stage is not None]
 
-    def put(self, job: Job, stage: Stage, **fields: Any) -> Job:
+    def set_stage(self, job: Job, stage: Stage, **fields: Any) -> Job:
         moved = replace(job, stage=stage, **fields)
         started = moved.lease is not None and moved.lease.started_at is not None
         self.jobs[job.id] = replace(moved, state=state_of(stage, started))
         return self.jobs[job.id]
 
-    def tell(
+    def add_event(
         self, job: Job, kind: EventKind, state: State, by: str | None, reason: str | None
     ) -> None:
-        self.keep(
+        self.append_event(
             Event(
                 0,
                 job.id,
@@ -75,15 +75,15 @@ class Table:
             )
         )
 
-    def keep(self, event: Event) -> None:
+    def append_event(self, event: Event) -> None:
         self.events[event.job_id].append(event)
 
     def change(self, job: Job, change: Change) -> None:
-        """A live job goes to another stage or leaves; what ended an attempt tells its lease."""
+        """Moves a live job to another stage or finishes it. The event contains the lease."""
         lease = job.lease
         due = change.run_at if change.state is State.QUEUED else None
         if change.event is not EventKind.SUCCEEDED:
-            self.keep(
+            self.append_event(
                 Event(
                     0,
                     job.id,
@@ -100,28 +100,28 @@ class Table:
                     due,
                 )
             )
-        attempt, lost = job.attempt - change.refund, job.lost + change.lost
+        attempt, lost = job.attempt - change.refund, job.lost_attempts + change.lost_attempts
         bare = replace(
             job,
             lease=None,
-            request=None,
-            request_by=None,
-            request_reason=None,
+            stop_request=None,
+            stop_requested_by=None,
+            stop_request_reason=None,
             attempt=0 if change.fresh else attempt,
-            lost=0 if change.fresh else lost,
+            lost_attempts=0 if change.fresh else lost,
         )
         if change.stages is None:
-            self.leave(bare, lease, change)
+            self.finish_job(bare, lease, change)
         else:
             later = change.run_at is not None and change.run_at > self.now
-            self.back(bare, change.stages[later], change)
+            self.requeue(bare, change.stages[later], change)
 
-    def back(self, job: Job, stage: Stage, change: Change) -> None:
+    def requeue(self, job: Job, stage: Stage, change: Change) -> None:
         self.due[job.id] = change.run_at
         run_at = change.run_at or job.created_at
-        self.put(job, stage, run_at=run_at, reason=change.reason)
+        self.set_stage(job, stage, run_at=run_at, reason=change.reason)
 
-    def leave(self, job: Job, lease: Lease | None, change: Change) -> None:
+    def finish_job(self, job: Job, lease: Lease | None, change: Change) -> None:
         leased = lease.leased_at if lease else None
         started = lease.started_at if lease else None
         began = started or leased
@@ -131,7 +131,7 @@ class Table:
             attempts=job.attempt,
             result=change.result,
             error=change.error,
-            by=change.by,
+            finished_by=change.by,
             token=lease.token if lease else None,
             leased_at=leased,
             started_at=started,
@@ -143,24 +143,26 @@ class Table:
         )
 
     def promote(self, targets: Iterable[str | None]) -> None:
-        """Whoever ends something in a lane sees to it that a free lane gets its next holder."""
+        """Gives every free lane its next holder; runs after every ending in a lane."""
         for target in set(targets) - {None}:
             first = self.next_in(str(target))
             if first is not None:
-                paused = first.stage is Stage.FOLLOWER_PAUSED
-                self.put(first, Stage.PAUSED if paused else Stage.HEAD)
+                paused = first.stage is Stage.PAUSED_FOLLOWER
+                self.set_stage(first, Stage.PAUSED if paused else Stage.LANE_HEAD)
 
     def next_in(self, target: str) -> Job | None:
-        """Who takes a free lane: the oldest that queues for it. Nobody, if it is held."""
+        """The next holder of a free lane: its oldest candidate. None if the lane is held."""
         lane = [job for job in self.live() if job.target == target]
         if any(job.stage in HOLDS_LANE for job in lane):
             return None
-        return min((job for job in lane if job.stage in QUEUING), key=lambda j: j.id, default=None)
+        return min(
+            (job for job in lane if job.stage in LANE_CANDIDATES), key=lambda j: j.id, default=None
+        )
 
 
-def settled(jobs: dict[int, Job]) -> dict[int, Job]:
-    """Jobs as they stand in truth. In a lane, whoever is not next follows; a store may leave it
-    among the ready until a claim meets it. One that is next must never be left a follower."""
+def with_followers(jobs: dict[int, Job]) -> dict[int, Job]:
+    """Jobs with the stage that the oracle gives them. In a lane, every job but the next is a
+    follower; a store may leave it ready until a claim reads it. The next must not be a follower."""
     lanes: dict[str, list[Job]] = {}
     for job in jobs.values():
         if job.target is not None and job.stage is not None:
@@ -168,7 +170,7 @@ def settled(jobs: dict[int, Job]) -> dict[int, Job]:
     seen = dict(jobs)
     for lane in lanes.values():
         held = any(job.stage in HOLDS_LANE for job in lane)
-        first = min((job.id for job in lane if job.stage in QUEUING), default=None)
+        first = min((job.id for job in lane if job.stage in LANE_CANDIDATES), default=None)
         for job in lane:
             if job.stage is Stage.READY and (held or job.id != first):
                 seen[job.id] = replace(job, stage=Stage.FOLLOWER)
@@ -187,7 +189,7 @@ def attempt_of(job: Job) -> Attempt:
         job.args,
         job.attempt,
         job.max_attempts,
-        job.lost,
+        job.lost_attempts,
         job.priority,
         job.target,
         job.timeout_seconds,

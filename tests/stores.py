@@ -1,4 +1,4 @@
-"""Both stores behind one face for tests, on a clock that moves only when told to."""
+"""Both stores behind one interface for tests, with a clock that only the test moves."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from freehold.clock import VirtualClock
 from freehold.model.job import Attempt, Job, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.sqlfiles import with_stages
 from freehold.store.sqlite.database import SqliteDatabase
 from freehold.store.store import AsyncStore, Store
 from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
@@ -23,11 +24,11 @@ TABLES = (
     "job",
     "history",
     "event",
-    "note",
+    "job_log",
     "idempotency",
     "queue",
     "key_limit",
-    "spent",
+    "rate_usage",
     "lane",
     "worker",
     "tenant",
@@ -42,7 +43,7 @@ create or replace function {schema}.clock() returns timestamptz language sql vol
 
 
 class StoreUnderTest:
-    """A store, its clock, and short forms of what most tests do."""
+    """A store, its clock, and shortcuts for the most frequent steps of tests."""
 
     def __init__(self, kind: str, database: SqliteDatabase | PostgresDatabase) -> None:
         self.kind = kind
@@ -54,35 +55,35 @@ class StoreUnderTest:
         raise NotImplementedError
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """Look (or meddle) behind the store's back; `{s}` stands for the schema's prefix."""
+        """Reads or writes the tables directly; `{s}` stands for the schema's prefix."""
         raise NotImplementedError
 
     def now(self) -> datetime:
         return self.store.now()
 
     def add(self, **fields: Any) -> int:
-        """Enqueue one job of task "t" unless told otherwise; answers its id."""
+        """Enqueues one job, of task "t" by default. Returns its id."""
         return self.store.enqueue([NewJob(**{"task": "t", **fields})])[0].id
 
     def claim(
-        self, owner: str = "w1", count: int = 100, queue: str = "default", **ask: Any
+        self, owner: str = "w1", count: int = 100, queue: str = "default", **fields: Any
     ) -> list[Attempt]:
-        fields = {"lease_seconds": LEASE_SECONDS, **ask}
+        fields = {"lease_seconds": LEASE_SECONDS} | fields
         return self.store.claim(
-            ClaimRequest(owner=owner, wants=(QueueDemand(queue, count),), **fields)
+            ClaimRequest(owner=owner, demands=(QueueDemand(queue, count),), **fields)
         )
 
-    def claim_one(self, owner: str = "w1", **ask: Any) -> Attempt:
-        attempts = self.claim(owner, 1, **ask)
+    def claim_one(self, owner: str = "w1", **fields: Any) -> Attempt:
+        attempts = self.claim(owner, 1, **fields)
         assert len(attempts) == 1
         return attempts[0]
 
     def end(self, attempt: Attempt, kind: OutcomeKind, **fields: Any) -> bool:
-        """Finish one attempt; answers whether the lease held."""
+        """Finishes one attempt. Returns whether its lease was valid."""
         outcome = Outcome(kind=kind, **fields)
-        answer = self.store.finish(attempt.owner, [AttemptEnd(attempt, outcome)])
-        assert (attempt.job_id in answer.decisions) != (attempt.job_id in answer.lost)
-        return attempt.job_id in answer.decisions
+        result = self.store.finish(attempt.owner, [AttemptEnd(attempt, outcome)])
+        assert (attempt.job_id in result.decisions) != (attempt.job_id in result.lost)
+        return attempt.job_id in result.decisions
 
     def job(self, job_id: int) -> Job:
         return self.store.read([job_id])[job_id]
@@ -91,7 +92,7 @@ class StoreUnderTest:
         return str(self.job(job_id).state)
 
     def everything(self) -> dict[str, list[tuple[Any, ...]]]:
-        """All that is stored, to show that a refused write changed nothing."""
+        """The content of all tables, to show that a refused write changed nothing."""
         return {table: self.sql(f"select * from {{s}}{table} order by 1") for table in TABLES}
 
 
@@ -110,7 +111,7 @@ class SqliteUnderTest(StoreUnderTest):
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         with self._sqlite._engine.transaction() as connection:
-            return connection.execute(statement.replace("{s}", "")).fetchall()
+            return connection.execute(with_stages(statement).replace("{s}", "")).fetchall()
 
 
 class PostgresUnderTest(StoreUnderTest):
@@ -124,8 +125,8 @@ class PostgresUnderTest(StoreUnderTest):
         super().__init__("postgres", self._postgres)
 
     def reset(self) -> None:
-        """As if nothing had ever been enqueued."""
-        # Not truncate, which makes new files for every index of every day.
+        """Empties the store."""
+        # Not truncate, which creates new files for every index of every day.
         tables = (
             *TABLES,
             "test_clock",
@@ -146,7 +147,8 @@ class PostgresUnderTest(StoreUnderTest):
         )
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        cursor = self._connection.execute(statement.replace("{s}", f"{self.schema}.").encode())
+        text = with_stages(statement).replace("{s}", f"{self.schema}.")
+        cursor = self._connection.execute(text.encode())
         return cursor.fetchall() if cursor.description else []
 
     def close(self) -> None:

@@ -23,8 +23,8 @@ SETTINGS = {"fsync": "off"}
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder in a place open to all users: pytest's own are closed, and PostgreSQL, which
-    refuses to run as root, runs as someone else where the tests run as root."""
+    """A folder that all users can reach. pytest's own folders are private, and where the tests run
+    as root, PostgreSQL runs as another user."""
     folder = Path(tempfile.mkdtemp(prefix="freehold-test-"))
     folder.chmod(0o755)
     yield folder
@@ -33,7 +33,7 @@ def open_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def no_server_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(devpostgres, "_wheel", lambda: None)
+    monkeypatch.setattr(devpostgres, "_wheel_folder", lambda: None)
     monkeypatch.setenv("FREEHOLD_POSTGRES_BIN", str(tmp_path))
 
 
@@ -47,7 +47,7 @@ def query(url: str, statement: bytes) -> object:
 def wait_for(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + 120
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        assert time.monotonic() < deadline, f"timeout while waiting until {what}"
         time.sleep(0.02)
 
 
@@ -101,7 +101,7 @@ def test_start_and_stop_can_be_repeated_and_close_leaves_nothing() -> None:
 def test_a_killed_process_leaves_no_server_behind(open_folder: Path) -> None:
     data = open_folder / "data"
     command = [sys.executable, "-m", "freehold.lab.devpostgres", "--data", str(data)]
-    # Nobody is left to remove the launcher's temporary folder, so it goes into ours.
+    # The killed launcher cannot remove its temporary folder, so it goes into the test's folder.
     environment = os.environ | {"TMPDIR": str(open_folder)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as launcher:
         assert launcher.stdout is not None
@@ -113,7 +113,7 @@ def test_a_killed_process_leaves_no_server_behind(open_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_prints_an_address_and_stops_when_asked(how: signal.Signals) -> None:
+def test_the_command_prints_a_url_and_stops_on_a_signal(how: signal.Signals) -> None:
     command = [sys.executable, "-m", "freehold.lab.devpostgres", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as launcher:
         assert launcher.stdout is not None
@@ -142,6 +142,27 @@ def test_a_server_that_cannot_start_shows_its_log() -> None:
 
 
 def test_a_directory_with_other_files_is_refused(open_folder: Path) -> None:
-    (open_folder / "letter.txt").write_text("dear reader")
-    with pytest.raises(DevPostgresError, match="holds other files"), DevPostgres(data=open_folder):
+    (open_folder / "other.txt").write_text("content")
+    with (
+        pytest.raises(DevPostgresError, match="contains other files"),
+        DevPostgres(data=open_folder),
+    ):
         pass
+
+
+def test_a_relative_data_directory_is_resolved(
+    open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's processes run in `/`, where a relative path would mean another folder."""
+    monkeypatch.chdir(open_folder)
+    with DevPostgres(data=Path("pgdata"), settings=SETTINGS) as server:
+        assert server.data == open_folder.resolve() / "pgdata"
+        assert query(server.url, b"SELECT 1") == 1
+    assert (open_folder / "pgdata" / "PG_VERSION").exists()
+
+
+def test_a_relative_folder_of_binaries_is_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = devpostgres.find_binaries()
+    monkeypatch.chdir(folder.parent)
+    with DevPostgres(binaries=Path(folder.name), settings=SETTINGS) as server:
+        assert query(server.url, b"SELECT 1") == 1

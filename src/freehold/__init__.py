@@ -25,6 +25,7 @@ from freehold.errors import (
     UniqueKeyTaken,
     UnknownTask,
 )
+from freehold.model.explain import Cause, LimitUse, PauseInfo, TenantUse
 from freehold.model.handler_exceptions import (
     Cancel,
     Fail,
@@ -33,52 +34,93 @@ from freehold.model.handler_exceptions import (
     RetryLater,
     Snooze,
 )
-from freehold.model.job import Job, NewJob
+from freehold.model.history import Event, EventKind, TimelineEntry
+from freehold.model.job import ErrorInfo, Job, Lease, NewJob, Report, StopRequest
+from freehold.model.job_log import LogLine, Progress
 from freehold.model.limit import Limit, Rate
+from freehold.model.operator_actions import ActionResult, ActionStatus
 from freehold.model.retry import Retry
-from freehold.model.state import State
+from freehold.model.state import Stage, State
+from freehold.model.tenant import Tenant, TenantState
+from freehold.model.worker_info import LiveWorker, WorkerState
+from freehold.operator import AsyncOperator, JobDetail, Operator
+from freehold.store.types import JobCounts, JobFilter, JobPage, LaneInfo, NamedLimit, QueueInfo
 from freehold.tasks import Task
+from freehold.tenants.tenants import TenantMigration, Tenants
 from freehold.version import VERSION as _VERSION
+from freehold.worker.config import WorkerSettings
 from freehold.worker.execution.context import Context
 
 __version__ = _VERSION
 
 __all__ = [
+    "ActionResult",
+    "ActionStatus",
+    "AsyncOperator",
     "BadArguments",
     "BadInput",
     "BadName",
     "BadPayload",
     "BadSettings",
     "Cancel",
+    "Cause",
     "Context",
+    "ErrorInfo",
+    "Event",
+    "EventKind",
     "Fail",
     "Freehold",
     "FreeholdError",
     "HandlerException",
     "IllegalTransition",
     "Job",
+    "JobCounts",
+    "JobDetail",
+    "JobFilter",
     "JobHandle",
     "JobNotFound",
+    "JobPage",
+    "LaneInfo",
+    "Lease",
     "LeaseLost",
     "Limit",
+    "LimitUse",
+    "LiveWorker",
+    "LogLine",
+    "NamedLimit",
     "NewJob",
+    "Operator",
     "OutcomeUnknown",
     "Pause",
+    "PauseInfo",
+    "Progress",
+    "QueueInfo",
     "Rate",
     "Refused",
+    "Report",
     "Retry",
     "RetryLater",
     "SchemaMissing",
     "SchemaTooNew",
     "Snooze",
+    "Stage",
     "State",
+    "StopRequest",
     "StoreError",
     "StoreFull",
     "StoreReadOnly",
     "StoreUnavailable",
     "Task",
+    "Tenant",
     "TenantExists",
+    "TenantMigration",
     "TenantNotFound",
+    "TenantState",
+    "TenantUse",
+    "Tenants",
+    "TimelineEntry",
     "UniqueKeyTaken",
     "UnknownTask",
+    "WorkerSettings",
+    "WorkerState",
 ]

@@ -1,4 +1,7 @@
-"""Freehold: tasks, a store and settings in one object."""
+"""Freehold: tasks, a store and settings in one object.
+
+Names with an underscore are for the other parts of this package and may change at any time.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from freehold.client import Client, JobHandle
 from freehold.errors import BadSettings
 from freehold.fork_safety import lock_of
 from freehold.model.job import DEFAULT_QUEUE, NewJob
-from freehold.model.names import check_name
+from freehold.model.names import check_name, plural
 from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
 from freehold.model.retry import DEFAULT_RETRY, Retry
 from freehold.model.tenant import HOME_SHARD, check_tenant
@@ -39,7 +42,7 @@ TenantSelection: TypeAlias = Literal["all"] | Collection[str] | None
 
 
 class TaskDecorator(Protocol):
-    """Makes a function a task. A first parameter ``ctx: Context`` is no part of its calls."""
+    """Makes a function a task. A first parameter ``ctx: Context`` is not part of its calls."""
 
     @overload
     def __call__(
@@ -51,21 +54,21 @@ class TaskDecorator(Protocol):
 
 
 class Freehold:
-    """A queue: where its jobs live, and which tasks it knows.
+    """A queue: the store of its jobs, and the tasks it knows.
 
-    Without a URL it is embedded: a file ``freehold.db`` in the current folder, unless
-    FREEHOLD_URL or DATABASE_URL says otherwise. The store is opened at first use.
+    Without a URL the queue is embedded: a file ``freehold.db`` in the current folder, unless
+    FREEHOLD_URL or DATABASE_URL is set. The store is opened at first use.
     """
 
     def __init__(self, url: str | None = None, *, schema: str | None = None) -> None:
         self.url = resolve_url(url)
         self.schema = resolve_schema(schema)
         self.tasks = Registry()
-        #: Whose jobs these are, if they are a tenant's.
-        self.of_tenant: str | None = None
-        self._client: Client | None = None
-        self._tenancy: Tenants | None = None
-        self._bound: dict[str, Freehold] = {}
+        #: The name of the tenant, in an app of one tenant.
+        self._tenant_name: str | None = None
+        self._opened_client: Client | None = None
+        self._opened_tenants: Tenants | None = None
+        self._tenant_apps: dict[str, Freehold] = {}
         self._lock = lock_of(self)
 
     # -- tasks -------------------------------------------------------------------------------
@@ -124,9 +127,9 @@ class Freehold:
             raise BadSettings(f"isolation={isolation!r}: choose auto or process")
 
         def define(function: Callable[..., Any]) -> Task[Any, Any, JobHandle]:
-            called = default_name(function) if name is None else check_name("task", name)
-            signature = Signature(called, function)
-            definition = TaskDefinition(called, function, signature, policy, isolation)
+            task_name = default_name(function) if name is None else check_name("task", name)
+            signature = Signature(task_name, function)
+            definition = TaskDefinition(task_name, function, signature, policy, isolation)
             task = Task(self, definition, function, options)
             self.tasks.add(task)
             return task
@@ -135,47 +138,47 @@ class Freehold:
 
     # -- enqueueing --------------------------------------------------------------------------
 
-    def submit(self, job: NewJob, connection: Any = None) -> JobHandle:
-        client = self.client
+    def _submit(self, job: NewJob, connection: Any = None) -> JobHandle:
+        client = self._client
         return JobHandle(client, job.task, client.enqueue([job], connection)[0])
 
-    async def asubmit(self, job: NewJob, connection: Any = None) -> JobHandle:
-        client = self.client
+    async def _asubmit(self, job: NewJob, connection: Any = None) -> JobHandle:
+        client = self._client
         return JobHandle(client, job.task, (await client.aenqueue([job], connection))[0])
 
     def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[JobHandle]:
-        """Many prepared jobs in few statements; answers in the same order."""
-        client, many = self.client, list(jobs)
-        answers = client.enqueue(many, connection)
-        return [JobHandle(client, j.task, a) for j, a in zip(many, answers, strict=True)]
+        """Store many prepared jobs in few statements. Returns their handles in the same order."""
+        client, new = self._client, list(jobs)
+        stored = client.enqueue(new, connection)
+        return [JobHandle(client, n.task, s) for n, s in zip(new, stored, strict=True)]
 
     async def aenqueue_many(
         self, jobs: Iterable[NewJob], *, connection: Any = None
     ) -> list[JobHandle]:
         """The same for asyncio."""
-        client, many = self.client, list(jobs)
-        answers = await client.aenqueue(many, connection)
-        return [JobHandle(client, j.task, a) for j, a in zip(many, answers, strict=True)]
+        client, new = self._client, list(jobs)
+        stored = await client.aenqueue(new, connection)
+        return [JobHandle(client, n.task, s) for n, s in zip(new, stored, strict=True)]
 
     # -- working -----------------------------------------------------------------------------
 
     def run_worker(self, *, tenants: TenantSelection = None, **settings: Any) -> int:
-        """Run jobs until SIGTERM or SIGINT; answers the exit code. See WorkerSettings.
+        """Run jobs until SIGTERM or SIGINT. Returns the exit code. ``settings``: WorkerSettings.
 
-        With ``tenants``, those of the tenants that are named, or of ``"all"``.
+        With ``tenants``: the jobs of the named tenants, or of ``"all"``.
         """
         if settings.get("until_idle") and tenants is None:
-            check_migrated(self.database)  # or it would wait for that for ever
+            check_migrated(self._database)  # a worker waits for the migration without end
         return run_loop(self._run_worker_and_close(tenants, settings))
 
     async def _run_worker_and_close(
         self, tenants: TenantSelection, settings: dict[str, Any]
     ) -> int:
-        """The loop ends with the worker, and so must the connections that belong to it."""
+        """The event loop ends with the worker, so its connections are closed here."""
         try:
             return await self.arun_worker(tenants=tenants, **settings)
         finally:
-            await self.database.aclose()
+            await self._database.aclose()
 
     async def arun_worker(self, *, tenants: TenantSelection = None, **settings: Any) -> int:
         """The same inside a running event loop."""
@@ -183,78 +186,81 @@ class Freehold:
         register(self, configured.kinds.values())
         chosen = worker_settings(configured, **settings)
         if tenants is None:
-            tell = apply_settings if self.of_tenant is None else apply_to_tenant
-            await tell(self.aoperate, configured)
-            return await Worker(self.database, self.tasks, chosen, tenant=self.of_tenant).run()
+            apply = apply_settings if self._tenant_name is None else apply_to_tenant
+            await apply(self.aoperator, configured)
+            return await Worker(self._database, self.tasks, chosen, tenant=self._tenant_name).run()
         served = self.tenants.served(None if tenants == "all" else tenants)
         await served.check()
-        await apply_to_all_tenants(self.aoperate, configured)
+        await apply_to_all_tenants(self.aoperator, configured)
         return await TenantHost(served, self.tasks, chosen).run()
 
     # -- tenants -----------------------------------------------------------------------------
 
     def tenant(self, name: str) -> Freehold:
-        """The same app, with the jobs of this tenant and of nobody else."""
+        """The same app with the jobs of this tenant only."""
         with self._lock:
-            if name not in self._bound:
-                self._bound[name] = _TenantApp(self, check_tenant(name))
-            return self._bound[name]
+            if name not in self._tenant_apps:
+                self._tenant_apps[name] = _TenantApp(self, check_tenant(name))
+            return self._tenant_apps[name]
 
     @property
     def tenants(self) -> Tenants:
-        """Which tenants there are, where they live, and what can be done with them."""
+        """The tenants: list, create, pause, move and drop them."""
         with self._lock:
-            if self._tenancy is None:
-                urls = {name: place.value for name, place in load().places.items()}
-                places = Shards(
+            if self._opened_tenants is None:
+                urls = {name: shard.value for name, shard in load().shards.items()}
+                shards = Shards(
                     {**urls, HOME_SHARD: self.url}, lambda url: open_shard(url, self.schema)
                 )
-                self._tenancy = Tenants(self.database, places)
-            return self._tenancy
+                self._opened_tenants = Tenants(self._database, shards)
+            return self._opened_tenants
 
     # -- the store ---------------------------------------------------------------------------
 
     @property
-    def client(self) -> Client:
-        if (known := self._client) is not None:
-            return known
-        with self._lock:
-            if self._client is None:
-                self._client = Client(open_database(self.url, self.schema))
-            return self._client
-
-    def swap_client(self, client: Client | None) -> Client | None:
-        """Put another store behind the app; answers what was there. For `freehold.testing`."""
-        with self._lock:
-            before, self._client = self._client, client
-        return before
+    def operator(self) -> Operator:
+        """Everything an operator can read and do: list, explain, cancel, pause, retry, ..."""
+        return Operator(self._client.store)
 
     @property
-    def database(self) -> Database:
-        return self.client.database
-
-    @property
-    def operate(self) -> Operator:
-        """What an operator can ask and do."""
-        return Operator(self.client.store)
-
-    @property
-    def aoperate(self) -> AsyncOperator:
+    def aoperator(self) -> AsyncOperator:
         """The same for asyncio."""
-        return AsyncOperator(self.client.awaited)
-
-    @property
-    def missing_file(self) -> Path | None:
-        """The file that the first use makes; None: there is a store, or at least a server."""
-        return None if self._client is not None else missing_file(self.url)
+        return AsyncOperator(self._client.awaited)
 
     def migrate(self) -> list[Migration]:
         """Bring the store's schema up to date."""
-        return self.database.migrate()
+        return self._database.migrate()
+
+    @property
+    def _client(self) -> Client:
+        if (opened := self._opened_client) is not None:
+            return opened
+        with self._lock:
+            if self._opened_client is None:
+                self._opened_client = Client(self._open())
+            return self._opened_client
+
+    def _open(self) -> Database:
+        return open_database(self.url, self.schema)
+
+    @property
+    def _database(self) -> Database:
+        return self._client.database
+
+    def _swap_client(self, client: Client | None) -> Client | None:
+        """Put another store behind the app. Returns the client before. For `freehold.testing`."""
+        with self._lock:
+            before, self._opened_client = self._opened_client, client
+        return before
+
+    @property
+    def _missing_file(self) -> Path | None:
+        """The file that the first use would create; None if the store exists or is a server."""
+        return None if self._opened_client is not None else missing_file(self.url)
 
     @contextlib.contextmanager
-    def aside(self) -> Iterator[Freehold]:
-        """An app on an empty store beside this one, which is gone afterwards: to try things."""
+    def _scratch_app(self) -> Iterator[Freehold]:
+        """An app on an empty store beside this one, which is dropped afterwards."""
         with (
             scratch_store(self.url) as (url, schema),
             contextlib.closing(Freehold(url, schema=schema)) as app,
@@ -263,50 +269,44 @@ class Freehold:
             yield app
 
     def close(self) -> None:
-        """Give the connections back. The app can be used again afterwards."""
-        client, tenancy = self._let_go()
-        if tenancy is not None:
-            tenancy.places.close()
+        """Close the connections. The app can be used again afterwards."""
+        client, tenants = self._detach()
+        if tenants is not None:
+            tenants.shards.close()
         if client is not None:
             client.database.close()
 
     async def aclose(self) -> None:
-        client, tenancy = self._let_go()
-        if tenancy is not None:
-            await tenancy.places.aclose()
-            tenancy.places.close()
+        client, tenants = self._detach()
+        if tenants is not None:
+            await tenants.shards.aclose()
+            tenants.shards.close()
         if client is not None:
             await client.database.aclose()
             client.database.close()
 
-    def _let_go(self) -> tuple[Client | None, Tenants | None]:
+    def _detach(self) -> tuple[Client | None, Tenants | None]:
         with self._lock:
-            client, self._client = self._client, None
-            tenancy, self._tenancy = self._tenancy, None
-            self._bound.clear()
-        return client, tenancy
+            client, self._opened_client = self._opened_client, None
+            tenants, self._opened_tenants = self._opened_tenants, None
+            self._tenant_apps.clear()
+        return client, tenants
 
     def __repr__(self) -> str:
-        return f"<Freehold with {len(self.tasks.names)} tasks>"
+        return f"<Freehold with {plural(len(self.tasks.names), 'task')}>"
 
 
 class _TenantApp(Freehold):
-    """An app whose store is a tenant's. Its tasks are those of the app."""
+    """An app on the store of one tenant, with the tasks and the connections of the whole app."""
 
     def __init__(self, app: Freehold, name: str) -> None:
         super().__init__(app.url, schema=app.schema)
         self.tasks = app.tasks
         self._app = app
-        self.of_tenant = self._name = name
+        self._tenant_name = self._name = name
 
-    @property
-    def client(self) -> Client:
-        if (known := self._client) is not None:
-            return known
-        with self._lock:
-            if self._client is None:
-                self._client = Client(self._app.tenants.open(self._name))
-            return self._client
+    def _open(self) -> Database:
+        return self._app.tenants.open(self._name)
 
     def tenant(self, name: str) -> Freehold:
         return self._app.tenant(name)
@@ -316,11 +316,11 @@ class _TenantApp(Freehold):
         return self._app.tenants
 
     def close(self) -> None:
-        """What it uses is the app's."""
         self._app.close()
 
     async def aclose(self) -> None:
         await self._app.aclose()
 
     def __repr__(self) -> str:
-        return f"<Freehold of tenant {self._name} with {len(self.tasks.names)} tasks>"
+        tasks = plural(len(self.tasks.names), "task")
+        return f"<Freehold of tenant {self._name} with {tasks}>"

@@ -1,4 +1,4 @@
-"""1. Enqueueing: jobs into the store, at once or inside the caller's own transaction."""
+"""Enqueueing: jobs into the store, at once or inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ CLIENT = "client"
 
 
 class Client:
-    """Puts jobs into one database."""
+    """Stores jobs in one database."""
 
     def __init__(self, database: Database, now: Callable[[], float] = monotonic) -> None:
         self.database = database
         self.store = Store(database.session())
         self.awaited = AsyncStore(database.async_session())
-        self._crier = NotifyLimiter(now)
+        self._notify_limiter = NotifyLimiter(now)
 
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
         if connection is None:
-            return run(enqueue(jobs, self._crier), self.store.session)
+            return run(enqueue(jobs, self._notify_limiter), self.store.session)
         return run(enqueue(jobs), self.database.caller_session(connection))
 
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
         if connection is None:
-            return await arun(enqueue(jobs, self._crier), self.awaited.session)
+            return await arun(enqueue(jobs, self._notify_limiter), self.awaited.session)
         return await arun(enqueue(jobs), self.database.async_caller_session(connection))
 
 
 class JobHandle:
-    """What a producer holds after enqueueing: the job's id, and ways to ask and tell."""
+    """A stored job, as its producer gets it: read it, cancel it."""
 
     __slots__ = ("_client", "created", "id", "task")
 
-    def __init__(self, client: Client, task: str, answer: Enqueued) -> None:
+    def __init__(self, client: Client, task: str, enqueued: Enqueued) -> None:
         self._client = client
         self.task = task
-        self.id = answer.id
-        #: False: a live job with this unique key, or one remembered by its idempotency key, was
-        #: there already; `id` is that job's.
-        self.created = answer.created
+        self.id = enqueued.id
+        #: False if a job existed already: a live one with this unique key, or one stored with this
+        #: idempotency key. `id` is that job's.
+        self.created = enqueued.created
 
     def enqueue(self) -> ActionResult:
         """Put a pending job into the queue."""
@@ -60,24 +60,24 @@ class JobHandle:
         return (await self._client.awaited.operate(OperatorVerb.SUBMIT, [self.id], CLIENT, None))[0]
 
     def cancel(self, reason: str | None = None, *, by: str = CLIENT) -> ActionResult:
-        """Answers what happened: done, requested of its worker, or already in a final state."""
+        """Returns whether the job is canceled, its worker was asked to stop it, or it has ended."""
         return self._client.store.run(act(OperatorVerb.CANCEL, [self.id], by, reason))[0]
 
     async def acancel(self, reason: str | None = None, *, by: str = CLIENT) -> ActionResult:
         return (await self._client.awaited.run(act(OperatorVerb.CANCEL, [self.id], by, reason)))[0]
 
     def read(self) -> Job:
-        """The job as it stands now."""
+        """The job as it is now."""
         return _one(self._client.store.read([self.id]), self.id)
 
     async def aread(self) -> Job:
         return _one(await self._client.awaited.read([self.id]), self.id)
 
     def __repr__(self) -> str:
-        return f"<Job {self.id} of {self.task}{'' if self.created else ', was there already'}>"
+        return f"<Job {self.id} of {self.task}{'' if self.created else ', existed already'}>"
 
 
 def _one(jobs: dict[int, Job], job_id: int) -> Job:
     if job_id not in jobs:
-        raise JobNotFound(f"job {job_id} is gone: it was deleted, or forgotten by retention")
+        raise JobNotFound(f"there is no job {job_id} any more: it was deleted, by hand or by age")
     return jobs[job_id]

@@ -1,6 +1,6 @@
-"""Time from outside: the one place that reads the machine's clocks.
+"""The only module that reads the machine's clocks.
 
-Stores decide by their own clock; for SQLite, which has none, that is this machine's.
+Stores decide by the database's clock. SQLite has none, so its store uses the machine's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ monotonic = time.monotonic
 
 
 class VirtualClock:
-    """A clock that moves only when told to. For tests and simulation."""
+    """A clock that advances only by `advance`. For tests and simulation."""
 
     def __init__(self, micros: int = 1_800_000_000_000_000) -> None:
         self.micros = micros

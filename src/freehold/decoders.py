@@ -1,8 +1,8 @@
-"""Types that are read from JSON or from texts: each is learned here before anybody reads it.
+"""JSON decoders. A decoder is built here, under a lock, before any thread uses it.
 
-msgspec learns a type when it first meets it, and other threads see what it has learned by then:
-two that meet a type at once crash the process. Here one is learned at a time, and wholly; after
-that any number of threads may read it.
+msgspec analyses a type at its first use, and other threads see the half-built result: two threads
+that use a new type at the same time crash the process. A finished decoder is safe for any number of
+threads.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 T = TypeVar("T")
 
-_learning = threading.Lock()
+_building = threading.Lock()
 
 
 @overload
@@ -27,14 +27,14 @@ def decoder(kind: Any) -> msgspec.json.Decoder[Any]: ...
 
 
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    with _learning:
+    with _building:
         return msgspec.json.Decoder(kind)
 
 
 def _in_child() -> None:
-    """A thread that the child does not have may have been learning."""
-    global _learning
-    _learning = threading.Lock()
+    """A thread of the parent, which the child does not have, may hold the lock."""
+    global _building
+    _building = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_in_child)

@@ -1,23 +1,23 @@
-"""Everything that can go wrong, as one tree.
+"""All errors, as one tree.
 
 FreeholdError
 ├── BadInput                 nothing was written; correct the input and call again
 │   ├── BadName              a name outside the whitelist
 │   ├── BadArguments         a call that does not fit the task's signature
 │   ├── BadPayload           too large, too deep, NUL, NaN, or not JSON
-│   ├── BadSettings          a setting or URL that makes no sense
+│   ├── BadSettings          an invalid setting or URL
 │   └── UnknownTask          no task of that name is registered here
-├── Refused                  a rule of the queue says no; nothing was written
-│   ├── IllegalTransition    the state machine has no such arrow
+├── Refused                  a rule of the queue forbids it; nothing was written
+│   ├── IllegalTransition    the state machine has no such transition
 │   ├── JobNotFound          no live or finished job has this id
 │   ├── UniqueKeyTaken       another live job holds the unique key
-│   ├── TenantExists         a tenant of this name is there already
-│   └── TenantNotFound       the directory knows no such tenant
+│   ├── TenantExists         a tenant of this name exists already
+│   └── TenantNotFound       the directory has no such tenant
 ├── LeaseLost                the caller no longer owns the job
 └── StoreError
     ├── StoreUnavailable     not reached, or cut off before the write: safe to try again
     ├── OutcomeUnknown       cut off during the write: repeat with an idempotency key
-    ├── StoreReadOnly        reachable, but takes no writes
+    ├── StoreReadOnly        reachable, but does not accept writes
     ├── StoreFull            no space left
     ├── SchemaMissing        run `freehold migrate`
     └── SchemaTooNew         the database was migrated by a newer program
@@ -31,7 +31,7 @@ class FreeholdError(Exception):
 
 
 class BadInput(FreeholdError, ValueError):
-    """The caller's input cannot be used; nothing was written."""
+    """The input is not valid; nothing was written."""
 
 
 class BadName(BadInput):
@@ -47,7 +47,7 @@ class BadPayload(BadInput):
 
 
 class BadSettings(BadInput):
-    """A setting or URL that makes no sense."""
+    """A setting or URL is not valid."""
 
 
 class UnknownTask(BadInput):
@@ -55,11 +55,11 @@ class UnknownTask(BadInput):
 
 
 class Refused(FreeholdError):
-    """A rule of the queue says no; nothing was written."""
+    """A rule of the queue forbids it; nothing was written."""
 
 
 class IllegalTransition(Refused):
-    """The state machine has no such arrow."""
+    """The state machine has no such transition."""
 
 
 class JobNotFound(Refused):
@@ -75,31 +75,31 @@ class UniqueKeyTaken(Refused):
 
 
 class TenantExists(Refused):
-    """A tenant of this name is there already."""
+    """A tenant of this name exists already."""
 
 
 class TenantNotFound(Refused):
-    """The directory knows no tenant of this name."""
+    """The directory has no tenant of this name."""
 
 
 class LeaseLost(FreeholdError):
-    """The caller no longer owns the job; whatever it was about to write was not written."""
+    """The caller no longer owns the job; its write did not happen."""
 
 
 class StoreError(FreeholdError):
-    """The database could not do what was asked."""
+    """The database could not execute the request."""
 
 
 class StoreUnavailable(StoreError):
-    """The database was not reached, or the write certainly did not happen: safe to try again."""
+    """The database was not reached, or the write certainly did not happen: safe to retry."""
 
 
 class OutcomeUnknown(StoreError):
-    """The connection broke while a write was under way: it may or may not have happened."""
+    """The connection broke during a write, which may or may not have happened."""
 
 
 class StoreReadOnly(StoreError):
-    """The database is reachable but takes no writes."""
+    """The database is reachable but does not accept writes."""
 
 
 class StoreFull(StoreError):

@@ -1,7 +1,7 @@
-"""Locks that a forked child finds open.
+"""Locks that are free in a forked child.
 
-A thread of the parent may hold one at the moment of the fork; in the child there is no such
-thread, and nobody would ever release it.
+A thread of the parent may hold a lock during the fork. The child does not have that thread, so the
+lock would never be released there.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ class Lockable(Protocol):
     _lock: AbstractContextManager[Any]
 
 
-_every: weakref.WeakSet[Lockable] = weakref.WeakSet()
+_owners: weakref.WeakSet[Lockable] = weakref.WeakSet()
 _adding = threading.Lock()
 
 
 def lock_of(owner: Lockable) -> AbstractContextManager[Any]:
-    """For its ``_lock``, which is another one in every child. As it is, and not wrapped: Ctrl-C
-    between taking one and saying so would leave it taken for ever."""
+    """A lock for ``owner._lock``, which is replaced in every forked child. It is not wrapped:
+    Ctrl-C between the acquisition and its bookkeeping would leave it locked for ever."""
     with _adding:
-        _every.add(owner)
+        _owners.add(owner)
     return threading.RLock()
 
 
 def _in_child() -> None:
     global _adding
     _adding = threading.Lock()
-    for owner in tuple(_every):
+    for owner in tuple(_owners):
         owner._lock = threading.RLock()
 
 

@@ -1,13 +1,13 @@
-"""Who may ask over HTTP: bearer tokens with roles, and this machine where there are none.
+"""Authentication over HTTP: bearer tokens with roles, or callers on this machine.
 
-A token is written as `role:source` or `role@tenant:source`, where the source is one of
+A token is configured as `role:source` or `role@tenant:source`, where the source is one of
 
-    env:NAME       the token stands in this variable of the environment
-    file:PATH      it is the content of this file
-    sha256:HEX     only its SHA-256 is known here
+    env:NAME       the token is the value of this environment variable
+    file:PATH      the token is the content of this file
+    sha256:HEX     only the token's SHA-256 is known here
 
-With no token at all, only callers on this machine are served, on a loopback address, and only
-if a browser cannot have been talked into asking: see `refusal_of_browser`.
+Without any token, only callers on this machine are served, on a loopback address, and only if the
+request cannot come from a web page: see `refusal_of_browser`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from freehold.errors import BadSettings
 
-#: A shorter one could be guessed.
+#: A shorter token could be guessed.
 TOKEN_CHARACTERS = 16
 _TOKEN = re.compile(
     r"(?P<role>[a-z]+)(?:@(?P<tenant>[a-z][a-z0-9_]{0,30}))?"
@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 
 
 class Role(IntEnum):
-    """Each may do what those before it may."""
+    """Each role includes the rights of the roles before it."""
 
     ANYONE = 0
     VIEWER = 1
@@ -43,7 +43,7 @@ class Role(IntEnum):
 
 
 class Token(NamedTuple):
-    """What is known of a token: never the token itself."""
+    """A configured token: its digest, never the token itself."""
 
     role: Role
     tenant: str | None
@@ -51,7 +51,7 @@ class Token(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Who asks. Without a tenant: of every tenant."""
+    """An authenticated caller. ``tenant`` is None for callers with access to all tenants."""
 
     name: str
     role: Role
@@ -67,14 +67,14 @@ LOCAL = Caller("local", Role.ADMIN)
 def tokens_of(
     texts: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> tuple[Token, ...]:
-    """Tokens as the settings name them, read from where they stand."""
+    """The configured tokens, read from their sources."""
     return tuple(_token(text, os.environ if environment is None else environment) for text in texts)
 
 
 def _token(text: str, environment: Mapping[str, str]) -> Token:
     found = _TOKEN.fullmatch(text)
     if found is None or found["role"] not in ("viewer", "operator", "admin"):
-        # The text itself may be a secret that somebody wrote here by mistake.
+        # The message does not contain the text: it may be a secret, written here by mistake.
         raise BadSettings(
             "http.tokens: write each as role:env:NAME, role:file:PATH or role:sha256:HEX, with the "
             "role viewer, operator or admin; role@tenant for one tenant only"
@@ -88,7 +88,7 @@ def _token(text: str, environment: Mapping[str, str]) -> Token:
     if len(secret) < TOKEN_CHARACTERS or not secret.isascii() or not secret.isprintable():
         raise BadSettings(
             f"http.tokens: the token of {found['source']}:{value} is missing or unusable: give "
-            f"at least {TOKEN_CHARACTERS} letters and digits, chosen by chance"
+            f"at least {TOKEN_CHARACTERS} random letters and digits"
         )
     return Token(role, tenant, _digest(secret))
 
@@ -103,7 +103,7 @@ def _secret(source: str, value: str, environment: Mapping[str, str]) -> str:
 
 
 def shown_token(text: str) -> str:
-    """As it may be shown: not even the digest, which a weak token could be guessed from."""
+    """The token as it may be shown: without its digest, from which a weak token can be guessed."""
     found = _TOKEN.fullmatch(text)
     if found is None:
         return "…"
@@ -111,15 +111,15 @@ def shown_token(text: str) -> str:
 
 
 def caller_of(authorization: str | None, tokens: Sequence[Token]) -> Caller | None:
-    """Whom the header `Authorization: Bearer …` speaks for; None: nobody that is known."""
+    """The caller of the header `Authorization: Bearer …`; None if the token is not known."""
     if not tokens:
         return LOCAL
     scheme, _, secret = (authorization or "").partition(" ")
     if scheme.lower() != "bearer":
         return None
-    asked, found = _digest(secret.strip()), None
-    for token in tokens:  # all of them, so that the time tells nothing
-        if hmac.compare_digest(asked, token.digest):
+    digest, found = _digest(secret.strip()), None
+    for token in tokens:  # all of them, so that the duration reveals nothing
+        if hmac.compare_digest(digest, token.digest):
             found = token
     if found is None:
         return None
@@ -144,7 +144,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(host: str, tokens: Sequence[Token]) -> None:
-    """Nothing is served to other machines unless callers can be told apart."""
+    """Without tokens nothing is served to other machines."""
     if not tokens and not is_loopback(host):
         raise BadSettings(
             f"host {host} can be reached from other machines: set http.tokens first, or serve on "
@@ -153,22 +153,22 @@ def check_address(host: str, tokens: Sequence[Token]) -> None:
 
 
 def refusal_of_browser(host: str | None, origin: str | None, fetch_site: str | None) -> str | None:
-    """Without tokens, a page from elsewhere must not act through the browser of somebody here.
+    """Without tokens, a web page must not act through the browser of a user of this machine.
 
-    A name that is made to point at this machine (DNS rebinding) shows in the header Host, a
-    request from another site in Origin or Sec-Fetch-Site. Answers why not, or None.
+    A foreign name that resolves to this machine (DNS rebinding) appears in the header Host, a
+    request from another site in Origin or Sec-Fetch-Site. Returns the reason of a refusal, or None.
     """
     if not is_loopback(_host_of(f"//{host}").hostname or ""):
-        return "without tokens only requests to localhost or 127.0.0.1 are answered"
+        return "without tokens only requests to localhost or 127.0.0.1 are accepted"
     if origin is not None and _host_of(origin).netloc != host:
-        return "requests of other sites are not answered"
+        return "requests of other sites are not accepted"
     if fetch_site not in (None, "same-origin", "none"):
-        return "requests of other sites are not answered"
+        return "requests of other sites are not accepted"
     return None
 
 
 def _host_of(address: str) -> SplitResult:
     try:
         return urlsplit(address)
-    except ValueError:  # such as "[", which is no address of anything
+    except ValueError:  # such as "["
         return urlsplit("")

@@ -1,7 +1,7 @@
-"""Jobs as JSON documents, for the command line and the API alike.
+"""Jobs as JSON documents, for the command line and the API.
 
-What is stored as JSON text becomes part of the document. Arguments are private data, and output
-is kept in logs: they are there only where somebody asked for them.
+Values that are stored as JSON text become part of the document. Arguments are private data, and
+output often ends up in logs, so a document contains them only on request.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from freehold.model.history import Event, TimelineEntry
-from freehold.model.job import Error, Job, Lease, Report
+from freehold.model.job import ErrorInfo, Job, Lease, Report, StopRequest
 from freehold.model.job_log import Progress
 from freehold.model.state import Stage, State
 from freehold.operator import JobDetail
 
 
 class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A job; ``args`` is null unless asked for. ``request``: what was asked of its owner."""
+    """A job; ``args`` is null unless requested."""
 
     id: int
     task: str
@@ -30,7 +30,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     args: dict[str, Any] | None
     attempt: int
     max_attempts: int
-    lost: int
+    lost_attempts: int
     target: str | None
     limit_key: str | None
     unique_key: str | None
@@ -38,9 +38,9 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     timeout_seconds: float | None
     created_at: datetime
     run_at: datetime
-    request: str | None
-    request_by: str | None
-    request_reason: str | None
+    stop_request: StopRequest | None
+    stop_requested_by: str | None
+    stop_request_reason: str | None
     reason: str | None
     lease: Lease | None
     report: Report | None
@@ -49,7 +49,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogLineDocument(msgspec.Struct, frozen=True):
-    """A line that a handler said; ``token`` tells of which attempt."""
+    """A log line of a handler; ``token`` identifies the attempt."""
 
     at: datetime
     token: int
@@ -57,15 +57,15 @@ class LogLineDocument(msgspec.Struct, frozen=True):
 
 
 class JobDetailDocument(msgspec.Struct, frozen=True):
-    """A job with everything that happened to it, and what its handlers said."""
+    """A job with its timeline and its log."""
 
     job: JobDocument
     timeline: list[TimelineEntry]
     log: list[LogLineDocument]
 
 
-#: Stored as text, or in letters.
-_RENDERED_SEPARATELY = frozenset({"args", "policy_json", "request", "report"})
+#: Fields that a document renders in another form.
+_RENDERED_SEPARATELY = frozenset({"args", "policy_json", "report"})
 
 
 def job_document(job: Job, *, show_args: bool, show_trace: bool = True) -> JobDocument:
@@ -81,21 +81,20 @@ def job_document(job: Job, *, show_args: bool, show_trace: bool = True) -> JobDo
         **same,
         args=msgspec.json.decode(job.args) if show_args else None,
         policy=msgspec.json.decode(job.policy_json) if job.policy_json else {},
-        request=None if job.request is None else job.request.name.lower(),
         report=report,
     )
 
 
 def job_detail_document(
-    story: JobDetail, *, show_args: bool, show_trace: bool = True
+    detail: JobDetail, *, show_args: bool, show_trace: bool = True
 ) -> JobDetailDocument:
-    moments = story.timeline
+    entries = detail.timeline
     if not show_trace:
-        moments = [msgspec.structs.replace(m, error=without_trace(m.error)) for m in moments]
+        entries = [msgspec.structs.replace(e, error=without_trace(e.error)) for e in entries]
     return JobDetailDocument(
-        job_document(story.job, show_args=show_args, show_trace=show_trace),
-        moments,
-        [LogLineDocument(note.at, note.token, note.line) for note in story.log],
+        job_document(detail.job, show_args=show_args, show_trace=show_trace),
+        entries,
+        [LogLineDocument(line.at, line.token, line.line) for line in detail.log],
     )
 
 
@@ -103,6 +102,6 @@ def event_document(event: Event) -> Event:
     return msgspec.structs.replace(event, error=without_trace(event.error))
 
 
-def without_trace(error: Error | None) -> Error | None:
-    """A traceback quotes code that can be anybody's."""
+def without_trace(error: ErrorInfo | None) -> ErrorInfo | None:
+    """A traceback quotes source code, which may be confidential."""
     return None if error is None else msgspec.structs.replace(error, trace=None)

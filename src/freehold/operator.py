@@ -1,4 +1,8 @@
-"""What an operator can ask and do: one door for the command line, the API and the dashboard."""
+"""Everything an operator can read and do, for the command line, the API and the dashboard alike.
+
+Each function checks its input and composes verbs of the store. `Operator` and `AsyncOperator`
+offer them as methods.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +18,23 @@ from freehold.model.job import Job
 from freehold.model.job_log import LogLine, check_reason
 from freehold.model.limit import ALL_QUEUES, Limit
 from freehold.model.names import check_key, check_name
-from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.timestamps import check_timestamp
 from freehold.store.statements import Verb, nothing
 from freehold.store.store import AsyncStore, Store, awaited, blocking
 from freehold.store.types import PAGE_LIMIT, JobFilter, JobPage, LaneInfo
-from freehold.store.verbs import job_log as noting
-from freehold.store.verbs import limits as limiting
-from freehold.store.verbs import operator as operating
-from freehold.store.verbs import pause as pausing
-from freehold.store.verbs import queries as reading
-from freehold.store.verbs import workers as registering
+from freehold.store.verbs import job_log, limits, queries, workers
+from freehold.store.verbs import operator as operator_verbs
+from freehold.store.verbs import pause as pause_verbs
 
 AHEAD_BOUND = 10_000
 LARGEST_ID = 2**63 - 1
-#: A page that filters for something rare looks on this often before it answers short.
-_LOOKS = 20
+#: A page with a rare filter reads at most this many pages of the store before it is returned short.
+_READS_PER_PAGE = 20
 
 
 class JobDetail(msgspec.Struct, frozen=True):
-    """A job with everything that happened to it, and what its handlers said."""
+    """A job with its timeline and its log."""
 
     job: Job
     timeline: list[TimelineEntry]
@@ -41,62 +42,64 @@ class JobDetail(msgspec.Struct, frozen=True):
 
 
 def show(job_id: int) -> Verb[JobDetail]:
+    """A job with its timeline and its log."""
     job = yield from _existing(job_id)
-    events = yield from reading.events(job_id)
-    notes = yield from noting.read_log(job_id)
-    return JobDetail(job, timeline(job, events), notes)
+    events = yield from queries.events(job_id)
+    log = yield from job_log.read_log(job_id)
+    return JobDetail(job, timeline(job, events), log)
 
 
 def why_not_running(job_id: int) -> Verb[list[Cause]]:
+    """Every cause that keeps the job from running now."""
     job = yield from _existing(job_id)
     facts = yield from _facts(job)
     return explain(job, facts)
 
 
 def _facts(job: Job) -> Verb[Facts]:
-    now = yield from reading.now()
-    doors = yield from limiting.queue_rules(job.queue)
-    holder = yield from reading.lane_holder(job.target) if job.target else nothing()
-    lane = yield from reading.lane(job.target) if job.target else nothing()
-    key = yield from limiting.key_use(job.limit_key) if job.limit_key else nothing()
-    ahead = yield from reading.ahead(job, AHEAD_BOUND)
-    workers = yield from registering.workers()
+    now = yield from queries.now()
+    queue_rules = yield from limits.queue_rules(job.queue)
+    holder = yield from queries.lane_holder(job.target) if job.target else nothing()
+    lane = yield from queries.lane(job.target) if job.target else nothing()
+    key_use = yield from limits.key_use(job.limit_key) if job.limit_key else nothing()
+    ahead = yield from queries.ahead(job, AHEAD_BOUND)
+    live_workers = yield from workers.workers()
     return Facts(
         now=now,
-        doors=tuple(doors),
+        queue_rules=tuple(queue_rules),
         holder=None if holder is None or holder.id == job.id else holder,
         lane_pause=lane.pause if lane is not None else None,
-        key=key or LimitUse(),
+        key_use=key_use or LimitUse(),
         ahead=ahead,
         ahead_bound=AHEAD_BOUND,
-        workers=tuple(workers),
+        workers=tuple(live_workers),
     )
 
 
 def _existing(job_id: int) -> Verb[Job]:
-    jobs = yield from reading.read_jobs(_possible([job_id]))
+    jobs = yield from queries.read_jobs(_checked_ids([job_id]))
     if job_id not in jobs:
-        raise operating.not_found(job_id)
+        raise operator_verbs.not_found(job_id)
     return jobs[job_id]
 
 
-def _possible(ids: Sequence[int]) -> Sequence[int]:
-    """Numbers that no column holds are the ids of no job, and no store has to hear of them."""
+def _checked_ids(ids: Sequence[int]) -> Sequence[int]:
+    """No job has an id outside the column's range: such a number never reaches the store."""
     for job_id in ids:
-        if type(job_id) is not int:  # callers are not all checked by types
-            raise BadInput(f"{job_id!r} is no job's id: give a whole number")
+        if type(job_id) is not int:  # not every caller uses a type checker
+            raise BadInput(f"{job_id!r} is not a job id: give a whole number")
         if not 0 < job_id <= LARGEST_ID:
-            raise operating.not_found(job_id)
+            raise operator_verbs.not_found(job_id)
     return ids
 
 
 def jobs(filter: JobFilter) -> Verb[JobPage]:
-    """A page that is full if there is enough to fill it within a bounded number of looks."""
+    """A page of jobs. It may be short if the filter is rare: it takes a bounded number of reads."""
     _check_filter(filter)
     found: list[Job] = []
     page = JobPage((), None)
-    for _ in range(_LOOKS):
-        page = yield from reading.page(
+    for _ in range(_READS_PER_PAGE):
+        page = yield from queries.page(
             msgspec.structs.replace(filter, limit=filter.limit - len(found))
         )
         found += page.jobs
@@ -119,55 +122,85 @@ def _check_filter(filter: JobFilter) -> None:
 def act(
     verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None = None
 ) -> Verb[list[ActionResult]]:
+    """Apply one verb to jobs: all are checked before any is written."""
     check_key("by", by)
-    answers = yield from operating.operate(verb, _possible(ids), by, check_reason(reason))
-    return answers
+    results = yield from operator_verbs.operate(verb, _checked_ids(ids), by, check_reason(reason))
+    return results
+
+
+def cancel(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+    """End jobs; the worker of a running one is asked to stop it. A failed job is resolved."""
+    return act(OperatorVerb.CANCEL, ids, by, reason)
+
+
+def pause(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+    """Hold jobs back until they are resumed; the worker of a running one is asked to stop it."""
+    return act(OperatorVerb.PAUSE, ids, by, reason)
+
+
+def resume(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+    """Put paused or failed jobs back into the queue."""
+    return act(OperatorVerb.RESUME, ids, by, reason)
+
+
+def retry(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+    """Run finished jobs again, with all their attempts."""
+    return act(OperatorVerb.RETRY, ids, by, reason)
+
+
+def submit(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+    """Put pending jobs into the queue."""
+    return act(OperatorVerb.SUBMIT, ids, by, reason)
 
 
 def resume_in_lane(
     target: str, job_id: int, by: str, reason: str | None = None
 ) -> Verb[ActionResult]:
-    """Let a paused or failed job of this lane go on; no other job, and nothing else."""
+    """Resume a paused or failed job, if it belongs to this lane."""
     job = yield from _existing(job_id)
     if job.target != target:
         where = f"in lane {job.target}" if job.target else "in no lane"
         raise JobNotFound(f"target {target!r} has no job {job_id}: that job is {where}")
-    (answer,) = yield from act(OperatorVerb.RESUME, [job_id], by, reason)
-    if answer.what == "already":
+    (result,) = yield from resume(job_id, by=by, reason=reason)
+    if result.status is ActionStatus.ALREADY:
         raise IllegalTransition(
-            f"job {job_id} is {answer.state}: only a paused or failed job can be resumed"
+            f"job {job_id} is {result.state}: only a paused or failed job can be resumed"
         )
-    return answer
+    return result
 
 
 def pause_queue(
     name: str, by: str, reason: str | None = None, until: datetime | None = None
 ) -> Verb[None]:
-    """Of a queue, or of all together (``*``)."""
+    """Pause a queue, or all of them (``*``)."""
     _queue_or_all(name)
     check_key("by", by)
     if until is not None:
         check_timestamp("until", until)
-    yield from pausing.pause_queue(name, by, check_reason(reason), until)
+    yield from pause_verbs.pause_queue(name, by, check_reason(reason), until)
 
 
 def resume_queue(name: str) -> Verb[bool]:
-    was_paused = yield from pausing.resume_queue(_queue_or_all(name))
+    """Returns whether the queue was paused."""
+    was_paused = yield from pause_verbs.resume_queue(_queue_or_all(name))
     return was_paused
 
 
 def set_queue_limit(name: str, limit: Limit) -> Verb[None]:
-    yield from limiting.set_queue_limit(_queue_or_all(name), limit)
+    """Limit a queue, or all of them together (``*``)."""
+    yield from limits.set_queue_limit(_queue_or_all(name), limit)
 
 
 def set_weight(name: str, weight: float) -> Verb[None]:
+    """Set a queue's share of the workers; every other queue has 1 unless set."""
     if not 0.001 <= weight <= 1_000_000:
         raise BadInput(f"weight={weight!r}: give a number from 0.001 to 1000000")
-    yield from limiting.set_weight(check_name("queue", name), weight)
+    yield from limits.set_weight(check_name("queue", name), weight)
 
 
 def set_key_limit(key: str, limit: Limit) -> Verb[None]:
-    yield from limiting.set_key_limit(check_key("limit key", key), limit)
+    """Limit the jobs of a limit key; ``github:*`` limits each key with that prefix."""
+    yield from limits.set_key_limit(check_key("limit key", key), limit)
 
 
 def _queue_or_all(name: str) -> str:
@@ -175,29 +208,32 @@ def _queue_or_all(name: str) -> str:
 
 
 def lanes(after: str = "", limit: int = 100) -> Verb[list[LaneInfo]]:
+    """A page of lanes, by target; ``after`` is the last target of the page before."""
     if not 1 <= limit <= PAGE_LIMIT:
         raise BadInput(f"limit={limit}: a page has 1 to {PAGE_LIMIT} lanes")
-    found = yield from reading.lanes(after and check_key("target", after), limit)
+    found = yield from queries.lanes(after and check_key("target", after), limit)
     return found
 
 
 def pause_lane(
     target: str, by: str, reason: str | None = None, until: datetime | None = None
 ) -> Verb[None]:
+    """Start no job of the lane until it is resumed, or until a time."""
     check_key("target", target)
     check_key("by", by)
     if until is not None:
         check_timestamp("until", until)
-    yield from pausing.pause_lane(target, by, check_reason(reason), until)
+    yield from pause_verbs.pause_lane(target, by, check_reason(reason), until)
 
 
 def resume_lane(target: str) -> Verb[bool]:
-    was_paused = yield from pausing.resume_lane(check_key("target", target))
+    """Returns whether the lane was paused."""
+    was_paused = yield from pause_verbs.resume_lane(check_key("target", target))
     return was_paused
 
 
 class Operator:
-    """The door for callers that block."""
+    """For callers that block."""
 
     def __init__(self, store: Store) -> None:
         self.session = store.session
@@ -205,22 +241,26 @@ class Operator:
     show = blocking(show)
     explain = blocking(why_not_running)
     jobs = blocking(jobs)
-    act = blocking(act)
+    cancel = blocking(cancel)
+    pause = blocking(pause)
+    resume = blocking(resume)
+    retry = blocking(retry)
+    submit = blocking(submit)
     resume_in_lane = blocking(resume_in_lane)
-    events_after = blocking(reading.events_after)
-    newest_event = blocking(reading.newest_event)
-    queues = blocking(reading.queues)
-    now = blocking(reading.now)
-    counts = blocking(reading.counts)
-    workers = blocking(registering.workers)
+    events_after = blocking(queries.events_after)
+    newest_event = blocking(queries.newest_event)
+    queues = blocking(queries.queues)
+    now = blocking(queries.now)
+    counts = blocking(queries.counts)
+    workers = blocking(workers.workers)
     pause_queue = blocking(pause_queue)
     resume_queue = blocking(resume_queue)
     set_queue_limit = blocking(set_queue_limit)
     set_weight = blocking(set_weight)
     set_key_limit = blocking(set_key_limit)
-    queue_limits = blocking(limiting.queue_limits)
-    key_limits = blocking(limiting.key_limits)
-    shared_use = blocking(limiting.shared_use)
+    queue_limits = blocking(limits.queue_limits)
+    key_limits = blocking(limits.key_limits)
+    shared_use = blocking(limits.shared_use)
     lanes = blocking(lanes)
     pause_lane = blocking(pause_lane)
     resume_lane = blocking(resume_lane)
@@ -235,22 +275,26 @@ class AsyncOperator:
     show = awaited(show)
     explain = awaited(why_not_running)
     jobs = awaited(jobs)
-    act = awaited(act)
+    cancel = awaited(cancel)
+    pause = awaited(pause)
+    resume = awaited(resume)
+    retry = awaited(retry)
+    submit = awaited(submit)
     resume_in_lane = awaited(resume_in_lane)
-    events_after = awaited(reading.events_after)
-    newest_event = awaited(reading.newest_event)
-    queues = awaited(reading.queues)
-    now = awaited(reading.now)
-    counts = awaited(reading.counts)
-    workers = awaited(registering.workers)
+    events_after = awaited(queries.events_after)
+    newest_event = awaited(queries.newest_event)
+    queues = awaited(queries.queues)
+    now = awaited(queries.now)
+    counts = awaited(queries.counts)
+    workers = awaited(workers.workers)
     pause_queue = awaited(pause_queue)
     resume_queue = awaited(resume_queue)
     set_queue_limit = awaited(set_queue_limit)
     set_weight = awaited(set_weight)
     set_key_limit = awaited(set_key_limit)
-    queue_limits = awaited(limiting.queue_limits)
-    key_limits = awaited(limiting.key_limits)
-    shared_use = awaited(limiting.shared_use)
+    queue_limits = awaited(limits.queue_limits)
+    key_limits = awaited(limits.key_limits)
+    shared_use = awaited(limits.shared_use)
     lanes = awaited(lanes)
     pause_lane = awaited(pause_lane)
     resume_lane = awaited(resume_lane)

@@ -1,6 +1,6 @@
-"""Metrics as text, in the format that Prometheus reads (version 0.0.4).
+"""Metrics in the text format of Prometheus (version 0.0.4).
 
-Written by hand: it is a page of code, and so workers need no package for it.
+Written by hand: it is one page of code, and workers need no package for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PREFIX = "freehold_"
 
 
 class Sample(NamedTuple):
-    """One number. ``suffix`` goes behind the metric's name."""
+    """One number. ``suffix`` is appended to the metric's name."""
 
     value: float
     labels: tuple[tuple[str, str], ...] = ()
@@ -23,7 +23,7 @@ class Sample(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """Numbers under one name."""
+    """Samples under one name."""
 
     name: str
     kind: str
@@ -36,7 +36,7 @@ def metrics_text(metrics: Iterable[Metric]) -> str:
 
 
 def process_metrics(telemetry: Telemetry) -> Iterator[Metric]:
-    """What one process has counted and measured."""
+    """The counters, durations and gauges of one process."""
     counts = telemetry.counts()
     for name, help in COUNTERS.items():
         yield Metric(f"{name}_total", "counter", help, _counted(name, counts))
@@ -47,14 +47,14 @@ def process_metrics(telemetry: Telemetry) -> Iterator[Metric]:
 
 
 def _counted(name: str, counts: dict[tuple[str, str], int]) -> list[Sample]:
-    if name not in LABELS:  # one that nothing has happened to is 0, not missing
+    if name not in LABELS:  # a counter without events is 0, not missing
         return [Sample(counts.get((name, ""), 0))]
     found = sorted((label, n) for (key, label), n in counts.items() if key == name)
     return [Sample(n, ((LABELS[name], label),)) for label, n in found]
 
 
 def _measured(telemetry: Telemetry, name: str) -> list[Sample]:
-    """Buckets are told as "at most so long": each holds those before it."""
+    """Buckets are cumulative: each includes those before it."""
     measured = telemetry.histogram(name)
     samples, so_far = [], 0
     for bound, count in zip((*BUCKETS, float("inf")), measured.counts, strict=True):

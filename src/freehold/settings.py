@@ -1,7 +1,7 @@
 """Settings in layers: flags, then the environment, then a file, then the shipped defaults.
 
-Each value remembers where it came from. What is unknown or makes no sense is refused with
-the place it stands in and the nearest right name.
+Each value records its origin. An unknown or invalid setting is refused with its position in the
+file and the most similar name.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from freehold.model.tenant import HOME_SHARD, check_shard
 
 FILE_NAME = "freehold.toml"
 ENVIRONMENT_PREFIX = "FREEHOLD_"
-SHARD_PREFIX = "FREEHOLD_PLACE_"
+SHARD_PREFIX = "FREEHOLD_SHARD_"
 DEFAULT_ORIGIN = "config/default.toml"
-#: Short names that people expect, besides FREEHOLD_<SECTION>_<KEY>.
+#: Short names, besides FREEHOLD_<SECTION>_<KEY>.
 _SHORT = {"FREEHOLD_URL": "store.url", "FREEHOLD_SCHEMA": "store.schema"}
-#: Of the project around us, as a rule: whoever has said where the jobs are has said so to us.
-_LAST_RESORT = "DATABASE_URL"
-#: Read by the commands themselves, and by nobody else.
-_OF_THE_COMMANDS = frozenset(
+#: Usually set by the project that uses Freehold, so every setting of our own wins over it.
+_FALLBACK_URL = "DATABASE_URL"
+#: Variables of the command line, which are not settings.
+_COMMAND_VARIABLES = frozenset(
     f"FREEHOLD_{name}" for name in ("APP", "TENANT", "DEBUG", "POSTGRES_BIN")
 )
-#: From how much in common on (0 to 1) one name is a slip of another.
-_ALIKE = 0.65
-#: Sections whose keys are names that people give.
-_NAMED = frozenset({"kinds", "places", "queues", "limits"})
+#: The similarity (0 to 1) from which an unknown variable counts as a mistyped setting.
+_SIMILARITY = 0.65
+#: Sections whose keys are chosen by the user.
+_NAMED_SECTIONS = frozenset({"kinds", "shards", "queues", "limits"})
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """A setting and where it came from."""
+class SettingValue:
+    """A setting and its origin."""
 
     value: Any
     origin: str
@@ -52,13 +52,13 @@ class Value:
 class Settings:
     """All settings, by dotted name."""
 
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, SettingValue] = field(default_factory=dict)
     kinds: dict[str, SimulatedKind] = field(default_factory=dict)
-    #: What queues weigh and may, and what limit keys may, by name; `rules` tells the store.
+    #: Weights and limits by queue, and limits by limit key; `apply_settings` writes them.
     queues: dict[str, QueueRule] = field(default_factory=dict)
     limits: dict[str, Limit] = field(default_factory=dict)
-    #: Where tenants can live, besides HOME: URLs, which can hold passwords.
-    places: dict[str, Value] = field(default_factory=dict)
+    #: Databases for tenants besides HOME_SHARD: URLs, which can contain passwords.
+    shards: dict[str, SettingValue] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
@@ -69,25 +69,27 @@ def load(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """The settings in force. ``flags`` maps dotted names to values; None means: not given."""
+    """The effective settings. ``flags`` maps dotted names to values; None means: not given."""
     settings = Settings()
     shipped = tomllib.loads(_default_text())
     known = _flat(shipped)
     _add(settings, known, shipped, DEFAULT_ORIGIN)
     variables = os.environ if environment is None else environment
-    if variables.get(_LAST_RESORT):
-        settings.values["store.url"] = Value(variables[_LAST_RESORT], _LAST_RESORT)
+    if variables.get(_FALLBACK_URL):
+        settings.values["store.url"] = SettingValue(variables[_FALLBACK_URL], _FALLBACK_URL)
     for origin, content, text in _file(folder or Path.cwd()):
         _add(settings, known, content, origin, text)
     for name, value, origin in _from_environment(known, variables):
-        settings.values[name] = Value(value, origin)
+        settings.values[name] = SettingValue(value, origin)
     for variable, url in variables.items():
         if variable.startswith(SHARD_PREFIX):
             name = variable.removeprefix(SHARD_PREFIX).lower()
             _add_shard(settings, name, url, variable)
     for name, value in (flags or {}).items():
         if value is not None:
-            settings.values[name] = Value(_checked(name, value, known[name], "a flag"), "flag")
+            settings.values[name] = SettingValue(
+                _checked(name, value, known[name], "a flag"), "flag"
+            )
     _check(settings)
     return settings
 
@@ -120,22 +122,22 @@ def _add(
     kinds = content.get("kinds", {})
     for name, fields in kinds.items():
         check_name("kind", name)
-        settings.kinds[name] = kind_of(name, fields, _place(origin, text, name))
+        settings.kinds[name] = kind_of(name, fields, _position(origin, text, name))
     for name, fields in content.get("queues", {}).items():
         _check_queue(name)
-        settings.queues[name] = queue_rule_of(fields, _place(origin, text, name))
+        settings.queues[name] = queue_rule_of(fields, _position(origin, text, name))
     for name, fields in content.get("limits", {}).items():
         check_key("limit key", name)
-        settings.limits[name] = limit_of(fields, _place(origin, text, name))
-    for name, url in content.get("places", {}).items():
-        _add_shard(settings, name, url, _place(origin, text, name))
-    rest = {key: value for key, value in content.items() if key not in _NAMED}
+        settings.limits[name] = limit_of(fields, _position(origin, text, name))
+    for name, url in content.get("shards", {}).items():
+        _add_shard(settings, name, url, _position(origin, text, name))
+    rest = {key: value for key, value in content.items() if key not in _NAMED_SECTIONS}
     for name, value in _flat(rest).items():
         key = name.rpartition(".")[2]
-        where = _place(origin, text, key)
+        where = _position(origin, text, key)
         if name not in known:
             raise BadSettings(f"{where}: there is no setting {name}; {_nearest(name, known)}")
-        settings.values[name] = Value(_checked(name, value, known[name], where), where)
+        settings.values[name] = SettingValue(_checked(name, value, known[name], where), where)
 
 
 def _check_queue(name: str) -> None:
@@ -144,19 +146,19 @@ def _check_queue(name: str) -> None:
 
 
 def _add_shard(settings: Settings, name: str, url: object, where: str) -> None:
-    """The URL is never told: it can hold a password."""
+    """No message contains the URL: it can contain a password."""
     check_shard(name)
     if name == HOME_SHARD:
-        raise BadSettings(f"{where}: the place {HOME_SHARD!r} is where the directory is: store.url")
+        raise BadSettings(f"{where}: the shard {HOME_SHARD!r} is the store itself: set store.url")
     if not isinstance(url, str) or not url:
-        raise BadSettings(f"{where}: places.{name}: give the URL of a database, or a file")
-    settings.places[name] = Value(url, where)
+        raise BadSettings(f"{where}: shards.{name}: give the URL of a database, or a file")
+    settings.shards[name] = SettingValue(url, where)
 
 
 def _flat(content: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for section, fields in content.items():
-        if section in _NAMED:
+        if section in _NAMED_SECTIONS:
             continue
         if isinstance(fields, dict):
             flat.update((f"{section}.{key}", value) for key, value in fields.items())
@@ -180,21 +182,22 @@ def _from_environment(
 
 
 def unknown_variables(environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Variables that nobody reads, and the one that each may have been meant to be.
+    """Variables that are probably mistyped, each with the setting that was probably meant.
 
-    They are told, not refused: an environment is shared. What is near no name of ours belongs to
-    somebody else, such as FREEHOLD_SERVICE_HOST, which Kubernetes sets for a service of that name.
+    They are reported, not refused, because programs share an environment. A variable that resembles
+    no setting belongs to another program: Kubernetes sets FREEHOLD_SERVICE_HOST for a service of
+    that name.
     """
     variables = os.environ if environment is None else environment
     settings = _flat(tomllib.loads(_default_text()))
-    known = {_variable_of(name) for name in settings} | {*_SHORT, *_OF_THE_COMMANDS}
-    # Compared without what all of them begin with, which would make any two alike.
-    ends = sorted(name.removeprefix(ENVIRONMENT_PREFIX) for name in known)
+    known = {_variable_of(name) for name in settings} | {*_SHORT, *_COMMAND_VARIABLES}
+    # Compared without the prefix, which would make any two names similar.
+    suffixes = sorted(name.removeprefix(ENVIRONMENT_PREFIX) for name in known)
     found = {}
     for variable in sorted(set(variables) - known):
         if variable.startswith(ENVIRONMENT_PREFIX) and not variable.startswith(SHARD_PREFIX):
-            end = variable.removeprefix(ENVIRONMENT_PREFIX)
-            for close in get_close_matches(end, ends, n=1, cutoff=_ALIKE):
+            suffix = variable.removeprefix(ENVIRONMENT_PREFIX)
+            for close in get_close_matches(suffix, suffixes, n=1, cutoff=_SIMILARITY):
                 found[variable] = ENVIRONMENT_PREFIX + close
     return found
 
@@ -204,7 +207,7 @@ def _variable_of(name: str) -> str:
 
 
 def _parsed(variable: str, text: str, example: Any) -> Any:
-    """Text from the environment, as the type that the default has."""
+    """Text from the environment, converted to the type of the default."""
     if isinstance(example, list):
         return [part.strip() for part in text.split(",") if part.strip()]
     if isinstance(example, str):
@@ -216,18 +219,18 @@ def _parsed(variable: str, text: str, example: Any) -> Any:
 
 
 def _checked(name: str, value: Any, example: Any, where: str) -> Any:
-    """The same kind of value as the default, and in range."""
+    """Checks that the value has the type of the default and is in range."""
     if isinstance(example, list):
         given = isinstance(value, list | tuple) and (value or not example)
         if given and all(isinstance(v, str) for v in value):
             return list(value)
-        # Whoever writes a secret in its place must not find it in a log.
+        # A secret that was written here by mistake must not appear in a log.
         shown = "" if name == "http.tokens" else f" = {value!r}"
         raise BadSettings(f"{where}: {name}{shown}: give a list of names")
     if isinstance(example, str):
         if isinstance(value, str) and value:
             return value
-        raise BadSettings(f"{where}: {name} = {value!r}: give a text")
+        raise BadSettings(f"{where}: {name} = {value!r}: give a string")
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     if not numeric or not 0 <= value < 1e9:
         raise BadSettings(f"{where}: {name} = {value!r}: give a number of 0 or more")
@@ -237,7 +240,7 @@ def _checked(name: str, value: Any, example: Any, where: str) -> Any:
 
 
 def _check(settings: Settings) -> None:
-    """What must fit together."""
+    """Rules over several settings."""
     check_schema(settings["store.schema"])
     for queue in settings["workers.queues"]:
         check_name("queue", queue)
@@ -257,8 +260,8 @@ def _nearest(name: str, known: Mapping[str, Any]) -> str:
     return f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
 
 
-def _place(origin: str, text: str, key: str) -> str:
-    """file:line of a key, as far as it can be found."""
+def _position(origin: str, text: str, key: str) -> str:
+    """file:line of a key; only the file if the line is not found."""
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(rf"\s*(\[.*\b)?{re.escape(key)}\b", line):
             return f"{origin}:{number}"
@@ -266,7 +269,7 @@ def _place(origin: str, text: str, key: str) -> str:
 
 
 def resolve_url(given: str | None) -> str:
-    """For an app: an argument, else the environment or a file, else the default."""
+    """The URL of an app: its argument, else the setting."""
     return str(given if given is not None else load()["store.url"])
 
 

@@ -1,7 +1,7 @@
 """A task's arguments: checked against its signature when enqueued, typed again when run.
 
-Arguments are stored as one JSON object by parameter name, so that other languages can write
-them too. What would not come back equal is refused before anything is written.
+Arguments are stored as one JSON object by parameter name, so that other languages can write them
+too. Values that would not decode to an equal value are refused before anything is written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Signature:
         full = inspect.signature(function)
         self.wants_context = CONTEXT_PARAMETER in full.parameters
         hints = _hints(task, function)
-        # With the types themselves, where the function's module keeps annotations as texts.
+        # The types themselves, also where the function's module keeps annotations as strings.
         parameters = [
             p.replace(annotation=hints.get(p.name, p.annotation))
             for p in full.parameters.values()
@@ -36,9 +36,9 @@ class Signature:
         ]
         self._signature = full.replace(parameters=parameters)
         self._parameters = parameters
-        self._ways = [(p.name, _pass_style(p, parameters)) for p in parameters]
+        self._pass_styles = [(p.name, _pass_style(p, parameters)) for p in parameters]
         self._what = f"the call of task {task}"
-        # Where all of them may stand in their places, most calls need no further reading.
+        # If all parameters can be positional, most calls need no `Signature.bind`.
         plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
         self._names = tuple(p.name for p in parameters) if plain else None
         self._needed = sum(p.default is inspect.Parameter.empty for p in parameters)
@@ -46,32 +46,32 @@ class Signature:
         self._decoder = self._make_decoder(hints)
 
     def _check_context(self, context: inspect.Parameter | None) -> None:
-        """The context is given by name, which works only where nothing must be given by place."""
+        """The context is passed by name, which excludes positional-only parameters beside it."""
         if context is None or context.kind is inspect.Parameter.KEYWORD_ONLY:
             return
-        places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
-        if context.kind in places or any(p.kind in places for p in self._parameters):
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+        if context.kind in positional or any(p.kind in positional for p in self._parameters):
             raise BadSettings(
-                f"task {self.task} takes arguments by place: make ctx keyword-only (`*, ctx`)"
+                f"task {self.task} takes positional arguments: make ctx keyword-only (`*, ctx`)"
             )
 
     def _make_decoder(self, hints: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
         fields = [_field(p, hints.get(p.name, Any)) for p in self._parameters]
-        # Required fields first: the order within a struct does not matter for JSON objects.
+        # Required fields first; the order does not matter for JSON objects.
         fields.sort(key=len)
         try:
             struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True)
             return decoder(struct)
         except (TypeError, ValueError) as error:
             raise BadSettings(
-                f"task {self.task} has a parameter whose type JSON cannot carry: {error}"
+                f"task {self.task} has a parameter of a type that JSON cannot represent: {error}"
             ) from None
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
-        """JSON of a call, or BadArguments that names what does not fit."""
+        """The JSON of a call. Raises BadArguments with the argument that does not fit."""
         values = self._bound(args, kwargs)
         data = payload.encode(self._what, values)
-        self._check_comes_back(values, data)
+        self._check_round_trip(values, data)
         return data
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -85,18 +85,18 @@ class Signature:
         except TypeError as error:
             raise BadArguments(f"task {self.task}: {error}; {self._shown()}") from None
 
-    def _check_comes_back(self, values: Mapping[str, Any], data: bytes) -> None:
+    def _check_round_trip(self, values: Mapping[str, Any], data: bytes) -> None:
         decoded = self._decode(data)
         for name, value in values.items():
-            arrives = getattr(decoded, name)
-            if arrives != value:
+            arrived = getattr(decoded, name)
+            if arrived != value:
                 raise BadArguments(
                     f"task {self.task}: argument {name}={_short(value)} would arrive as "
-                    f"{_short(arrives)}; annotate the parameter with its type, or pass plain JSON"
+                    f"{_short(arrived)}; annotate the parameter with its type, or pass plain JSON"
                 )
 
     def check(self, data: bytes) -> None:
-        """Whether JSON from outside fits; raises BadArguments."""
+        """Checks JSON from outside. Raises BadArguments."""
         payload.check_bytes(self._what, data)
         self._decode(data)
 
@@ -112,15 +112,15 @@ class Signature:
         decoded = self._decode(data)
         positional: list[Any] = []
         named: dict[str, Any] = {}
-        for name, way in self._ways:
+        for name, style in self._pass_styles:
             value = getattr(decoded, name)
             if value is msgspec.UNSET:
                 continue
-            if way is _PassStyle.BY_NAME:
+            if style is _PassStyle.BY_NAME:
                 named[name] = value
-            elif way is _PassStyle.BY_PLACE:
+            elif style is _PassStyle.BY_POSITION:
                 positional.append(value)
-            elif way is _PassStyle.REST_BY_PLACE:
+            elif style is _PassStyle.REST_BY_POSITION:
                 positional += value
             else:
                 named.update(value)
@@ -131,27 +131,27 @@ class Signature:
 
 
 class _PassStyle(Enum):
-    """How an argument is given to the function."""
+    """How an argument is passed to the function."""
 
     BY_NAME = auto()
-    BY_PLACE = auto()
+    BY_POSITION = auto()
     REST_BY_NAME = auto()
-    REST_BY_PLACE = auto()
+    REST_BY_POSITION = auto()
 
 
 def _pass_style(parameter: inspect.Parameter, among: Iterable[inspect.Parameter]) -> _PassStyle:
     match parameter.kind:
         case inspect.Parameter.VAR_POSITIONAL:
-            return _PassStyle.REST_BY_PLACE
+            return _PassStyle.REST_BY_POSITION
         case inspect.Parameter.VAR_KEYWORD:
             return _PassStyle.REST_BY_NAME
         case inspect.Parameter.POSITIONAL_ONLY:
-            return _PassStyle.BY_PLACE
+            return _PassStyle.BY_POSITION
         case inspect.Parameter.KEYWORD_ONLY:
             return _PassStyle.BY_NAME
-    # With *args, what comes before it must be given by place.
+    # Parameters before *args must be passed by position.
     has_rest = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in among)
-    return _PassStyle.BY_PLACE if has_rest else _PassStyle.BY_NAME
+    return _PassStyle.BY_POSITION if has_rest else _PassStyle.BY_NAME
 
 
 def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, ...]:
         return (parameter.name, dict[str, hint], msgspec.field(default_factory=dict))
     if parameter.default is inspect.Parameter.empty:
         return (parameter.name, hint)
-    # The function's own default applies when it runs, so that it can be changed by a deploy.
+    # The default of the function applies when it runs, so that a deployment can change it.
     return (parameter.name, hint | msgspec.UnsetType, msgspec.UNSET)
 
 

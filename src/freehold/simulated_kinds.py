@@ -1,4 +1,4 @@
-"""Simulated kinds as tasks: any worker can run them, and they are called `sim.<kind>`."""
+"""Simulated kinds as tasks that any worker can run, named `sim.<kind>`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ PREFIX = "sim."
 
 
 class SimulatedFailure(Exception):
-    """A kind failed, as declared."""
+    """A kind failed, as configured."""
 
 
 class SimulatedRefusal(Exception):
-    """A kind failed for good, as declared."""
+    """A kind failed without retry, as configured."""
 
 
-#: Quick retries: a simulation should not spend its time waiting.
+#: Retries are quick, so that a simulation does not wait.
 RETRY = Retry(max_attempts=5, base_seconds=0.2, cap_seconds=5.0, give_up_on=(SimulatedRefusal,))
 
 
 def register(app: Freehold, kinds: Iterable[SimulatedKind]) -> None:
-    """Make every kind a task of the app."""
+    """Add a task for every kind to the app."""
     for kind in kinds:
         app.task(name=PREFIX + kind.name, retry=RETRY)(handler(kind))
 
 
 def handler(kind: SimulatedKind) -> Any:
-    """What a job of this kind does."""
+    """The function of this kind's task."""
 
     async def simulate(input: Any = None, *, ctx: Any) -> dict[str, Any]:
         text = payload.encode("the input", input).decode()
@@ -46,7 +46,7 @@ def handler(kind: SimulatedKind) -> Any:
             case "fail" if kind.retryable:
                 raise SimulatedFailure(f"{kind.name} fails at attempt {ctx.attempt}")
             case "fail":
-                raise SimulatedRefusal(f"{kind.name} fails, and a retry would not help")
+                raise SimulatedRefusal(f"{kind.name} fails without retry")
             case "cancel":
                 raise Cancel(f"{kind.name} cancels itself")
         return {"kind": kind.name, "milliseconds": round(seconds * 1000)}

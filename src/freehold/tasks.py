@@ -1,4 +1,4 @@
-"""@task: a Python function that can be enqueued, with its calls checked by types."""
+"""@task: a Python function that can be enqueued; its calls are checked against its types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ H = TypeVar("H", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How one job is enqueued. Checked when it is made."""
+    """The options of one job, checked when they are created."""
 
     queue: str = DEFAULT_QUEUE
     priority: int = 0
@@ -94,7 +94,7 @@ def _check_span(name: str, seconds: float) -> None:
 
 
 def tags_of(tags: Any) -> tuple[str, ...]:
-    """A bare text would be taken letter by letter."""
+    """A single string is refused: it would be taken as one tag per character."""
     if isinstance(tags, str):
         raise BadInput(f"tags={tags!r}: give a list of tags, such as [{tags!r}]")
     return tuple(tags)
@@ -111,9 +111,9 @@ def _is_number(value: object) -> bool:
 class Enqueuer(Protocol[H]):
     """What a task needs of its app."""
 
-    def submit(self, job: NewJob, connection: Any) -> H: ...
+    def _submit(self, job: NewJob, connection: Any) -> H: ...
 
-    async def asubmit(self, job: NewJob, connection: Any) -> H: ...
+    async def _asubmit(self, job: NewJob, connection: Any) -> H: ...
 
     def tenant(self, name: str) -> Enqueuer[H]: ...
 
@@ -127,7 +127,7 @@ class TaskDefinition:
     signature: Signature
     policy: Policy = DEFAULT_POLICY
     isolation: str = "auto"
-    #: Asked for every job, and slow to find out.
+    #: Needed for every job, and slow to compute.
     is_coroutine: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class TaskDefinition:
 
 
 class Task(Generic[P, R, H]):
-    """A function with a queue behind it. Calling it still just calls the function."""
+    """A function that can be enqueued. Calling the task still calls the function."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Task(Generic[P, R, H]):
         self.definition = definition
         self.function = function
         self.options = options
-        self._blank: NewJob | None = None
+        self._template: NewJob | None = None
         self.__doc__ = function.__doc__
 
     @property
@@ -156,17 +156,18 @@ class Task(Generic[P, R, H]):
         return self.definition.name
 
     @property
-    def _to(self) -> Enqueuer[H]:
-        """Whose jobs these are."""
+    def _target_app(self) -> Enqueuer[H]:
+        """The app, or that of the tenant given in the options."""
         tenant = self.options.tenant
         return self._app if tenant is None else self._app.tenant(tenant)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function here and now. One that wants a context is called by a worker only."""
+        """Call the function directly. A function that takes a context is called by a worker
+        only."""
         if self.definition.signature.wants_context and CONTEXT_PARAMETER not in kwargs:
             raise BadInput(
-                f"task {self.name} wants a context, which only a worker has: call its .function "
-                "with one of your own, or run it with freehold.testing"
+                f"task {self.name} takes a context, which only a worker has: call its .function "
+                "with a context of your own, or run it with freehold.testing"
             )
         return self.function(*args, **kwargs)
 
@@ -188,7 +189,7 @@ class Task(Generic[P, R, H]):
         connection: Any = None,
         tenant: str | None = None,
     ) -> Task[P, R, H]:
-        """The same task, enqueued in another way."""
+        """The same task with other options."""
         given: dict[str, Any] = {
             "queue": queue,
             "priority": priority,
@@ -210,43 +211,47 @@ class Task(Generic[P, R, H]):
 
     def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
         """A checked job for enqueue_many; writes nothing."""
-        if self.options.tenant is not None:  # or it would end up with whoever enqueues it
+        if (
+            self.options.tenant is not None
+        ):  # enqueue_many would store it in the store of its own app
             raise BadInput(
-                f"a prepared job belongs to no tenant yet: leave tenant= away here, and give the "
-                f"job to app.tenant({self.options.tenant!r}).enqueue_many(...)"
+                f"a prepared job has no tenant yet: leave out tenant= here, and pass the job to "
+                f"app.tenant({self.options.tenant!r}).enqueue_many(...)"
             )
         return self.prepare_call(args, kwargs)
 
     def prepare_call(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, pending: bool = False
     ) -> NewJob:
-        if self._blank is None:  # what all jobs of this task, enqueued in this way, have in common
-            self._blank = new_job(self.definition, self.options, b"{}")
+        if self._template is None:  # what all jobs with these options have in common
+            self._template = new_job(self.definition, self.options, b"{}")
         data = self.definition.signature.encode(args, kwargs)
-        return msgspec.structs.replace(self._blank, args=data, pending=pending)
+        return msgspec.structs.replace(self._template, args=data, pending=pending)
 
     def prepare_json(self, args: bytes, *, pending: bool = False) -> NewJob:
-        """A checked job from arguments that came as JSON: one object by parameter name."""
+        """A checked job from arguments in JSON: one object by parameter name."""
         self.definition.signature.check(args)
         return new_job(self.definition, self.options, args, pending)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
-        """Store a job that will run this function with these arguments."""
-        return self._to.submit(self.prepare_call(args, kwargs), self.options.connection)
+        """Store a job that runs this function with these arguments."""
+        return self._target_app._submit(self.prepare_call(args, kwargs), self.options.connection)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """The same for asyncio."""
-        return await self._to.asubmit(self.prepare_call(args, kwargs), self.options.connection)
+        return await self._target_app._asubmit(
+            self.prepare_call(args, kwargs), self.options.connection
+        )
 
     def create(self, *args: P.args, **kwargs: P.kwargs) -> H:
-        """Store a pending job; its `enqueue()` puts it into the queue."""
+        """Store a pending job; `JobHandle.enqueue` puts it into the queue."""
         job = self.prepare_call(args, kwargs, pending=True)
-        return self._to.submit(job, self.options.connection)
+        return self._target_app._submit(job, self.options.connection)
 
     async def acreate(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """The same for asyncio."""
         job = self.prepare_call(args, kwargs, pending=True)
-        return await self._to.asubmit(job, self.options.connection)
+        return await self._target_app._asubmit(job, self.options.connection)
 
     def __repr__(self) -> str:
         return f"<Task {self.name} queue={self.options.queue}>"
@@ -255,16 +260,16 @@ class Task(Generic[P, R, H]):
 def new_job(
     definition: TaskDefinition, options: Options, args: bytes, pending: bool = False
 ) -> NewJob:
-    """A job of a task whose arguments were checked against its signature."""
+    """A job with arguments that were checked against the signature."""
     return _job(definition.name, definition.policy, options, args, pending)
 
 
 def raw_job(task: str, options: Options, args: bytes, pending: bool = False) -> NewJob:
-    """A job of a task whose code is not here: its arguments are checked only as JSON."""
+    """A job of a task that is not defined here: its arguments are checked only as JSON."""
     check_name("task", task)
     what = f"the call of task {task}"
     if not isinstance(payload.parse(what, args), dict):
-        raise BadPayload(f"{what} is no JSON object: give its arguments by name, as {{...}}")
+        raise BadPayload(f"{what} is not a JSON object: give its arguments by name, as {{...}}")
     return _job(task, DEFAULT_POLICY, options, args, pending)
 
 
@@ -275,7 +280,7 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         args=args,
         queue=options.queue,
         priority=options.priority,
-        # In UTC, because stores differ in how they read an offset of odd seconds.
+        # In UTC, because the stores read an offset with seconds differently.
         run_at=None if options.run_at is None else options.run_at.astimezone(UTC),
         delay_seconds=options.delay_seconds,
         target=options.target,
@@ -286,7 +291,7 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         max_attempts=policy.retry.max_attempts if attempts is None else attempts,
         timeout_seconds=options.timeout,
         tags=options.tags,
-        # What is not stored with a job makes it nothing special.
+        # Exception rules are not stored, so a policy with nothing else is the default one.
         policy=policy if pack(policy) else DEFAULT_POLICY,
         pending=pending,
     )
@@ -323,7 +328,7 @@ class Registry:
 
     @property
     def queues(self) -> set[str]:
-        """Of their jobs, unless told otherwise."""
+        """The default queues of the tasks."""
         return {task.options.queue for task in self._tasks.values()}
 
     def __contains__(self, name: object) -> bool:
@@ -334,16 +339,16 @@ class Registry:
 
 
 def default_name(function: Callable[..., Any]) -> str:
-    """module.function; what stands inside a function is called by its last name."""
+    """module.function; a nested function has the names of its enclosing functions in between."""
     module = function.__module__
     if module == "__main__":
-        module = _name_of_script() or module
+        module = _script_name() or module
     name = f"{module}.{function.__qualname__}".replace(".<locals>", "")
     return check_name("task", name)
 
 
-def _name_of_script() -> str | None:
-    """A script that is run has the name it is imported by, or no worker would know its tasks."""
+def _script_name() -> str | None:
+    """The name under which a script is imported: a worker imports it, and must know its tasks."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     if spec is not None:  # python -m package.module

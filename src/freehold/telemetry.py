@@ -1,4 +1,4 @@
-"""What is counted, measured and logged. Arguments of jobs never are."""
+"""Counters, measurements and logs of one process. They never contain arguments of jobs."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ log = logging.getLogger("freehold")
 COUNTERS = {
     "claims": "claim statements sent",
     "claimed": "jobs leased",
-    "finished": "attempts whose end was accepted, by outcome",
-    "retried": "attempts that led to another one",
-    "recovered": "jobs taken back after their lease ran out",
-    "lanes_freed": "lanes that nobody held any more, although jobs waited in them",
-    "stale_writes": "writes that were refused because the lease was lost",
-    "lost_leases": "leases lost while their handler was running",
+    "finished": "attempts that ended, by outcome",
+    "retried": "attempts that were followed by a retry",
+    "recovered": "jobs recovered after their lease expired",
+    "lanes_freed": "stalled lanes whose next job was promoted",
+    "stale_writes": "writes refused because the lease was lost",
+    "lost_leases": "leases lost while the handler was running",
     "timeouts": "attempts stopped by their timeout",
     "loop_blocks": "times that a handler blocked the event loop",
-    "store_errors": "statements that failed and were tried again, by part",
+    "store_errors": "statements that failed and were retried, by part",
 }
-#: What the label of a counter says; the others have none.
+#: The name of a counter's label; other counters have none.
 LABELS = {"finished": "outcome", "store_errors": "part"}
 GAUGES = {
-    "slots": "jobs that this worker can run at a time",
+    "slots": "jobs that this worker can run at once",
     "slots_running": "slots in use",
-    "slots_waiting": "jobs claimed ahead that wait in hand for a slot",
+    "slots_waiting": "jobs claimed ahead that wait for a slot",
 }
-#: One measure for each statement, however many jobs it is about.
+#: One measurement per statement, however many jobs it handles.
 DURATIONS = {
-    "claim_seconds": "how long claim statements took",
-    "finish_seconds": "how long finish statements took",
+    "claim_seconds": "duration of claim statements",
+    "finish_seconds": "duration of finish statements",
 }
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Histogram(NamedTuple):
-    """How many measures fell into each bucket (the last: beyond all), and their sum."""
+    """The number of measurements in each bucket (the last: above all bounds), and their sum."""
 
     counts: tuple[int, ...]
     total_seconds: float
 
 
 class Telemetry:
-    """Counters, measures and gauges of one process. Thread-safe."""
+    """Counters, durations and gauges. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,7 +62,7 @@ class Telemetry:
         with self._lock:
             self._counts[name, label] += amount
 
-    #: To measure with: many statements take less than the millisecond that a loop's clock tells.
+    #: For measurements: many statements are faster than the resolution of an event loop's clock.
     now = staticmethod(time.monotonic)
 
     def measure(self, name: str, seconds: float) -> None:
@@ -71,7 +71,7 @@ class Telemetry:
             self._seconds[name] += seconds
 
     def watch(self, name: str, read: Callable[[], float]) -> None:
-        """A gauge is read when somebody asks, by the thread that asks."""
+        """Add a gauge. It is read by the thread that reports the metrics."""
         assert name in GAUGES, name
         self._gauges[name] = read
 
@@ -94,5 +94,5 @@ class Telemetry:
 
 
 def fields(**values: Any) -> dict[str, Any]:
-    """Fields of a log record, under one name so that they meet no attribute of the record."""
+    """Fields of a log record, under one name to avoid collisions with its attributes."""
     return {"freehold": values}

@@ -1,3 +1,3 @@
-"""Which Freehold this is."""
+"""The version of Freehold."""
 
 VERSION = "0.1.0"

@@ -1,4 +1,4 @@
-"""scripts/bench works: tiny, on a server of its own, with a check that every job ended."""
+"""scripts/bench works with tiny sizes, and every job finishes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bench(out: Path, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(out.read_text()))
 
 
-def test_sides_are_measured_side_by_side(postgres_url: str, tmp_path: Path) -> None:
+def test_contenders_are_measured_side_by_side(postgres_url: str, tmp_path: Path) -> None:
     found = bench(
         tmp_path / "core.json",
         "core",
@@ -40,7 +40,7 @@ def test_sides_are_measured_side_by_side(postgres_url: str, tmp_path: Path) -> N
         "raw-sql,freehold-sqlite,graphile",
     )
     assert found["absent"] == {"graphile": "graphile-worker is not installed"}
-    assert found["troubles"] == []
+    assert found["failures"] == []
     assert set(found["medians"]) == {"raw-sql", "freehold-sqlite"}
     for name, measured in found["medians"].items():
         assert measured["one"]["rate"] > 0
@@ -75,7 +75,7 @@ def test_growth_is_measured_against_a_clean_store(
         "--only",
         ",".join(cases),
     )
-    assert found["troubles"] == []
+    assert found["failures"] == []
     assert list(found["medians"]) == cases
     for measured in found["medians"].values():
         assert (measured["jobs"], measured["started"]) == (300, 300)
@@ -83,8 +83,8 @@ def test_growth_is_measured_against_a_clean_store(
         assert measured["wal_bytes"] > 0
 
 
-def test_wake_ups_are_measured_with_and_without(postgres_url: str, tmp_path: Path) -> None:
+def test_notifications_are_measured_with_and_without(postgres_url: str, tmp_path: Path) -> None:
     found = bench(tmp_path / "wake.json", "wake", "--dsn", postgres_url, "--clients", "2")
-    assert found["troubles"] == []
+    assert found["failures"] == []
     assert all(measured["rate"] > 0 for measured in found["medians"].values())
     assert set(found["medians"]) == {"with wake-ups", "without"}

@@ -1,4 +1,4 @@
-"""docs/performance.md says what was measured, and nothing else."""
+"""docs/performance.md shows the newest results."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from typing import Any
 import pytest
 
 from bench import report
-from bench.chart import Bar, Group, drawn
+from bench.chart import Bar, Group, draw
 from bench.rounds import medians
-
-RESULTS = Path(report.__file__).parent / "results"
 
 
 def test_the_page_and_its_charts_agree_with_the_newest_results() -> None:
-    """If not: scripts/bench report."""
+    """To update the page: scripts/bench report."""
     text = report.PAGE.read_text()
-    assert report.page(text, RESULTS) == text
-    for name, picture in report.charts(RESULTS).items():
+    assert report.page(text, report.RESULTS) == text
+    for name, picture in report.charts(report.RESULTS).items():
         assert (report.DOCS / name).read_text() == picture
 
 
 def test_a_run_becomes_a_table(tmp_path: Path) -> None:
-    def side(rate: float) -> dict[str, dict[str, float]]:
+    def figures(rate: float) -> dict[str, dict[str, float]]:
         return {
             "drain1": {"rate": rate},
             "drain2": {"rate": rate},
@@ -41,10 +39,14 @@ def test_a_run_becomes_a_table(tmp_path: Path) -> None:
         "versions": {"python": "3.11"},
         "load_average": [0.5, 1.5],
         "server": {"version": "18.1", "settings": {"fsync": "on"}},
-        "troubles": [],
-        "sides": {"pgqueuer": {"version": "1", "terms": "as it comes"}},
+        "failures": [],
+        "contenders": {"pgqueuer": {"version": "1", "terms": "defaults"}},
         "absent": {"graphile": "graphile-worker is not installed"},
-        "medians": {"raw-sql": side(40_000), "freehold": side(20_000), "pgqueuer": side(10_000)},
+        "medians": {
+            "raw-sql": figures(40_000),
+            "freehold": figures(20_000),
+            "pgqueuer": figures(10_000),
+        },
     }
     (tmp_path / "2000-01-02-core.json").write_text(json.dumps(document))
     page = report.page(report.PAGE.read_text(), tmp_path)
@@ -61,13 +63,13 @@ def test_a_page_without_its_markers_is_refused(tmp_path: Path) -> None:
         report.page("nothing", tmp_path)
 
 
-def test_medians_are_of_each_figure_and_skip_what_a_round_lacks() -> None:
+def test_medians_are_taken_of_each_figure_over_the_rounds_that_have_it() -> None:
     rounds: list[dict[str, Any]] = [{"a": {"x": 1}, "b": 5}, {"a": {"x": 3}}, {"a": {"x": 100}}]
     assert medians(rounds) == {"a": {"x": 3}, "b": 5}
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    picture = drawn("t", [Group("g", [Bar("<a>", 10.0, "10"), Bar("b", 5.0, "5", ours=True)])])
+    picture = draw("t", [Group("g", [Bar("<a>", 10.0, "10"), Bar("b", 5.0, "5", ours=True)])])
     assert 'class="b"' in picture
     assert 'width="360.0"' in picture
     assert 'width="180.0"' in picture

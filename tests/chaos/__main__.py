@@ -1,4 +1,4 @@
-"""`scripts/chaos`: real processes under fire, and a judgement over what they wrote down."""
+"""`scripts/chaos`: real processes under faults, and a check of their records."""
 
 from __future__ import annotations
 
@@ -20,14 +20,18 @@ from tests.chaos.world import World
 
 
 @click.command()
-@click.option("--minutes", type=float, default=2.0, show_default=True, help="How long faults come.")
+@click.option(
+    "--minutes", type=float, default=2.0, show_default=True, help="Duration of the faults."
+)
 @click.option("--store", type=click.Choice(["postgres", "sqlite"]), default="postgres")
-@click.option("--seed", type=int, help="For who does what, and when; processes are never alike.")
-@click.option("--rate", type=float, default=150.0, show_default=True, help="Jobs a second.")
-@click.option("--calm", is_flag=True, help="The load without any fault, to compare with.")
-@click.option("--pgbouncer", is_flag=True, help="PgBouncer in transaction mode stands between.")
-@click.option("--json", "file", type=click.Path(path_type=Path), help="The final table as data.")
-@click.option("--folder", type=click.Path(path_type=Path), help="Keep books and logs here.")
+@click.option("--seed", type=int, help="Seed of the load and the faults.")
+@click.option("--rate", type=float, default=150.0, show_default=True, help="Jobs per second.")
+@click.option("--calm", is_flag=True, help="The load without faults, for comparison.")
+@click.option("--pgbouncer", is_flag=True, help="Put PgBouncer in transaction mode in front.")
+@click.option(
+    "--json", "file", type=click.Path(path_type=Path), help="Write the result to this file."
+)
+@click.option("--folder", type=click.Path(path_type=Path), help="Folder for records and logs.")
 def main(
     minutes: float,
     store: StoreKind,
@@ -38,14 +42,14 @@ def main(
     file: Path | None,
     folder: Path | None,
 ) -> None:
-    """Producers and workers under load while processes, connections and the database break.
+    """Run producers and workers under load while processes, connections and the database fail.
 
-    Exit code 1: a promise was broken. What everybody wrote down stays in the folder.
+    Exit code 1: there is a violation. The records of all processes stay in the folder.
     """
     if pgbouncer and not pooler_is_installed():
         raise click.ClickException("PgBouncer is not installed (Debian's package `pgbouncer`)")
     if pgbouncer and store != "postgres":
-        raise click.UsageError("--pgbouncer goes with --store postgres")
+        raise click.UsageError("--pgbouncer needs --store postgres")
     logging.basicConfig(level=logging.WARNING)
     plan = Plan(
         store=store,
@@ -60,9 +64,9 @@ def main(
     status.print(f"seed {plan.seed}, folder {plan.folder}")
     if status.is_terminal:
         with status.status("starting") as line:
-            report = run_loop(World(plan, line.update).play())
+            report = run_loop(World(plan, line.update).run())
     else:
-        report = run_loop(World(plan, lambda text: print(text, file=sys.stderr)).play())
+        report = run_loop(World(plan, lambda text: print(text, file=sys.stderr)).run())
     show(report, Console())
     if file is not None:
         file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")

@@ -1,4 +1,4 @@
-"""Servers that refuse to run as root run as nobody, and own what they write."""
+"""The account of servers that refuse to run as root, and the ownership of their folders."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 def unprivileged() -> dict[str, Any]:
-    """For `subprocess`."""
+    """Options for `subprocess`."""
     if os.geteuid() != 0:
         return {}
     account = pwd.getpwnam("nobody")
     return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
-def hand_over(folder: Path) -> None:
+def change_owner(folder: Path) -> None:
     if options := unprivileged():
         os.chown(folder, options["user"], options["group"])

@@ -1,4 +1,4 @@
-"""The database under fire: how it is reached, and what can be done to it."""
+"""The database of a run: its URLs, and the faults of the database itself."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from freehold.model.history import Event
 from freehold.store.rows import event_of
 from tests.chaos.pooler import Pooler
 from tests.chaos.proxy import Link, Proxy, Trap
-from tests.chaos.standby import follower, take_over
+from tests.chaos.standby import start_standby, take_over
 
 _EVENTS = """
 select id, job_id, at, kind, state, attempt, by, reason, cast(error as text), token, leased_at,
     started_at, due_at from {s}event order by id
 """
 _SETTINGS: dict[str, str | int] = {
-    # What a crash of the server leaves is in the kernel's hands, which go on living: no commit
-    # is lost without this, and a shared disk is not what is tested.
+    # A crash of the server loses no commit without fsync, because the kernel keeps its writes. A
+    # crash of the machine is not tested.
     "fsync": "off",
     "full_page_writes": "off",
     "max_connections": 300,
 }
-#: What reading raises while the database is stopped, or otherwise not to be had.
-AWAY = (psycopg.Error, sqlite3.Error)
-#: Sharing a small file system with the books would end the run itself.
+#: What a read raises while the database is stopped or cannot be reached.
+UNAVAILABLE = (psycopg.Error, sqlite3.Error)
+#: A file system of its own, because a full disk would also stop the records.
 _TMPFS_BYTES = 600 * 2**20
 
 
 class Target(Protocol):
-    """What both stores can do."""
+    """The operations of both databases."""
 
-    #: For whoever must not be disturbed: the one who judges.
+    #: Without faults, for the judge.
     url: str
 
     async def start(self) -> None: ...
 
     def url_for(self, name: str) -> str:
-        """The way on which things break, for the process of this name."""
+        """The URL with faults, for the process of this name."""
         ...
 
     def events(self) -> list[Event]: ...
@@ -58,25 +58,25 @@ class Target(Protocol):
 
 
 class PostgresTarget:
-    """A server of its own, and the proxy before it; a pooler between the two if there is to be."""
+    """A server with a proxy in front of it, and optionally a pooler between the two."""
 
-    def __init__(self, sprung: Callable[[Link, Trap], None], *, pooled: bool) -> None:
+    def __init__(self, on_trap: Callable[[Link, Trap], None], *, pooled: bool) -> None:
         self.server = DevPostgres(settings=_SETTINGS)
-        self._sprung = sprung
+        self._on_trap = on_trap
         self._pooled = pooled
         self._pooler: Pooler | None = None
 
     async def start(self) -> None:
         await asyncio.to_thread(self.server.start)
         path = _socket_of(self.server)
-        # The one who judges has a quiet way, which also leads to a standby that was promoted.
-        self._quiet = Proxy(path, self._sprung)
-        self.url = _through(await self._quiet.start(), "judge")
+        # A proxy without faults for the judge, which can be redirected to a promoted standby.
+        self._judge_proxy = Proxy(path, self._on_trap)
+        self.url = _through(await self._judge_proxy.start(), "judge")
         if self._pooled:
             self._pooler = Pooler(self.server.url)
             await asyncio.to_thread(self._pooler.start)
             path = self._pooler.socket
-        self.proxy = Proxy(path, self._sprung)
+        self.proxy = Proxy(path, self._on_trap)
         self._port = await self.proxy.start()
 
     def url_for(self, name: str) -> str:
@@ -93,16 +93,16 @@ class PostgresTarget:
         await asyncio.to_thread(self.server.start)
 
     async def prepare_standby(self) -> None:
-        self._standby = await asyncio.to_thread(follower, self.server, _SETTINGS)
+        self._standby = await asyncio.to_thread(start_standby, self.server, _SETTINGS)
 
     async def promote_standby(self) -> None:
         old, self.server = self.server, self._standby
         await asyncio.to_thread(take_over, self.server, old)
-        for proxy in (self._quiet, self.proxy):
-            proxy.lead_to(_socket_of(self.server))
+        for proxy in (self._judge_proxy, self.proxy):
+            proxy.redirect_to(_socket_of(self.server))
 
     async def terminate_all(self) -> None:
-        """Every connection of every client, as an administrator would."""
+        """Terminates the connections of all clients, as an administrator would."""
         with suppress(psycopg.Error):
             connection = await psycopg.AsyncConnection.connect(self.url, autocommit=True)
             async with connection:
@@ -121,7 +121,7 @@ class PostgresTarget:
 
     async def close(self) -> None:
         await self.proxy.stop()
-        await self._quiet.stop()
+        await self._judge_proxy.stop()
         if self._pooler is not None:
             self._pooler.close()
         await asyncio.to_thread(self.server.close)
@@ -140,7 +140,7 @@ def _through(port: int, name: str) -> str:
 
 
 class SqliteTarget:
-    """A file on a small file system, where one may be mounted."""
+    """A file, on a small file system where mounting one is possible."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "disk"
@@ -174,14 +174,14 @@ class SqliteTarget:
             return [event_of(row) for row in rows]
 
     async def hold_snapshot(self, seconds: float) -> None:
-        """A reader keeps the log from being folded back into the file."""
+        """A reader prevents the checkpoint of the write-ahead log."""
         with closing(sqlite3.connect(self.url)) as connection:
             connection.execute("begin")
             connection.execute("select count(*) from queue").fetchall()
             await asyncio.sleep(seconds)
 
     async def hold_writers(self, seconds: float) -> bool:
-        """Somebody else writes into the file, and takes long; if others let it."""
+        """Another writer holds the write lock for long. Returns whether it got the lock."""
         with closing(
             sqlite3.connect(self.url, timeout=5.0, isolation_level=None, check_same_thread=False)
         ) as connection:

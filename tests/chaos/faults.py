@@ -1,7 +1,7 @@
-"""What happens to processes, connections and databases, at random moments from a seed.
+"""Faults of processes, connections and databases, at random times from a seed.
 
-Every fault is written down with whom it struck, and whether it can cost a lease: the checker
-excuses nobody's lost lease without it.
+Every fault is recorded with the processes concerned and whether it can cost a lease, because the
+checker excuses a lost lease only by a fault.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from typing import Any
 
 from freehold.errors import StoreError
 from tests.chaos.database import PostgresTarget, SqliteTarget, Target
-from tests.chaos.ghosts import Ghosts, unended
-from tests.chaos.pen import Pen, micros
+from tests.chaos.ghosts import Ghosts, unfinished
 from tests.chaos.plan import Plan
-from tests.chaos.processes import Member, Processes
+from tests.chaos.processes import ChaosProcess, Processes
 from tests.chaos.proxy import Link, Trap
+from tests.chaos.recorder import Recorder, micros
 
 _MICROS = 1_000_000
-#: Faults that come at a steady pace, because they take long themselves.
+#: Faults at regular intervals, because each takes long.
 _STEADY = frozenset({"hard_stop", "promotion"})
 _LINKS_AT_ONCE = 3
-#: The share of faults that strike any process, in its first moments too. The others wait for one
-#: in the middle of an attempt: a slow machine would otherwise start workers more slowly than they
-#: are killed, and no work would ever be interrupted.
-_AT_ANY_MOMENT = 0.2
-_LOOK_SECONDS = 0.05
+#: The share of faults that hit any worker, even one that has just started. The others wait for a
+#: worker in the middle of an attempt: a slow machine would otherwise start workers more slowly than
+#: they are killed, and no attempt would ever be interrupted.
+_AT_ONCE_SHARE = 0.2
+_CHECK_SECONDS = 0.05
 
 
 class Faults:
-    """Of one run. After `stop` no new one happens, and what was frozen goes on."""
+    """The faults of one run."""
 
-    def __init__(self, plan: Plan, processes: Processes, pen: Pen) -> None:
+    def __init__(self, plan: Plan, processes: Processes, recorder: Recorder) -> None:
         self._plan = plan
         self._processes = processes
-        self._pen = pen
+        self._recorder = recorder
         self._chance = random.Random(f"{plan.seed}/faults")
         self._tasks: set[asyncio.Task[None]] = set()
-        self._over = asyncio.Event()
-        #: Who stops or replaces the server does so alone.
+        self._stopped = asyncio.Event()
+        #: Only one fault at a time may stop or replace the server.
         self._server = asyncio.Lock()
         self.counts: Counter[str] = Counter()
 
@@ -51,46 +51,47 @@ class Faults:
         self._target = target
         self._ghosts = ghosts
         for kind, mean in sorted(self._plan.faults.items()):
-            self._spawn(self._again_and_again(kind, mean), kind)
+            self._spawn(self._repeat(kind, mean), kind)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _again_and_again(self, kind: str, mean: float) -> None:
+    async def _repeat(self, kind: str, mean: float) -> None:
         chance = random.Random(f"{self._plan.seed}/{kind}")
-        strike = getattr(self, f"_{kind}")
+        inject = getattr(self, f"_{kind}")
         loop = asyncio.get_running_loop()
         due = loop.time()
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             due += mean if kind in _STEADY else chance.expovariate(1 / mean)
             due = max(due, loop.time())
-            if await self._goes_on_for(due - loop.time()):
-                await strike()
+            if await self._continues_after(due - loop.time()):
+                await inject()
 
-    async def _goes_on_for(self, seconds: float) -> bool:
-        """False as soon as the faults are over."""
+    async def _continues_after(self, seconds: float) -> bool:
+        """Waits, and returns False as soon as the faults are stopped."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), seconds)
-        return not self._over.is_set()
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+        return not self._stopped.is_set()
 
     async def stop(self) -> None:
-        """The last ones end, the frozen go on, and the ghosts have had their say."""
-        self._over.set()
+        """Starts no more faults, and waits for the last ones, including frozen processes and stale
+        writes."""
+        self._stopped.set()
         while self._tasks:
             done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
 
-    # -- writing down ------------------------------------------------------------------------
+    # -- records -----------------------------------------------------------------------------
 
-    def sprung(self, link: Link, trap: Trap) -> None:
-        """A trap of the proxy: it costs an answer, not a lease."""
+    def on_trap(self, link: Link, trap: Trap) -> None:
+        """A trap of the proxy was triggered, which costs a response but not a lease."""
         self.counts[trap] += 1
-        self._struck(trap, [link.name], grave=False)
+        self._record_fault(trap, [link.name], grave=False)
 
-    def _struck(
+    def _record_fault(
         self,
         kind: str,
         names: Iterable[str],
@@ -100,79 +101,85 @@ class Faults:
         until: int | None = None,
     ) -> None:
         for name in names:
-            self._pen.note("fault", who=name, at=at, kind=kind, grave=grave, until=until)
+            self._recorder.record("fault", actor=name, at=at, kind=kind, grave=grave, until=until)
 
-    def _struck_all(self, kind: str, at: int, before: Iterable[str]) -> None:
-        """Written when it is over: whoever was there at any time of it."""
+    def _record_shared_fault(self, kind: str, at: int, before: Iterable[str]) -> None:
+        """Recorded when it is over, for every worker that ran at any time of it."""
         self.counts[kind] += 1
         names = {*before, *self._names()}
-        self._struck(kind, sorted(names), at=at, until=self._after_lease())
-        self._pen.note("fault", who="everybody", at=at, kind=kind, until=micros())
+        self._record_fault(kind, sorted(names), at=at, until=self._after_lease())
+        self._recorder.record("fault", actor="all", at=at, kind=kind, until=micros())
 
     def _names(self) -> list[str]:
         return [worker.name for worker in self._processes.workers]
 
     def _after_lease(self) -> int:
-        """Until a lease that could not be renewed has run out, and one more could be."""
+        """Until a lease that could not be renewed has expired, with time for another one."""
         return micros() + int(2 * self._plan.lease_seconds * _MICROS)
 
     # -- processes ---------------------------------------------------------------------------
 
-    async def _someone(self) -> Member | None:
-        """A worker at work, as soon as there is one; or, now and then, any worker at once."""
-        at_once = self._chance.random() < _AT_ANY_MOMENT
+    async def _random_worker(self) -> ChaosProcess | None:
+        """A worker with an unfinished attempt, as soon as there is one; sometimes any at once."""
+        at_once = self._chance.random() < _AT_ONCE_SHARE
         while True:
-            able = [each for each in self._processes.whole() if at_once or self._is_at_work(each)]
-            if able:
-                return self._chance.choice(able)
-            if at_once or not await self._goes_on_for(_LOOK_SECONDS):
+            candidates = [
+                worker
+                for worker in self._processes.undisturbed()
+                if at_once or self._has_attempt(worker)
+            ]
+            if candidates:
+                return self._chance.choice(candidates)
+            if at_once or not await self._continues_after(_CHECK_SECONDS):
                 return None
 
-    def _is_at_work(self, worker: Member) -> bool:
-        return bool(unended(self._plan.books / worker.name))
+    def _has_attempt(self, worker: ChaosProcess) -> bool:
+        return bool(unfinished(self._plan.record_folder / worker.name))
 
     async def _kill(self) -> None:
-        worker = await self._someone()
+        worker = await self._random_worker()
         if worker is None:
             return
-        self._struck("kill", [worker.name])
+        self._record_fault("kill", [worker.name])
         worker.send(signal.SIGKILL)
         self.counts["kill"] += 1
-        self._spawn(self._haunt(worker.name), "ghost")
+        self._spawn(self._send_stale_writes(worker.name), "ghost")
 
-    async def _haunt(self, name: str) -> None:
-        """After its lease is over; where the store is down just then, no ghost comes."""
+    async def _send_stale_writes(self, name: str) -> None:
+        """After its leases have expired; without a store there are no stale writes."""
         await asyncio.sleep(self._plan.lease_seconds + 0.3)
         try:
-            await self._ghosts.haunt(name, self._plan.books / name, self._plan.lease_seconds)
+            await self._ghosts.send_stale_writes(
+                name, self._plan.record_folder / name, self._plan.lease_seconds
+            )
         except StoreError:
             self.counts["ghosts without a store"] += 1
 
     async def _freeze(self) -> None:
-        worker = await self._someone()
+        worker = await self._random_worker()
         if worker is not None:
             self._spawn(self._freeze_one(worker), "freeze")
 
-    async def _freeze_one(self, worker: Member) -> None:
+    async def _freeze_one(self, worker: ChaosProcess) -> None:
         seconds = self._plan.lease_seconds * self._chance.uniform(1.15, 1.8)
         at, before = micros(), self._names()
         worker.is_frozen = True
         worker.send(signal.SIGSTOP)
         await asyncio.sleep(seconds)
         if isinstance(self._target, SqliteTarget):
-            # It may have stopped in the middle of a write: nobody else can write then.
-            self._struck_all("freeze", at, before)
+            # It may be frozen while it holds the write lock, which blocks all other writers.
+            self._record_shared_fault("freeze", at, before)
         else:
-            self._struck("freeze", [worker.name], at=at, until=self._after_lease())
+            self._record_fault("freeze", [worker.name], at=at, until=self._after_lease())
             self.counts["freeze"] += 1
         worker.send(signal.SIGCONT)
         worker.is_frozen = False
 
     async def _drain(self) -> None:
-        worker = await self._someone()
+        worker = await self._random_worker()
         if worker is None:
             return
-        self._struck("drain", [worker.name], grave=False)
+        self._record_fault("drain", [worker.name], grave=False)
         worker.is_draining = True
         worker.send(signal.SIGTERM)
         self.counts["drain"] += 1
@@ -186,7 +193,7 @@ class Faults:
     async def _cut(self) -> None:
         for link in self._links():
             self.counts["cut"] += 1
-            self._struck("cut", [link.name], grave=False)
+            self._record_fault("cut", [link.name], grave=False)
             link.cut()
 
     async def _arm(self, trap: Trap) -> None:
@@ -210,13 +217,12 @@ class Faults:
             self._spawn(self._stall_one(link), "stall")
 
     async def _stall_one(self, link: Link) -> None:
-        """Half open: no word comes through, and then it breaks, or it goes on as if nothing
-        had been."""
+        """Half open: nothing passes for a while, and then the link breaks or works again."""
         at = micros()
         link.stall()
         await asyncio.sleep(self._plan.lease_seconds * self._chance.uniform(0.5, 2.0))
         self.counts["stall"] += 1
-        self._struck("stall", [link.name], at=at, until=self._after_lease())
+        self._record_fault("stall", [link.name], at=at, until=self._after_lease())
         if self._chance.random() < 0.5:
             link.cut()
         else:
@@ -228,7 +234,7 @@ class Faults:
         self._target.proxy.stall_all()
         await asyncio.sleep(self._plan.lease_seconds * self._chance.uniform(1.1, 2.0))
         self._target.proxy.cut_all()
-        self._struck_all("blackhole", at, before)
+        self._record_shared_fault("blackhole", at, before)
 
     # -- databases ---------------------------------------------------------------------------
 
@@ -237,21 +243,21 @@ class Faults:
         at, before = micros(), self._names()
         async with self._server:
             await self._target.stop_hard(self._chance.choice((0.0, 0.0, 0.5, 1.5)))
-        self._struck_all("hard_stop", at, before)
+        self._record_shared_fault("hard_stop", at, before)
 
     async def _promotion(self) -> None:
         assert isinstance(self._target, PostgresTarget)
-        async with self._server:  # nobody stops it while it is copied
+        async with self._server:  # no other fault stops it while it is copied
             await self._target.prepare_standby()
             at, before = micros(), self._names()
             await self._target.promote_standby()
-        self._struck_all("promotion", at, before)
+        self._record_shared_fault("promotion", at, before)
 
     async def _terminate(self) -> None:
         assert isinstance(self._target, PostgresTarget)
         at, before = micros(), self._names()
         await self._target.terminate_all()
-        self._struck_all("terminate", at, before)
+        self._record_shared_fault("terminate", at, before)
 
     async def _snapshot(self) -> None:
         self.counts["snapshot"] += 1
@@ -261,7 +267,7 @@ class Faults:
         assert isinstance(self._target, SqliteTarget)
         at, before = micros(), self._names()
         if await self._target.hold_writers(self._chance.uniform(0.5, 3.5)):
-            self._struck_all("writer", at, before)
+            self._record_shared_fault("writer", at, before)
 
     async def _disk_full(self) -> None:
         assert isinstance(self._target, SqliteTarget)
@@ -269,4 +275,4 @@ class Faults:
             return
         at, before = micros(), self._names()
         await self._target.fill_disk(self._chance.uniform(0.5, 2.5))
-        self._struck_all("disk_full", at, before)
+        self._record_shared_fault("disk_full", at, before)

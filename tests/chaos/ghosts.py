@@ -1,8 +1,8 @@
-"""Ghosts: whatever a dead worker could still say is said, after its lease has run out.
+"""Ghosts: stale writes in the name of a killed worker, after its leases have expired.
 
-A killed process says nothing any more, but a network may still deliver what it had said. So its
-last attempts are read from its own book; and once the store's clock says that their leases are
-over, they are finished, failed, renewed, shown and noted in its name. Nothing of it may be taken.
+A network may still deliver writes that a process sent before it was killed. So its last attempts
+are read from its records; once their leases have expired by the store's clock, they are finished,
+failed, renewed, started and logged in its name. The store must accept none of these writes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.store import AsyncStore
 from freehold.store.types import AttemptEnd, LeaseKey, LogChunk
 
-_MOST = 10
-_LIES = (
+_MAX_ATTEMPTS = 10
+_STALE_OUTCOMES = (
     Outcome(kind=OutcomeKind.SUCCESS, result=b'{"token":-1}'),
     Outcome(kind=OutcomeKind.ERROR, reason="a ghost"),
     Outcome(kind=OutcomeKind.GIVE_BACK, reason="a ghost"),
@@ -25,15 +25,15 @@ _LIES = (
 
 
 class Ghosts:
-    """Counts what was refused, and what was not."""
+    """Counts the rejected and lists the accepted writes."""
 
     def __init__(self, store: AsyncStore) -> None:
         self._store = store
         self.rejected: Counter[str] = Counter()
         self.accepted: list[str] = []
 
-    async def haunt(self, owner: str, book: Path, lease_seconds: float) -> None:
-        attempts = unended(book)[-_MOST:]
+    async def send_stale_writes(self, owner: str, log: Path, lease_seconds: float) -> None:
+        attempts = unfinished(log)[-_MAX_ATTEMPTS:]
         now = await self._store.now()
         jobs = await self._store.read([attempt.job_id for attempt in attempts])
         stale = []
@@ -42,18 +42,20 @@ class Ghosts:
             if lease is None or lease[0] != attempt.token or lease[1] <= now.timestamp():
                 stale.append(attempt)
         if stale:
-            await self._say(owner, stale, lease_seconds)
+            await self._write_all(owner, stale, lease_seconds)
 
-    async def _say(self, owner: str, stale: list[Attempt], lease_seconds: float) -> None:
+    async def _write_all(self, owner: str, stale: list[Attempt], lease_seconds: float) -> None:
         keys = [LeaseKey(attempt.job_id, attempt.token) for attempt in stale]
-        for lie in _LIES:
-            finished = await self._store.finish(owner, [AttemptEnd(each, lie) for each in stale])
-            self._count(f"finish ({lie.kind})", keys, finished.lost)
+        for outcome in _STALE_OUTCOMES:
+            finished = await self._store.finish(
+                owner, [AttemptEnd(each, outcome) for each in stale]
+            )
+            self._count(f"finish ({outcome.kind})", keys, finished.lost)
         renewed = await self._store.renew(owner, keys, lease_seconds, None, 1.0)
         self._count("renew", keys, renewed.lost)
         self._count("start", keys, await self._store.start(owner, keys))
-        noted = [LogChunk(key, None, ()) for key in keys]
-        self._count("note", keys, await self._store.note(owner, noted))
+        chunks = [LogChunk(key, None, ()) for key in keys]
+        self._count("append_log", keys, await self._store.append_log(owner, chunks))
 
     def _count(self, verb: str, keys: list[LeaseKey], lost: tuple[int, ...]) -> None:
         for key in keys:
@@ -69,14 +71,14 @@ def _lease(job: Job | None) -> tuple[int, float] | None:
     return job.lease.token, job.lease.expires_at.timestamp()
 
 
-def unended(book: Path) -> list[Attempt]:
-    """What a worker has begun and not ended, or had when it was killed."""
-    begun: dict[tuple[int, int], Record] = {}
-    for record in read_logs([book] if book.exists() else []):
-        if record.what == "started":
-            begun[record.job, record.token] = record
-        elif record.what == "ended":
-            begun.pop((record.job, record.token), None)
+def unfinished(log: Path) -> list[Attempt]:
+    """The attempts that a worker has started and not ended, or had when it was killed."""
+    started: dict[tuple[int, int], Record] = {}
+    for record in read_logs([log] if log.exists() else []):
+        if record.kind == "started":
+            started[record.job, record.token] = record
+        elif record.kind == "ended":
+            started.pop((record.job, record.token), None)
     return [
         Attempt(
             record.job,
@@ -93,5 +95,5 @@ def unended(book: Path) -> list[Attempt]:
             None,
             None,
         )
-        for record in begun.values()
+        for record in started.values()
     ]

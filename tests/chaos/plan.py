@@ -1,4 +1,4 @@
-"""How much load, how short the leases, and how often each fault happens."""
+"""The load, the length of leases, and how often each fault happens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 StoreKind = Literal["postgres", "sqlite"]
-#: Shared by everybody who is in a hurry; the limit is checked.
+#: The limit key of a share of the jobs; its limit is checked.
 LIMITED_KEY = "limited"
 LIMITED_TO = 7
 
@@ -32,10 +32,10 @@ ON_SQLITE = {"snapshot": 17.0, "writer": 13.0, "disk_full": 29.0}
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that a run is made of; processes get it as a whole."""
+    """All parameters of a run; every process gets them."""
 
     store: StoreKind
-    #: How long faults come at least.
+    #: How long faults happen at least.
     seconds: float
     seed: int
     folder: Path
@@ -43,7 +43,7 @@ class Plan:
     concurrency: int = 10
     producers: int = 2
     callers: int = 4
-    #: Of all producers together.
+    #: For all producers together.
     jobs_per_second: float = 150.0
     lease_seconds: float = 2.5
     grace_seconds: float = 0.8
@@ -51,25 +51,25 @@ class Plan:
     faults: dict[str, float] = field(default_factory=dict)
     #: What must have happened before the faults end: a fault, or a name of `progress` -> how often.
     at_least: dict[str, int] = field(default_factory=dict)
-    #: The faults end now even if it has not: only a standstill takes so long.
-    most_seconds: float = 300.0
-    #: PgBouncer stands before PostgreSQL, in transaction mode.
+    #: After this time the faults end in any case: only a standstill takes so long.
+    max_seconds: float = 300.0
+    #: PgBouncer in transaction mode in front of PostgreSQL.
     pooled: bool = False
-    #: How long everything may take to end once all faults are over.
+    #: How long jobs may take to end after the last fault.
     end_seconds: float = 180.0
 
     @property
-    def books(self) -> Path:
-        return self.folder / "books"
+    def record_folder(self) -> Path:
+        return self.folder / "records"
 
     @property
     def healed(self) -> Path:
-        """Once this file is there, every handler succeeds at once and producers end."""
+        """Once this file exists, every handler succeeds at once and the producers end."""
         return self.folder / "healed"
 
 
 def faults_for(store: StoreKind, *, pooled: bool) -> dict[str, float]:
     faults = ON_PROCESSES | (ON_POSTGRES if store == "postgres" else ON_SQLITE)
-    if pooled:  # its pooler would have to be told where the new server is
+    if pooled:  # the pooler cannot be redirected to the new server
         del faults["promotion"]
     return faults

@@ -1,4 +1,4 @@
-"""PgBouncer in transaction mode, before a PostgreSQL: each transaction gets any connection."""
+"""PgBouncer in transaction mode in front of PostgreSQL: each transaction gets any connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.chaos.accounts import hand_over, unprivileged
+from tests.chaos.accounts import change_owner, unprivileged
 
 _PORT = 6432
 _START_SECONDS = 20.0
@@ -41,7 +41,7 @@ def _program() -> str | None:
 
 
 class Pooler:
-    """Between the proxy and the server. Round robin: no client keeps the connection it had."""
+    """Between the proxy and the server. Round robin, so that no client keeps its connection."""
 
     def __init__(self, server_url: str) -> None:
         self._server = conninfo_to_dict(server_url)
@@ -59,7 +59,7 @@ class Pooler:
             folder=self._folder,
         )
         file.write_text(text, "utf-8")
-        hand_over(self._folder)
+        change_owner(self._folder)
         self._process = subprocess.Popen(
             [program, str(file)],
             stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The processes of a run: forked from one that has everything loaded, so that they start fast."""
+"""The processes of a run, forked from one that has all modules loaded, so that they start fast."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from tests.chaos.operating import operate
+from tests.chaos.operators import operate
 from tests.chaos.plan import Plan
-from tests.chaos.producing import produce
-from tests.chaos.working import work
+from tests.chaos.producer import produce
+from tests.chaos.worker import work
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _ROLES: dict[str, Callable[[Plan, str, str], None]] = {
@@ -26,7 +26,7 @@ _ROLES: dict[str, Callable[[Plan, str, str], None]] = {
 
 
 def _live(role: str, plan: Plan, url: str, name: str, log: Path) -> None:
-    """In the new process. It ends with the one that started the run, whatever happens to that."""
+    """Runs in the new process, which ends with its parent even if the parent is killed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with log.open("ab") as file:
         os.dup2(file.fileno(), 1)
@@ -41,7 +41,7 @@ def _end_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Member:
+class ChaosProcess:
     """One process."""
 
     def __init__(self, role: str, plan: Plan, url: str, name: str) -> None:
@@ -61,8 +61,8 @@ class Member:
         return self._process.exitcode
 
     @property
-    def is_whole(self) -> bool:
-        """Nothing has befallen it so far."""
+    def is_undisturbed(self) -> bool:
+        """Whether no fault is under way."""
         return self.is_alive and not self.is_draining and not self.is_frozen
 
     def send(self, number: signal.Signals) -> None:
@@ -76,39 +76,41 @@ class Member:
 
 
 class Processes:
-    """Everybody who is there. Workers that end are replaced, under a new name."""
+    """All processes of a run. Workers that end are replaced under a new name."""
 
     def __init__(self, plan: Plan, url_for: Callable[[str], str]) -> None:
         _CONTEXT.set_forkserver_preload(["tests.chaos.processes"])
         self._plan = plan
         self._url_for = url_for
-        self._born = 0
-        self.workers: list[Member] = []
-        self.others: list[Member] = []
+        self._started_count = 0
+        self.workers: list[ChaosProcess] = []
+        self.others: list[ChaosProcess] = []
 
     def start_others(self) -> None:
         for number in range(self._plan.producers):
             self.others.append(self._start("producer", f"p{number + 1}"))
         self.others.append(self._start("operator", "operator"))
 
-    def _start(self, role: str, name: str) -> Member:
-        return Member(role, self._plan, self._url_for(name), name)
+    def _start(self, role: str, name: str) -> ChaosProcess:
+        return ChaosProcess(role, self._plan, self._url_for(name), name)
 
-    def refill(self) -> list[Member]:
-        """Replace those that have ended; answers them."""
+    def refill(self) -> list[ChaosProcess]:
+        """Replaces the workers that have ended, and returns those."""
         gone = [worker for worker in self.workers if not worker.is_alive]
         self.workers = [worker for worker in self.workers if worker not in gone]
-        # A frozen or draining one does not count: there is always somebody who works.
-        able = sum(worker.is_whole for worker in self.workers)
-        for _ in range(min(self._plan.workers - able, 2 * self._plan.workers - len(self.workers))):
-            self._born += 1
-            self.workers.append(self._start("worker", f"w{self._born}"))
+        # Frozen and draining workers do not count, so that some workers are always available.
+        undisturbed = sum(worker.is_undisturbed for worker in self.workers)
+        for _ in range(
+            min(self._plan.workers - undisturbed, 2 * self._plan.workers - len(self.workers))
+        ):
+            self._started_count += 1
+            self.workers.append(self._start("worker", f"w{self._started_count}"))
         return gone
 
-    def whole(self) -> list[Member]:
-        return [worker for worker in self.workers if worker.is_whole]
+    def undisturbed(self) -> list[ChaosProcess]:
+        return [worker for worker in self.workers if worker.is_undisturbed]
 
     def destroy(self) -> None:
-        for member in (*self.workers, *self.others):
-            member.send(signal.SIGKILL)
-            member.end(5.0)
+        for process in (*self.workers, *self.others):
+            process.send(signal.SIGKILL)
+            process.end(5.0)

@@ -1,8 +1,7 @@
-"""What a storm has brought about so far, read from the books and the store while it goes on.
+"""What has happened in a run so far, read from its records and the store while it continues.
 
-A storm that ends by the clock has brought about less on a slow machine, and now and then nothing
-of what is to be judged. So the plan can name what must have happened, and the faults end only
-when it has.
+On a slow machine less happens in the same time, and sometimes nothing that the judge could check.
+So the plan can list what must have happened, and the faults end only after that.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from freehold.lab.checker.record import Record
 from freehold.model.history import Event, EventKind
 from freehold.model.state import FINAL
 
-#: Names beside those of the faults.
+#: Names in addition to those of the faults.
 JOBS = "jobs"
 RUN_AGAIN = "run again after a lost lease"
 GHOSTS_REJECTED = "stale writes of ghosts rejected"
@@ -25,11 +24,11 @@ def progress(events: Iterable[Event], records: Iterable[Record]) -> Counter[str]
     started: dict[int, int] = {}
     runs: set[tuple[int, int]] = set()
     for record in records:
-        if record.what == "started":
+        if record.kind == "started":
             runs.add((record.job, record.token))
             started[record.job] = max(record.token, started.get(record.job, 0))
-        elif record.what == "told":
-            jobs.update(job_id for job_id, _created in record.info.get("answers", ()))
+        elif record.kind == "responded":
+            jobs.update(job_id for job_id, _created in record.info.get("results", ()))
     lost = (event for event in events if event.kind is EventKind.LEASE_LOST)
     again = sum(
         event.state not in FINAL

@@ -1,14 +1,14 @@
-"""A door between clients and PostgreSQL through which messages can get lost.
+"""A proxy between clients and PostgreSQL that can lose messages.
 
-Every connection is a link. A link is whole until somebody arms it with a trap; the next message
-from its client springs the trap:
+Every connection is a link. A trap can be set on a link; the next message from its client triggers
+it:
 
-    cut_at_commit           a COMMIT goes on to the server, and the link breaks at once
-    answer_lost             the server does what it was asked; its answer is lost
+    cut_at_commit           a COMMIT is forwarded to the server, and the link breaks at once
+    answer_lost             the server executes the message, and its response is lost
     answer_lost_at_commit   the same, but only for a COMMIT
-    request_lost            the server never hears of it
+    request_lost            the message never reaches the server
 
-Links can also be cut, or stall: nothing passes in either direction, and nobody is told.
+Links can also be cut, or stall: nothing passes in either direction, without an error.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Literal
 
 Trap = Literal["cut_at_commit", "answer_lost", "answer_lost_at_commit", "request_lost"]
 _CHUNK = 1 << 16
-#: What the server says when it has done all that it was asked; the state of its transaction
-#: follows as one letter.
+#: ReadyForQuery, the server's last message of a response; the transaction status follows as one
+#: letter.
 _DONE = b"Z\x00\x00\x00\x05"
 _NAME = b"application_name\x00"
 
@@ -38,7 +38,7 @@ class Link:
         self.trap: Trap | None = None
         self._swallows = False
 
-    async def up(self, reader: asyncio.StreamReader, sprung: Callable[[Link, Trap], None]) -> None:
+    async def up(self, reader: asyncio.StreamReader, on_trap: Callable[[Link, Trap], None]) -> None:
         """From the client to the server."""
         while data := await reader.read(_CHUNK):
             await self._passing.wait()
@@ -46,7 +46,7 @@ class Link:
             trap = self.trap
             if trap is not None and (b"COMMIT" in data or not trap.endswith("commit")):
                 self.trap = None
-                sprung(self, trap)
+                on_trap(self, trap)
                 if trap == "request_lost":
                     break
                 self._swallows = trap != "cut_at_commit"
@@ -73,29 +73,29 @@ class Link:
         self._passing.set()
 
     def cut(self) -> None:
-        """What was sent to the server is still delivered; the client's end just breaks."""
+        """Messages to the server are still delivered; the client's connection breaks at once."""
         self.flow()
         self._client.transport.abort()
         self._server.close()
 
 
 class Proxy:
-    """Listens on a port of its own; the server has a Unix socket."""
+    """Listens on a TCP port and connects to the server's Unix socket."""
 
-    def __init__(self, server_socket: str, sprung: Callable[[Link, Trap], None]) -> None:
+    def __init__(self, server_socket: str, on_trap: Callable[[Link, Trap], None]) -> None:
         self._server_socket = server_socket
-        self._sprung = sprung
+        self._on_trap = on_trap
         self._links: set[Link] = set()
         self._stalls = False
 
     async def start(self) -> int:
-        """Answers the port."""
-        self._listener = await asyncio.start_server(self._meet, "127.0.0.1", 0)
+        """Returns the port."""
+        self._listener = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         port: int = self._listener.sockets[0].getsockname()[1]
         return port
 
-    def lead_to(self, server_socket: str) -> None:
-        """New connections go there; the old ones have broken with the old server."""
+    def redirect_to(self, server_socket: str) -> None:
+        """New connections go to this server; the old connections broke with the old server."""
         self._server_socket = server_socket
 
     async def stop(self) -> None:
@@ -104,7 +104,7 @@ class Proxy:
             link.cut()
         await self._listener.wait_closed()
 
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             server_reader, server = await asyncio.open_unix_connection(self._server_socket)
         except OSError:
@@ -114,24 +114,24 @@ class Proxy:
         if self._stalls:
             link.stall()
         self._links.add(link)
-        ways = [
-            asyncio.create_task(link.up(reader, self._sprung)),
+        directions = [
+            asyncio.create_task(link.up(reader, self._on_trap)),
             asyncio.create_task(link.down(server_reader)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # However one way ended, the other one ends too: nobody is left half open by mistake.
+            # When one direction ends, the other ends too, so that no link stays half open.
             self._links.discard(link)
             link.cut()
-            await asyncio.gather(*ways, return_exceptions=True)
+            await asyncio.gather(*directions, return_exceptions=True)
 
     def some(self, chance: random.Random, count: int) -> list[Link]:
         known = sorted((link for link in self._links if link.name), key=lambda link: link.name)
         return chance.sample(known, min(count, len(known)))
 
     def stall_all(self) -> None:
-        """Packets vanish: those of new connections too."""
+        """All packets are lost, including those of new connections."""
         self._stalls = True
         for link in self._links:
             link.stall()
@@ -143,6 +143,6 @@ class Proxy:
 
 
 def _name_in(data: bytes) -> str:
-    """As the client calls itself in its first message."""
+    """The application_name in the client's first message."""
     _, found, rest = data.partition(_NAME)
     return rest.partition(b"\x00")[0].decode() if found else ""

@@ -1,7 +1,7 @@
-"""A standby that follows a server, and takes its place when that one is stopped hard.
+"""A standby of a server, which is promoted after the primary was stopped hard.
 
-Replication is synchronous before the primary is stopped: whatever was acknowledged is on the
-standby. Without that, a promotion loses commits, and no queue could do anything about it.
+Replication is synchronous before the primary is stopped, so every acknowledged commit is on the
+standby. Otherwise a promotion would lose commits, which no queue could prevent.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from psycopg.conninfo import conninfo_to_dict
 from freehold.lab.devpostgres import DevPostgres
 from tests.chaos.accounts import unprivileged
 
-_PATIENCE_SECONDS = 60.0
-_FOLLOWS = "select count(*) from pg_stat_replication where sync_state = 'sync' and flush_lsn >= %s"
+_SYNC_TIMEOUT_SECONDS = 60.0
+_SYNCHRONOUS_STANDBYS = (
+    "select count(*) from pg_stat_replication where sync_state = 'sync' and flush_lsn >= %s"
+)
 
 
-def follower(primary: DevPostgres, settings: dict[str, str | int]) -> DevPostgres:
-    """A standby that has everything that was ever acknowledged, from now on."""
+def start_standby(primary: DevPostgres, settings: dict[str, str | int]) -> DevPostgres:
+    """Returns a standby that has every acknowledged commit from now on."""
     standby = DevPostgres(settings=settings)
     try:
         _copy(primary, standby.data)
@@ -30,7 +32,7 @@ def follower(primary: DevPostgres, settings: dict[str, str | int]) -> DevPostgre
         with psycopg.connect(primary.url, autocommit=True) as admin:
             admin.execute("alter system set synchronous_standby_names = '*'")
             admin.execute("select pg_reload_conf()")
-            _until_it_follows(admin)
+            _wait_until_synchronous(admin)
     except BaseException:
         standby.close()
         raise
@@ -65,11 +67,11 @@ def _copy(primary: DevPostgres, to: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def _until_it_follows(admin: psycopg.Connection[Any]) -> None:
-    """All that was written before it was synchronous, too."""
+def _wait_until_synchronous(admin: psycopg.Connection[Any]) -> None:
+    """Includes the commits from before replication was synchronous."""
     row = admin.execute("select pg_current_wal_flush_lsn()").fetchone()
     assert row is not None
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while admin.execute(_FOLLOWS, (row[0],)).fetchone() != (1,):
-        assert time.monotonic() < deadline, "the standby does not follow"
+    deadline = time.monotonic() + _SYNC_TIMEOUT_SECONDS
+    while admin.execute(_SYNCHRONOUS_STANDBYS, (row[0],)).fetchone() != (1,):
+        assert time.monotonic() < deadline, "the standby did not catch up"
         time.sleep(0.05)

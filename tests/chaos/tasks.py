@@ -1,4 +1,4 @@
-"""The tasks: each does what its plan says, and writes down that it did."""
+"""The tasks: each follows its plan and records what it did."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from freehold.lab.simulation.tasks import (
     tasks_of_each_policy,
 )
 from freehold.worker.execution.context import Context
-from tests.chaos.pen import Pen
+from tests.chaos.recorder import Recorder
 
 STEP_SECONDS = 0.2
 LATER_SECONDS = 0.3
@@ -25,11 +25,11 @@ Run = tuple[float, str]
 
 
 class Tasks:
-    """Registered at an app. Only workers have a pen: producers never run anything."""
+    """Registers the tasks in an app. Only workers have a recorder; producers run no handlers."""
 
-    def __init__(self, app: Freehold, healed: Path, pen: Pen | None = None) -> None:
+    def __init__(self, app: Freehold, healed: Path, recorder: Recorder | None = None) -> None:
         self._healed = healed
-        self._pen = pen
+        self._recorder = recorder
         self._snoozed: set[int] = set()
         retry = Retry(base_seconds=0.2, cap_seconds=2.0, give_up_on=(Hopeless,))
         self.tasks = tasks_of_each_policy(app, retry, self._handler)
@@ -41,9 +41,9 @@ class Tasks:
         return handler
 
     async def _attempt(self, ctx: Context, runs: list[Run], fenced: bool) -> Any:
-        assert self._pen is not None
-        job, note = ctx.job, self._pen.note
-        note(
+        assert self._recorder is not None
+        job, record = ctx.job, self._recorder.record
+        record(
             "started",
             job.job_id,
             job.token,
@@ -58,18 +58,18 @@ class Tasks:
         try:
             result = await self._work(ctx, seconds, how, fenced)
         except asyncio.CancelledError:
-            note("ended", job.job_id, job.token, how="stopped", why=str(ctx.stop_reason))
+            record("ended", job.job_id, job.token, how="stopped", why=str(ctx.stop_reason))
             raise
         except BaseException as error:
             delay = getattr(error, "delay_seconds", None)
-            note("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
+            record("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
             raise
-        note("ended", job.job_id, job.token, how="returned")
+        record("ended", job.job_id, job.token, how="returned")
         return result
 
     def _run(self, job_id: int, attempt: int, runs: list[Run]) -> Run:
-        """Attempts beyond the plan succeed. A snooze is not counted, so it is taken once in each
-        process."""
+        """Attempts beyond the plan succeed. A snooze is not counted as an attempt, so each process
+        takes it once."""
         if attempt > len(runs) or self._healed.exists():
             return 0.0, "return"
         seconds, how = runs[attempt - 1]
@@ -80,11 +80,11 @@ class Tasks:
         return seconds, how
 
     async def _work(self, ctx: Context, seconds: float, how: str, fenced: bool) -> Any:
-        assert self._pen is not None
+        assert self._recorder is not None
         while seconds > 0:
             await asyncio.sleep(min(seconds, STEP_SECONDS))
             seconds -= STEP_SECONDS
-            self._pen.note("step", ctx.job.job_id, ctx.job.token, held=ctx.lease.held)
+            self._recorder.record("step", ctx.job.job_id, ctx.job.token, held=ctx.lease.held)
         result = {"token": ctx.lease.token}
         if fenced and how == "return":
             async with ctx.transaction(result=result):

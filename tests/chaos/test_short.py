@@ -1,4 +1,4 @@
-"""A short storm over each store, judged as the long one is. `scripts/chaos` has the long one."""
+"""A short chaos run on each store, checked like the long runs of `scripts/chaos`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AT_LEAST: dict[StoreKind, dict[str, int]] = {
     "postgres": {**_ALWAYS, "hard_stop": 1, "cut": 1, "answer_lost": 1},
     "sqlite": {**_ALWAYS, "writer": 1},
 }
-#: Nothing here takes as long: this ends a standstill.
+#: A limit for hangs: no run takes that long.
 _HANG_SECONDS = 600.0
 _FAULTS: dict[StoreKind, dict[str, float]] = {
     "postgres": {
@@ -39,9 +39,7 @@ _FAULTS: dict[StoreKind, dict[str, float]] = {
 
 @pytest.mark.requirement("S0.9", "S2.1")
 @pytest.mark.parametrize("kind", ["postgres", "sqlite"])
-def test_nothing_is_lost_and_nothing_doubled_without_a_cause(
-    kind: StoreKind, tmp_path: Path
-) -> None:
+def test_no_job_is_lost_or_runs_again_without_a_cause(kind: StoreKind, tmp_path: Path) -> None:
     plan = Plan(
         store=kind,
         seconds=7.0,
@@ -53,13 +51,13 @@ def test_nothing_is_lost_and_nothing_doubled_without_a_cause(
         faults=_FAULTS[kind],
         at_least=_AT_LEAST[kind],
     )
-    said: list[str] = []
-    report = run_loop(asyncio.wait_for(World(plan, said.append).play(), _HANG_SECONDS))
-    assert report.violations == [], "\n".join(said[-3:])
+    texts: list[str] = []
+    report = run_loop(asyncio.wait_for(World(plan, texts.append).run(), _HANG_SECONDS))
+    assert report.violations == [], "\n".join(texts[-3:])
     happened = Counter(report.faults) + Counter(
         {
             JOBS: report.jobs,
-            RUN_AGAIN: report.doubled.get("lease_lost", 0),
+            RUN_AGAIN: report.second_runs.get("lease_lost", 0),
             GHOSTS_REJECTED: sum(report.stale_rejected_of_ghosts.values()),
         }
     )

@@ -1,4 +1,4 @@
-"""One run: processes under load, faults, then peace until everything has ended, then judgement."""
+"""One chaos run: load with faults, then without until all jobs have ended, then a check."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from freehold.lab.checker.record import Record, read_logs
 from freehold.model.limit import Limit
 from freehold.model.state import State
 from freehold.store.types import JobCounts, JobFilter
-from tests.chaos.database import AWAY, PostgresTarget, SqliteTarget, Target
+from tests.chaos.database import UNAVAILABLE, PostgresTarget, SqliteTarget, Target
 from tests.chaos.faults import Faults
 from tests.chaos.ghosts import Ghosts
-from tests.chaos.judging import gather_evidence, judge
-from tests.chaos.operating import People
-from tests.chaos.pen import Pen
+from tests.chaos.judge import gather_evidence, judge
+from tests.chaos.operators import Operators
 from tests.chaos.plan import LIMITED_KEY, LIMITED_TO, Plan
-from tests.chaos.processes import Member, Processes
+from tests.chaos.processes import ChaosProcess, Processes
 from tests.chaos.progress import GHOSTS_REJECTED, progress
-from tests.chaos.report import Report, promises_of
+from tests.chaos.recorder import Recorder
+from tests.chaos.report import Report, violation_counts
 
-_LOOK_SECONDS = 0.1
+_CHECK_SECONDS = 0.1
 _TIDY_SECONDS = 0.5
 _PROGRESS_SECONDS = 0.3
 _DRAIN_SECONDS = 30.0
 
 
 class World:
-    """Put together, played once, and judged."""
+    """One run, from the start of the processes to the report."""
 
-    def __init__(self, plan: Plan, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: Plan, log: Callable[[str], None]) -> None:
         self._plan = plan
-        self._say = say
-        plan.books.mkdir(parents=True)
-        self._pen = Pen(plan.books, "world")
+        self._log = log
+        plan.record_folder.mkdir(parents=True)
+        self._recorder = Recorder(plan.record_folder, "world")
         self._target: Target = (
-            PostgresTarget(lambda link, trap: self._faults.sprung(link, trap), pooled=plan.pooled)
+            PostgresTarget(lambda link, trap: self._faults.on_trap(link, trap), pooled=plan.pooled)
             if plan.store == "postgres"
             else SqliteTarget(plan.folder)
         )
         self._processes = Processes(plan, self._target.url_for)
-        self._faults = Faults(plan, self._processes, self._pen)
+        self._faults = Faults(plan, self._processes, self._recorder)
         self._exits: list[tuple[str, int | None]] = []
 
-    async def play(self) -> Report:
-        """Whoever is told to stop leaves nothing behind: no process, no server, no file system."""
+    async def run(self) -> Report:
+        """SIGTERM cancels the run, which then leaves no process, server or file system behind."""
         me = asyncio.current_task()
         assert me is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
@@ -58,10 +58,10 @@ class World:
         app = Freehold(self._target.url)
         try:
             await asyncio.to_thread(app.migrate)
-            await app.client.awaited.set_key_limit(LIMITED_KEY, Limit(max_leases=LIMITED_TO))
-            ghosts = Ghosts(app.client.awaited)
-            seconds = await self._play(app, ghosts)
-            self._say("judging")
+            await app._client.awaited.set_key_limit(LIMITED_KEY, Limit(max_leases=LIMITED_TO))
+            ghosts = Ghosts(app._client.awaited)
+            seconds = await self._run(app, ghosts)
+            self._log("judging")
             await app.aclose()
             return await asyncio.to_thread(self._judge, ghosts, seconds)
         finally:
@@ -70,8 +70,8 @@ class World:
             await self._target.close()
             asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 
-    async def _play(self, app: Freehold, ghosts: Ghosts) -> float:
-        """Answers how long it took after the last fault until all had ended."""
+    async def _run(self, app: Freehold, ghosts: Ghosts) -> float:
+        """Returns the seconds from the last fault until all jobs had ended."""
         self._processes.start_others()
         self._processes.refill()
         watching = asyncio.create_task(self._watch(app))
@@ -88,59 +88,59 @@ class World:
         return seconds
 
     async def _until_work_is_done(self, app: Freehold) -> None:
-        """The first processes take the longest: whoever forks them has everything to load."""
+        """The first processes start slowly, because the fork server has to load all modules."""
         done = frozenset({State.SUCCEEDED})
         while True:
-            if (await app.client.awaited.page(JobFilter(states=done, limit=1))).jobs:
+            if (await app._client.awaited.page(JobFilter(states=done, limit=1))).jobs:
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
 
     async def _until_enough_has_happened(self, ghosts: Ghosts) -> None:
         began = time.monotonic()
         await asyncio.sleep(self._plan.seconds)
         while missing := Counter(self._plan.at_least) - await self._progress(ghosts):
-            if time.monotonic() >= began + self._plan.most_seconds:
+            if time.monotonic() >= began + self._plan.max_seconds:
                 break
-            self._say(f"faults go on until there are {dict(missing)} more")
+            self._log(f"faults continue; still missing: {dict(missing)}")
             await asyncio.sleep(_PROGRESS_SECONDS)
         self._minutes = (time.monotonic() - began) / 60
 
     async def _progress(self, ghosts: Ghosts) -> Counter[str]:
         found = self._faults.counts + Counter({GHOSTS_REJECTED: ghosts.rejected.total()})
-        with suppress(*AWAY):
+        with suppress(*UNAVAILABLE):
             events = await asyncio.to_thread(self._target.events)
-            found += progress(events, read_logs(self._plan.books.iterdir()))
+            found += progress(events, read_logs(self._plan.record_folder.iterdir()))
         return found
 
     def _heal(self) -> None:
-        self._say("no more faults: waiting for everything to end")
+        self._log("no more faults: waiting for everything to end")
         self._plan.healed.touch()
-        self._pen.note("healed")
+        self._recorder.record("healed")
 
     # -- while it runs -----------------------------------------------------------------------
 
     async def _watch(self, app: Freehold) -> None:
-        """Replace who has ended, and say once a second how it goes."""
-        began = spoke = time.monotonic()
+        """Replaces workers that have ended, and logs the state once a second."""
+        began = logged_at = time.monotonic()
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
             for worker in self._processes.refill():
                 self._ended(worker)
-            if time.monotonic() - spoke >= 1.0:
-                spoke = time.monotonic()
-                self._say(f"{spoke - began:6.0f} s  {await self._state(app)}")
+            if time.monotonic() - logged_at >= 1.0:
+                logged_at = time.monotonic()
+                self._log(f"{logged_at - began:6.0f} s  {await self._state(app)}")
 
-    def _ended(self, worker: Member) -> None:
-        """A worker that nobody has killed ends only when drained, and well; or, told so in its
-        first moments, before it listens to signals, at once."""
+    def _ended(self, worker: ChaosProcess) -> None:
+        """Records unexpected exits. A drained worker exits with 0, or by SIGTERM itself if the
+        signal came before its handler was installed."""
         drained = worker.is_draining and worker.code in (0, -signal.SIGTERM)
         if worker.code != -signal.SIGKILL and not drained:
-            self._pen.note("exited", who=worker.name, code=worker.code)
+            self._recorder.record("exited", actor=worker.name, code=worker.code)
 
     async def _state(self, app: Freehold) -> str:
         faults = "  ".join(f"{kind} {count}" for kind, count in sorted(self._faults.counts.items()))
         try:
-            store = app.client.awaited
+            store = app._client.awaited
             newest = (await store.page(JobFilter(limit=1))).jobs
             counts = await store.counts()
         except StoreError as error:
@@ -152,15 +152,15 @@ class World:
     # -- afterwards --------------------------------------------------------------------------
 
     async def _until_all_has_ended(self, app: Freehold) -> None:
-        people = People(app.aoperate, Pen(self._plan.books, "tidy"))
+        operators = Operators(app.aoperator, Recorder(self._plan.record_folder, "tidy"))
         deadline = time.monotonic() + self._plan.end_seconds
         while time.monotonic() < deadline:
             await asyncio.sleep(_TIDY_SECONDS)
-            counts = await app.client.awaited.counts()
+            counts = await app._client.awaited.counts()
             if counts.paused or counts.pending or counts.failed:
-                await people.tidy_up()
+                await operators.tidy_up()
             producing = any(other.is_alive for other in self._processes.others)
-            if not producing and not _are_there_any(counts):
+            if not producing and not _has_live_jobs(counts):
                 return
 
     async def _drain(self) -> None:
@@ -173,12 +173,12 @@ class World:
 
     def _judge(self, ghosts: Ghosts, seconds: float) -> Report:
         app = Freehold(self._target.url)
-        records = read_logs(self._plan.books.iterdir())
+        records = read_logs(self._plan.record_folder.iterdir())
         evidence = gather_evidence(app, self._target.events(), records)
         judgement = judge(evidence)
         app.close()
-        said = [str(violation) for violation in judgement.violations]
-        said += [f"I2: a ghost's write was accepted: {text}" for text in ghosts.accepted]
+        texts = [str(violation) for violation in judgement.violations]
+        texts += [f"I2: a ghost's write was accepted: {text}" for text in ghosts.accepted]
         return Report(
             store=self._plan.store,
             seed=self._plan.seed,
@@ -188,8 +188,8 @@ class World:
             attempts=judgement.attempts,
             states=judgement.states,
             faults=dict(sorted((self._faults.counts + _starved(records)).items())),
-            doubled=judgement.doubled,
-            answers=judgement.answers,
+            second_runs=judgement.second_runs,
+            responses=judgement.responses,
             stale_rejected_by_workers=_counted(records, "stale_writes"),
             lanes_freed=_counted(records, "lanes_freed"),
             stale_rejected_of_ghosts=dict(ghosts.rejected),
@@ -197,33 +197,35 @@ class World:
             worst_disturbed_recovery_seconds=round(judgement.worst_disturbed_recovery_seconds, 3),
             worst_standstill_seconds=round(judgement.worst_standstill_seconds, 3),
             drained_after_seconds=round(seconds, 3),
-            promises=promises_of(judgement, len(ghosts.accepted)),
-            violations=said,
+            violation_counts=violation_counts(judgement, len(ghosts.accepted)),
+            violations=texts,
         )
 
 
 def _counted(records: list[Record], name: str) -> int:
-    """The last that each worker said of it."""
+    """The sum of the last value of each worker."""
     last = {
-        record.who: record.info[name]
+        record.actor: record.info[name]
         for record in records
-        if record.what == "counted" and name in record.info
+        if record.kind == "counted" and name in record.info
     }
     return sum(last.values())
 
 
 def _starved(records: list[Record]) -> Counter[str]:
-    """Nobody planned these: see `pulse`, which cannot tell them from a freeze."""
-    faults = [record for record in records if record.what == "fault"]
+    """Unplanned: see `starvation`, which cannot distinguish these from a freeze."""
+    faults = [record for record in records if record.kind == "fault"]
     freezes = [record for record in faults if record.info["kind"] == "freeze"]
     found = [
         record
         for record in faults
         if record.info["kind"] == "starved"
-        and not any(each.who == record.who and each.at <= record.info["until"] for each in freezes)
+        and not any(
+            each.actor == record.actor and each.at <= record.info["until"] for each in freezes
+        )
     ]
     return Counter({"starved by the machine": len(found)})
 
 
-def _are_there_any(counts: JobCounts) -> bool:
+def _has_live_jobs(counts: JobCounts) -> bool:
     return any(getattr(counts, name) for name in counts.__struct_fields__)

@@ -1,4 +1,4 @@
-"""The command line as the tests use it: in this process, or in one of its own."""
+"""Runs commands for the tests: in this process, or in a process of their own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.stores import SqliteUnderTest, StoreUnderTest
 
 
 @dataclass(frozen=True)
-class Said:
-    """How a command ended, and what it said."""
+class CommandResult:
+    """The exit code and output of a command."""
 
     code: int
     out: str
@@ -28,22 +28,22 @@ class Said:
 
     @property
     def json(self) -> Any:
-        """The one document on stdout; nothing stands beside it."""
+        """The one document on stdout; nothing else was printed."""
         assert (self.code, self.err) == (0, "")
         return json.loads(self.out)
 
 
-def run(*args: str, env: Mapping[str, str | None] | None = None) -> Said:
-    """In this process, with an environment that names no store."""
+def run(*args: str, env: Mapping[str, str | None] | None = None) -> CommandResult:
+    """Runs a command in this process, with an environment that names no store."""
     clean = {"FREEHOLD_URL": None, "DATABASE_URL": None, "FREEHOLD_APP": None, **(env or {})}
-    result = CliRunner().invoke(main, args, prog_name="freehold", env=clean)
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return Said(result.exit_code, result.stdout, result.stderr)
+    ended = CliRunner().invoke(main, args, prog_name="freehold", env=clean)
+    if ended.exception is not None and not isinstance(ended.exception, SystemExit):
+        raise ended.exception
+    return CommandResult(ended.exit_code, ended.stdout, ended.stderr)
 
 
-def spawn(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Said:
-    """In a process of its own."""
+def spawn(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> CommandResult:
+    """Runs a command in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "freehold", *args],
         cwd=cwd,
@@ -53,7 +53,7 @@ def spawn(*args: str, cwd: Path, env: Mapping[str, str] | None = None) -> Said:
         timeout=120,
         check=False,
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -62,7 +62,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 class FileUnderTest(SqliteUnderTest):
-    """A file that the command line can open too; it goes by the machine's clock."""
+    """A file that the command line can open too; it uses the machine's clock."""
 
     def __init__(self, path: Path) -> None:
         self._sqlite = SqliteDatabase(path)
@@ -76,21 +76,21 @@ class Shell:
     url: str
     store: StoreUnderTest
 
-    def __call__(self, *args: str) -> Said:
+    def __call__(self, *args: str) -> CommandResult:
         return run(*args, "--url", self.url)
 
     def refused(self, *args: str, code: int) -> str:
-        """The one line that a refused command says; it has changed nothing."""
+        """The one line that a refused command prints; it has changed nothing."""
         before = self.store.everything()
-        said = self(*args)
+        result = self(*args)
         assert self.store.everything() == before
-        return refusal(said, code)
+        return refusal(result, code)
 
 
-def refusal(said: Said, code: int) -> str:
-    assert (said.code, said.out) == (code, ""), said
-    assert "Traceback" not in said.err
-    lines = said.err.splitlines()
+def refusal(result: CommandResult, code: int) -> str:
+    assert (result.code, result.out) == (code, ""), result
+    assert "Traceback" not in result.err
+    lines = result.err.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("freehold: ")
     return lines[0].removeprefix("freehold: ")

@@ -1,4 +1,4 @@
-"""`--app module:attribute`: finding the app, and saying why it was not found."""
+"""`--app module:attribute`: finding the app, and the errors if it is not found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from freehold import Freehold
 
 class Broken(Freehold):
     @property
-    def database(self):
+    def _database(self):
         raise RuntimeError("boom\\nand more")
 
 app = Broken("sqlite://:memory:")
@@ -47,20 +47,20 @@ def project(tmp_path: Path) -> Path:
 def tasks_in(file: Path) -> list[str]:
     app = Freehold(str(file))
     try:
-        return [job.task for job in app.operate.jobs(JobFilter()).jobs]
+        return [job.task for job in app.operator.jobs(JobFilter()).jobs]
     finally:
         app.close()
 
 
 def test_the_apps_own_store_is_used(project: Path) -> None:
-    said = spawn("enqueue", "shop.send", "to=ann", "--app", "shop:app", cwd=project)
-    assert said.out == "job 1 of shop.send is in queue default\n"
+    result = spawn("enqueue", "shop.send", "to=ann", "--app", "shop:app", cwd=project)
+    assert result.out == "job 1 of shop.send is in queue default\n"
     assert tasks_in(project / "own.db") == ["shop.send"]
     listed = spawn("jobs", cwd=project, env={"FREEHOLD_APP": "shop:Nested.inner"})
     assert "shop.send" in listed.out
 
 
-def test_a_url_or_the_environment_says_otherwise(project: Path) -> None:
+def test_a_url_or_the_environment_overrides_the_apps_store(project: Path) -> None:
     command = ("enqueue", "shop.send", "to=ann", "--app", "shop:app")
     spawn(*command, "--url", "flag.db", cwd=project)
     spawn(*command, cwd=project, env={"FREEHOLD_URL": "environment.db"})
@@ -69,14 +69,14 @@ def test_a_url_or_the_environment_says_otherwise(project: Path) -> None:
     assert not (project / "own.db").exists()
 
 
-def test_the_database_of_other_programs_does_not_move_the_app(project: Path) -> None:
+def test_database_url_does_not_override_the_apps_store(project: Path) -> None:
     command = ("enqueue", "shop.send", "to=ann", "--app", "shop:app")
     spawn(*command, cwd=project, env={"DATABASE_URL": "other.db"})
     assert tasks_in(project / "own.db") == ["shop.send"]
 
 
 @pytest.mark.parametrize(
-    ("where", "words"),
+    ("where", "expected"),
     [
         ("nowhere:app", "there is no module nowhere here"),
         ("shop.nowhere:app", "there is no module shop.nowhere here"),
@@ -93,31 +93,31 @@ def test_the_database_of_other_programs_does_not_move_the_app(project: Path) -> 
         ("divides:app", "ZeroDivisionError: division by zero (divides.py:2; FREEHOLD_DEBUG=1"),
     ],
 )
-def test_an_app_that_cannot_be_found(project: Path, where: str, words: str) -> None:
-    said = spawn("enqueue", "t", "--app", where, cwd=project)
-    line = refusal(said, 2)
+def test_an_app_that_cannot_be_found_is_bad_input(project: Path, where: str, expected: str) -> None:
+    result = spawn("enqueue", "t", "--app", where, cwd=project)
+    line = refusal(result, 2)
     assert line.startswith(f"--app {where}: ")
-    assert words in line
+    assert expected in line
     assert list(project.glob("*.db")) == []
 
 
-def test_an_object_that_is_no_app() -> None:
+def test_an_object_that_is_not_an_app_is_bad_input() -> None:
     line = refusal(run("jobs", "--app", "tests.cli.shop:not_an_app"), 2)
     assert "that is a int, not a Freehold app; did you mean tests.cli.shop:app?" in line
 
 
-def test_a_bug_is_called_one(project: Path) -> None:
+def test_an_unexpected_error_is_reported_as_a_bug(project: Path) -> None:
     line = refusal(spawn("doctor", "--app", "broken:app", cwd=project), 70)
     assert line.startswith("this is a bug in freehold: RuntimeError: boom and more")
-    said = spawn("doctor", "--app", "broken:app", cwd=project, env={"FREEHOLD_DEBUG": "1"})
-    assert said.code == 70
-    assert 'raise RuntimeError("boom' in said.err
+    result = spawn("doctor", "--app", "broken:app", cwd=project, env={"FREEHOLD_DEBUG": "1"})
+    assert result.code == 70
+    assert 'raise RuntimeError("boom' in result.err
 
 
-@pytest.mark.parametrize("words", [(), ("job",), ("tenants", "move")])
-def test_a_command_without_a_word_more_shows_help_in_lines(words: tuple[str, ...]) -> None:
-    said = run(*words)
-    assert said.code == 2
-    assert said.err.startswith(("Usage: ", "freehold: Missing"))
-    if "Usage" in said.err:
-        assert len(said.err.splitlines()) > 10
+@pytest.mark.parametrize("args", [(), ("job",), ("tenants", "move")])
+def test_an_incomplete_command_shows_help_or_what_is_missing(args: tuple[str, ...]) -> None:
+    result = run(*args)
+    assert result.code == 2
+    assert result.err.startswith(("Usage: ", "freehold: Missing"))
+    if "Usage" in result.err:
+        assert len(result.err.splitlines()) > 10

@@ -1,4 +1,4 @@
-"""`freehold bench`: figures of the user's own store, which it leaves as it was."""
+"""`freehold bench`: measurements on the user's own store, which it does not change."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def test_it_measures_and_leaves_nothing_behind(shell: Shell, tmp_path: Path) -> 
     assert found["jobs"] > 200
 
 
-def test_the_table_says_what_was_measured(sqlite_shell: Shell) -> None:
-    said = sqlite_shell("bench", "--jobs", "100", "--seconds", "0.1")
-    assert (said.code, said.err) == (0, "")
-    for word in ("one by one", "in bulk", "drain", "p50", "p99", "all of them ended"):
-        assert word in said.out
+def test_the_table_names_what_was_measured(sqlite_shell: Shell) -> None:
+    result = sqlite_shell("bench", "--jobs", "100", "--seconds", "0.1")
+    assert (result.code, result.err) == (0, "")
+    for text in ("one by one", "in bulk", "drain", "p50", "p99", "all ended"):
+        assert text in result.out
 
 
-def test_a_store_that_is_not_there_is_told_without_its_password() -> None:
-    said = run("bench", "--url", "postgresql://u:secret@127.0.0.1:1/x")
-    assert said.code != 0
-    assert "cannot connect" in said.err
-    assert "secret" not in said.err + said.out
+def test_the_error_for_an_unavailable_store_has_no_password() -> None:
+    result = run("bench", "--url", "postgresql://u:secret@127.0.0.1:1/x")
+    assert result.code != 0
+    assert "cannot connect" in result.err
+    assert "secret" not in result.err + result.out

@@ -14,16 +14,16 @@ APP = ("--app", "tests.cli.shop:app")
 
 
 def enqueued(shell: Shell, *args: str) -> Job:
-    answer = shell("enqueue", *args, "--json").json
-    assert answer["created"] is True
-    return shell.store.job(answer["id"])
+    result = shell("enqueue", *args, "--json").json
+    assert result["created"] is True
+    return shell.store.job(result["id"])
 
 
 def test_a_job_is_stored(shell: Shell) -> None:
-    said = shell("enqueue", "shop.send", "to=ann", "--queue", "mail")
-    assert (said.code, said.err) == (0, "")
+    result = shell("enqueue", "shop.send", "to=ann", "--queue", "mail")
+    assert (result.code, result.err) == (0, "")
     job = shell.store.store.page(JobFilter()).jobs[0]
-    assert said.out == f"job {job.id} of shop.send is in queue mail\n"
+    assert result.out == f"job {job.id} of shop.send is in queue mail\n"
     assert (job.task, job.queue, job.args) == ("shop.send", "mail", '{"to":"ann"}')
 
 
@@ -44,7 +44,7 @@ def test_a_job_is_stored(shell: Shell) -> None:
         ("x=2030-01-01", "2030-01-01"),
     ],
 )
-def test_a_value_is_json_where_it_reads_as_json(
+def test_a_value_is_json_if_it_parses_as_json(
     sqlite_shell: Shell, pair: str, value: object
 ) -> None:
     job = enqueued(sqlite_shell, "t", pair)
@@ -56,7 +56,7 @@ def test_all_arguments_as_one_document(shell: Shell) -> None:
     assert job.args == '{"to":"ann","lines":[{"n":1.0}]}'
 
 
-def test_all_options_arrive(shell: Shell) -> None:
+def test_all_options_are_stored(shell: Shell) -> None:
     job = enqueued(
         shell,
         "t",
@@ -98,21 +98,21 @@ def test_a_delay_has_a_unit(sqlite_shell: Shell, text: str, seconds: float) -> N
 
 
 @pytest.mark.requirement("S4.1")
-def test_a_pending_job_is_stored_only(shell: Shell) -> None:
-    said = shell("enqueue", "t", "--pending")
-    assert "is stored and pending" in said.out
+def test_a_pending_job_is_stored_and_not_claimed(shell: Shell) -> None:
+    result = shell("enqueue", "t", "--pending")
+    assert "is stored and pending" in result.out
     assert shell.store.claim() == []
     assert enqueued(shell, "t", "--pending").state == "pending"
 
 
 @pytest.mark.requirement("P9", "S0.18")
 @pytest.mark.parametrize("option", ["--unique-key", "--idempotency-key"])
-def test_a_key_that_is_taken_answers_with_the_job_that_has_it(shell: Shell, option: str) -> None:
+def test_a_taken_key_returns_the_job_that_has_it(shell: Shell, option: str) -> None:
     first = enqueued(shell, "t", option, "k").id
-    answer = shell("enqueue", "t", option, "k", "--json").json
-    assert answer == {"id": first, "task": "t", "created": False}
-    said = shell("enqueue", "t", option, "k")
-    assert said.out == f"job {first} was there already, by its key; no new one was made\n"
+    result = shell("enqueue", "t", option, "k", "--json").json
+    assert result == {"id": first, "task": "t", "created": False}
+    result = shell("enqueue", "t", option, "k")
+    assert result.out == f"job {first} exists already with this key; no job was added\n"
 
 
 def test_with_an_app_the_tasks_own_options_apply(shell: Shell) -> None:
@@ -129,7 +129,7 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "words"),
+    ("args", "code", "expected"),
     [
         (("shop.sent", "to=ann", *APP), 2, ["no task is called 'shop.sent'", "shop.send?"]),
         (("zzz", *APP), 2, ["no task is called 'zzz'", "known: shop.render, shop.send"]),
@@ -144,7 +144,7 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
         (("t", "--args", '{"a": NaN}'), 2, ["--args for task t is not JSON"]),
         (("t", "--args", '{"a": Infinity}'), 2, ["not JSON"]),
         (("t", "--args", '{"a": 1e999}'), 2, ["not JSON"]),
-        (("t", "--args", "[1]"), 2, ["no JSON object", "by name"]),
+        (("t", "--args", "[1]"), 2, ["not a JSON object", "by name"]),
         (("t", "--args", ""), 2, ["not JSON"]),
         (("t", "a=NaN"), 2, ["a=NaN: JSON has no such number"]),
         (("t", "a={"), 2, ["a is not JSON"]),
@@ -164,7 +164,7 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
         (("t", "--priority", "high"), 2, ["'high' is not a valid integer", "--priority"]),
         (("t", "--max-attempts", "0"), 2, ["max_attempts=0: give 1 to"]),
         (("t", "--timeout", "0"), 2, ["timeout=0.0: give at least 0.001 seconds"]),
-        (("t", "--delay", "soon"), 2, ["'soon' is not a span of time", "90, 90s, 5m"]),
+        (("t", "--delay", "soon"), 2, ["'soon' is not a duration", "90, 90s, 5m"]),
         (("t", "--delay", "99999d"), 2, ["at most ten years"]),
         (("t", "--run-at", "tomorrow"), 2, ["'tomorrow' is not a time", "2030-01-31T12:00:00Z"]),
         (("t", "--run-at", "2030-01-01T00:00:00"), 2, ["has no time zone", "add Z"]),
@@ -175,13 +175,13 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
     ],
 )
 def test_bad_input_changes_nothing(
-    shell: Shell, args: tuple[str, ...], code: int, words: list[str]
+    shell: Shell, args: tuple[str, ...], code: int, expected: list[str]
 ) -> None:
     line = shell.refused("enqueue", *args, code=code)
-    for word in words:
-        assert word in line
+    for text in expected:
+        assert text in line
 
 
-def test_the_stores_url_can_stand_in_the_environment(shell: Shell) -> None:
-    said = run("enqueue", "t", "--json", env={"FREEHOLD_URL": shell.url})
-    assert shell.store.job(said.json["id"]).task == "t"
+def test_the_url_of_the_store_can_come_from_the_environment(shell: Shell) -> None:
+    result = run("enqueue", "t", "--json", env={"FREEHOLD_URL": shell.url})
+    assert shell.store.job(result.json["id"]).task == "t"

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from freehold.model.job import Error
+from freehold.model.job import ErrorInfo
 from freehold.model.outcome import OutcomeKind
 from freehold.store.types import LogChunk, NewLogLine
 from tests.cli.shell import Shell
@@ -18,12 +18,12 @@ VERBS = ("cancel", "pause", "resume", "retry")
 
 
 @pytest.mark.requirement("S2.4", "S2.5")
-def test_a_leased_job_on_one_screen(shell: Shell) -> None:
+def test_a_leased_job_is_shown_with_lease_and_masked_arguments(shell: Shell) -> None:
     store = shell.store
     job = store.add(task="shop.send", target="account-42", args=b'{"to":"swordfish"}', tags=("eu",))
     attempt = store.claim_one("web-1")
     out = shell("job", "show", str(job)).out
-    for word in (
+    for text in (
         f"job {job}  shop.send  assigned",
         "account-42",
         "eu",
@@ -34,16 +34,16 @@ def test_a_leased_job_on_one_screen(shell: Shell) -> None:
         "created",
         "leased",
     ):
-        assert word in out
+        assert text in out
     assert "swordfish" not in out
     assert 'to="swordfish"' in shell("job", "show", str(job), "--args").out
 
 
 @pytest.mark.requirement("S2.5")
-def test_the_timeline_tells_what_when_by_whom_and_why(shell: Shell) -> None:
+def test_the_timeline_shows_events_with_time_author_and_reason(shell: Shell) -> None:
     store = shell.store
     job = store.add(max_attempts=2)
-    error = Error("ValueError", "no \x1b[31msuch\x07 page", "Traceback: somewhere")
+    error = ErrorInfo("ValueError", "no \x1b[31msuch\x07 page", "Traceback: somewhere")
     store.end(store.claim_one("web-1"), OutcomeKind.ERROR, error=error, delay_seconds=0.0)
     shell("job", "pause", str(job), "--by", "ann", "--reason", "look first")
     shell("job", "resume", str(job), "--by", "bob")
@@ -65,14 +65,14 @@ def test_a_finished_job_shows_its_report(shell: Shell) -> None:
     job = store.add()
     store.end(store.claim_one(), OutcomeKind.SUCCESS, result=b'{"pages":3}', ran_seconds=1.5)
     out = shell("job", "show", str(job)).out
-    for word in ("succeeded", '{"pages":3}', "waited", "ended"):
-        assert word in out
+    for text in ("succeeded", '{"pages":3}', "waited", "ended"):
+        assert text in out
     document = shell("job", "show", str(job), "--json").json[0]
     assert document["job"]["report"]["result"] == {"pages": 3}
-    assert [moment["kind"] for moment in document["timeline"]][-1] == "succeeded"
+    assert [entry["kind"] for entry in document["timeline"]][-1] == "succeeded"
 
 
-def test_several_jobs_are_shown_in_the_order_asked_for(shell: Shell) -> None:
+def test_several_jobs_are_shown_in_the_order_of_the_arguments(shell: Shell) -> None:
     first, second = shell.store.add(args=b'{"a":1}'), shell.store.add()
     document = shell("job", "show", str(second), str(first), "--json").json
     assert [each["job"]["id"] for each in document] == [second, first]
@@ -81,7 +81,7 @@ def test_several_jobs_are_shown_in_the_order_asked_for(shell: Shell) -> None:
     assert shown[0]["job"]["args"] == {"a": 1}
 
 
-def test_explain_says_why_and_what_to_do(shell: Shell) -> None:
+def test_explain_gives_causes_and_remedies(shell: Shell) -> None:
     job, pending = shell.store.add(), shell.store.add(pending=True)
     shell("queues", "pause", "default", "--reason", "deploy", "--by", "ann")
     out = shell("job", "explain", str(job), str(pending)).out
@@ -93,23 +93,23 @@ def test_explain_says_why_and_what_to_do(shell: Shell) -> None:
 
 
 @pytest.mark.requirement("S4.5")
-def test_cancel_answers_what_happened(shell: Shell) -> None:
+def test_cancel_reports_the_result_for_each_job(shell: Shell) -> None:
     leased = shell.store.add()
     shell.store.claim_one()
     waiting, done = shell.store.add(), shell.store.add()
     shell("job", "cancel", str(done))
-    said = shell("job", "cancel", str(leased), str(waiting), str(done))
-    assert said.out.splitlines() == [
-        f"job {leased} is assigned; its worker is asked to cancel",
+    result = shell("job", "cancel", str(leased), str(waiting), str(done))
+    assert result.out.splitlines() == [
+        f"job {leased} is assigned; its worker was asked to cancel it",
         f"job {waiting} is canceled",
-        f"job {done} is canceled already",
+        f"job {done} is already canceled",
     ]
     assert shell("job", "cancel", str(done), "--json").json == [
-        {"id": done, "what": "already", "state": "canceled"}
+        {"id": done, "status": "already", "state": "canceled"}
     ]
 
 
-def test_who_and_why_are_kept(shell: Shell) -> None:
+def test_author_and_reason_are_kept(shell: Shell) -> None:
     job = shell.store.add()
     shell("job", "pause", str(job), "--by", "ann", "--reason", "müde")
     shell("job", "resume", str(job))
@@ -129,16 +129,16 @@ def test_pause_resume_cancel_and_retry(shell: Shell) -> None:
         ("cancel", "canceled"),
         ("retry", "queued"),
     ):
-        answer = shell("job", verb, job, "--json").json
-        assert answer == [{"id": int(job), "what": "done", "state": state}]
+        results = shell("job", verb, job, "--json").json
+        assert results == [{"id": int(job), "status": "done", "state": state}]
 
 
 @pytest.mark.requirement("S0.1", "P5")
-def test_impossible_wishes_change_nothing(shell: Shell) -> None:
+def test_illegal_transitions_are_refused_and_change_nothing(shell: Shell) -> None:
     store = shell.store
     done, queued, pending = store.add(), store.add(), store.add(pending=True)
     store.end(store.claim_one(), OutcomeKind.SUCCESS)
-    for verb, job, words in (
+    for verb, job, expected in (
         ("resume", done, "is succeeded: only a paused or failed job can be resumed; `retry` runs"),
         ("pause", done, "is succeeded and cannot become paused; from succeeded it can become"),
         ("retry", queued, "is queued: only a finished job can be retried"),
@@ -147,11 +147,11 @@ def test_impossible_wishes_change_nothing(shell: Shell) -> None:
         ("retry", pending, "is pending: only a finished job can be retried"),
     ):
         line = shell.refused("job", verb, str(job), code=1)
-        assert line.startswith(f"job {job} {words}")
+        assert line.startswith(f"job {job} {expected}")
 
 
 @pytest.mark.requirement("S0.1")
-def test_one_impossible_wish_among_several_stops_all(shell: Shell) -> None:
+def test_one_illegal_transition_among_several_refuses_all(shell: Shell) -> None:
     fine, done = shell.store.add(), shell.store.add()
     shell("job", "cancel", str(done))
     shell.refused("job", "pause", str(fine), str(done), code=1)
@@ -166,14 +166,14 @@ def test_an_unknown_id_is_named(shell: Shell, verb: str, job: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["show", "explain", *VERBS])
-def test_an_id_that_is_no_number_is_bad_usage(sqlite_shell: Shell, verb: str) -> None:
+def test_an_id_that_is_not_a_number_is_bad_input(sqlite_shell: Shell, verb: str) -> None:
     assert "'x1' is not a valid integer" in sqlite_shell.refused("job", verb, "x1", code=2)
     assert "Missing argument" in sqlite_shell.refused("job", verb, code=2)
 
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize(
-    ("args", "words"),
+    ("args", "expected"),
     [
         (("--reason", "x" * 501), "at most 500 characters"),
         (("--reason", "\udcff"), "not Unicode text"),
@@ -181,11 +181,11 @@ def test_an_id_that_is_no_number_is_bad_usage(sqlite_shell: Shell, verb: str) ->
         (("--by", "\udcff"), "printable characters"),
     ],
 )
-def test_a_word_that_cannot_be_kept(
-    shell: Shell, verb: str, args: tuple[str, str], words: str
+def test_an_invalid_reason_or_author_is_refused(
+    shell: Shell, verb: str, args: tuple[str, str], expected: str
 ) -> None:
     job = str(shell.store.add())
-    assert words in shell.refused("job", verb, job, *args, code=2)
+    assert expected in shell.refused("job", verb, job, *args, code=2)
 
 
 @pytest.mark.requirement("S2.5")
@@ -195,7 +195,7 @@ def test_the_log_of_a_job_is_shown(shell: Shell) -> None:
     silent = store.add()
     attempt = store.claim_one()
     lines = (NewLogLine(1, "page one", 0.0), NewLogLine(2, "page \x1b[31mtwo", 0.0))
-    store.store.note(attempt.owner, [LogChunk(key_of(attempt), None, lines)])
+    store.store.append_log(attempt.owner, [LogChunk(key_of(attempt), None, lines)])
     out = shell("job", "show", str(job)).out
     assert re.search(r"\d\d:\d\d:\d\d\.\d{3} +page one", out)
     assert "page \N{REPLACEMENT CHARACTER}[31mtwo" in out

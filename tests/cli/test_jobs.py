@@ -13,7 +13,7 @@ def ids(shell: Shell, *args: str) -> list[int]:
     return [job["id"] for job in shell("jobs", *args, "--json").json["jobs"]]
 
 
-def test_nothing_is_said_in_words_and_as_a_document(shell: Shell) -> None:
+def test_an_empty_list_as_text_and_json(shell: Shell) -> None:
     assert shell("jobs").out == "no jobs\n"
     assert shell("jobs", "--json").json == {"jobs": [], "next": None}
 
@@ -54,39 +54,28 @@ def test_pages_follow_each_other_without_gap_or_repetition(shell: Shell) -> None
     assert page["next"] is None
 
 
-def test_the_table_says_how_to_go_on(shell: Shell) -> None:
+def test_the_table_ends_with_the_option_for_the_next_page(shell: Shell) -> None:
     newest = [shell.store.add() for _ in range(3)][-1]
-    said = shell("jobs", "--limit", "1")
-    assert said.out.rstrip().endswith(f"more: --before {newest}")
+    result = shell("jobs", "--limit", "1")
+    assert result.out.rstrip().endswith(f"more: --before {newest}")
 
 
 @pytest.mark.requirement("S2.3", "S2.4")
-def test_the_table_shows_what_a_person_looks_for(shell: Shell) -> None:
+def test_the_table_shows_states_attempts_and_times(shell: Shell) -> None:
     store = shell.store
     running = store.add(task="shop.send", target="account-42", max_attempts=3)
     later = store.add(delay_seconds=7200.0)
     store.claim()
     lines = {line.split()[0]: line for line in shell("jobs").out.splitlines() if line}
-    assert lines["id"].split() == [
-        "id",
-        "task",
-        "queue",
-        "state",
-        "try",
-        "age",
-        "due",
-        "/",
-        "lease",
-        "target",
-    ]
+    assert lines["id"].split() == ["id", "task", "queue", "state", "try", "age", "when", "target"]
     leased = lines[str(running)]
-    for word in ("shop.send", "default", "assigned", "1/3", "lease ends in", "account-42"):
-        assert word in leased
+    for text in ("shop.send", "default", "assigned", "1/3", "lease ends in", "account-42"):
+        assert text in leased
     assert "queued" in lines[str(later)]
     assert "due in" in lines[str(later)]
 
 
-def test_arguments_are_shown_only_when_asked_for(shell: Shell) -> None:
+def test_arguments_are_shown_only_on_request(shell: Shell) -> None:
     shell.store.add(args=b'{"secret":"swordfish"}')
     assert "swordfish" not in shell("jobs").out
     assert shell("jobs", "--json").json["jobs"][0]["args"] is None
@@ -99,17 +88,18 @@ def test_a_target_cannot_drive_the_terminal_or_the_markup(shell: Shell) -> None:
     assert "[bold]x[/bold]" in shell("jobs").out
 
 
-def test_a_document_has_all_there_is_about_a_job(shell: Shell) -> None:
+def test_a_json_document_has_every_field_of_a_job(shell: Shell) -> None:
     shell.store.add(tags=("a",))
     job = shell("jobs", "--json").json["jobs"][0]
-    # The policy is stored as JSON text, and told as a document.
+    # The policy is stored as JSON text and shown as a document.
     assert set(job) == {*Job.__struct_fields__, "policy"} - {"policy_json"}
-    assert (job["state"], job["tags"], job["policy"]) == ("queued", ["a"], {})
+    assert (job["state"], job["stage"]) == ("queued", "ready")
+    assert (job["tags"], job["policy"]) == (["a"], {})
     assert job["created_at"].endswith("Z")
 
 
 @pytest.mark.parametrize(
-    ("args", "words"),
+    ("args", "expected"),
     [
         (("--state", "happy"), ["'happy' is not one of", "queued"]),
         (("--limit", "0"), ["--limit", "1<=x<=1000"]),
@@ -124,9 +114,9 @@ def test_a_document_has_all_there_is_about_a_job(shell: Shell) -> None:
         (("extra",), ["unexpected extra argument"]),
     ],
 )
-def test_a_filter_that_makes_no_sense(
-    shell: Shell, args: tuple[str, ...], words: list[str]
+def test_an_invalid_filter_is_refused(
+    shell: Shell, args: tuple[str, ...], expected: list[str]
 ) -> None:
     line = shell.refused("jobs", *args, code=2)
-    for word in words:
-        assert word in line
+    for text in expected:
+        assert text in line

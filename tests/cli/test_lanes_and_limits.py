@@ -1,4 +1,4 @@
-"""`freehold lanes`, `limits`, `queues weigh`: seen, set, taken back; bad input changes nothing."""
+"""`freehold lanes`, `limits`, `queues set-weight`: listed, set, removed; bad input is refused."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def test_lanes_show_what_blocks_them(shell: Shell) -> None:
 
 
 @pytest.mark.requirement("S4.3")
-def test_a_lane_is_paused_and_resumed_by_a_person(shell: Shell) -> None:
+def test_a_lane_is_paused_and_resumed(shell: Shell) -> None:
     job = shell.store.add(target="account-1")
-    said = shell("lanes", "pause", "account-1", "--reason", "audit", "--by", "ann")
-    assert said.out == "lane account-1 is paused\n"
+    result = shell("lanes", "pause", "account-1", "--reason", "audit", "--by", "ann")
+    assert result.out == "lane account-1 is paused\n"
     assert shell.store.claim() == []
     assert "paused by ann" in shell("lanes").out
     assert "is paused by ann: audit" in shell("job", "explain", str(job)).out
-    assert shell("lanes", "resume", "account-1").out == "lane account-1 goes on\n"
+    assert shell("lanes", "resume", "account-1").out == "lane account-1 resumed\n"
     assert shell("lanes", "resume", "account-1").out == "lane account-1 was not paused\n"
     assert [attempt.job_id for attempt in shell.store.claim()] == [job]
 
 
 @pytest.mark.requirement("S0.10")
-def test_limits_are_set_listed_and_lifted(shell: Shell) -> None:
+def test_limits_are_set_listed_and_removed(shell: Shell) -> None:
     assert shell("limits").out == "no limits\n"
     assert shell("limits", "queue", "mail", "--max", "7").out == "queue mail: 7 at a time\n"
     assert shell("limits", "all", "--max", "100").out == "all queues together: 100 at a time\n"
-    said = shell("limits", "key", "github:*", "--max", "2", "--rate", "100/min").out
-    assert said == "key github:*: 2 at a time, 100/60s starts\n"
+    result = shell("limits", "key", "github:*", "--max", "2", "--rate", "100/min").out
+    assert result == "key github:*: 2 at a time, 100/60s starts\n"
     out = shell("limits").out
     assert "all queues" in out
     assert "github:*" in out
@@ -54,28 +54,28 @@ def test_limits_are_set_listed_and_lifted(shell: Shell) -> None:
 
 
 def test_a_queue_is_weighed(shell: Shell) -> None:
-    assert shell("queues", "weigh", "mail", "2.5").out == "queue mail weighs 2.5\n"
+    assert shell("queues", "set-weight", "mail", "2.5").out == "queue mail has weight 2.5\n"
     (queue,) = shell("queues", "--json").json["queues"]
     assert (queue["name"], queue["weight"]) == ("mail", 2.5)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("args", "expected"),
     [
         (("limits", "queue", "mail", "--rate", "lots"), "100/min"),
         (("limits", "queue", "mail", "--rate", "0/min"), "1 to 1,000,000 starts"),
         (("limits", "queue", "no such name!", "--max", "1"), "not a usable name"),
         (("limits", "queue", "mail", "--max", "-1"), "--max"),
-        (("queues", "weigh", "mail", "0"), "0.001 to 1000000"),
+        (("queues", "set-weight", "mail", "0"), "0.001 to 1000000"),
         (("lanes", "--limit", "0"), "1 to 1000 lanes"),
         (("lanes", "pause", ""), "1 to 200 printable"),
     ],
 )
-def test_wrong_input_says_what_to_do_and_changes_nothing(
-    shell: Shell, words: tuple[str, ...], told: str
+def test_bad_input_is_explained_and_changes_nothing(
+    shell: Shell, args: tuple[str, ...], expected: str
 ) -> None:
     before = shell.store.everything()
-    said = shell(*words)
-    assert said.code == 2
-    assert told in said.err
+    result = shell(*args)
+    assert result.code == 2
+    assert expected in result.err
     assert shell.store.everything() == before

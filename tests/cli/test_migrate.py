@@ -23,7 +23,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_without_a_schema_every_command_says_what_to_do(
+def test_without_a_schema_every_command_names_the_remedy(
     postgres_url: str, command: tuple[str, ...]
 ) -> None:
     assert "run `freehold migrate`" in refusal(run(*command, "--url", postgres_url), 3)
@@ -32,25 +32,25 @@ def test_without_a_schema_every_command_says_what_to_do(
 def test_a_plan_changes_nothing_and_migrating_twice_is_harmless(postgres_url: str) -> None:
     at = ("--url", postgres_url)
     for _ in range(2):
-        assert "would apply 0001 foundation" in run("migrate", "--plan", *at).out
-    assert "applied 0001 foundation" in run("migrate", *at).out
+        assert "would apply 0001 schema" in run("migrate", "--plan", *at).out
+    assert "applied 0001 schema" in run("migrate", *at).out
     assert run("migrate", *at).out.endswith("is up to date\n")
     assert run("migrate", "--plan", *at).out.endswith("is up to date\n")
     assert run("jobs", *at).out == "no jobs\n"
 
 
-def test_what_was_done_as_a_document(postgres_url: str) -> None:
+def test_applied_and_planned_migrations_are_listed_as_json(postgres_url: str) -> None:
     at = ("--url", postgres_url, "--json")
     every = [version for version, _, _ in load_migrations("freehold.store.postgres")]
     plan = run("migrate", "--plan", *at).json
     assert (plan["applied"], [each["version"] for each in plan["migrations"]]) == (False, every)
-    assert plan["migrations"][0]["name"] == "foundation"
+    assert plan["migrations"][0]["name"] == "schema"
     done = run("migrate", *at).json
     assert (done["applied"], [each["version"] for each in done["migrations"]]) == (True, every)
     assert run("migrate", *at).json["migrations"] == []
 
 
-def test_the_printed_sql_is_all_that_a_dba_needs(postgres_url: str) -> None:
+def test_the_printed_sql_creates_the_whole_schema(postgres_url: str) -> None:
     at = ("--url", postgres_url, "--schema", "queue_two")
     sql = run("migrate", "--sql", *at).out
     assert run("migrate", "--plan", "--sql", *at).out == sql
@@ -62,8 +62,8 @@ def test_the_printed_sql_is_all_that_a_dba_needs(postgres_url: str) -> None:
 
 
 def test_a_schema_name_is_checked(postgres_url: str) -> None:
-    said = run("migrate", "--url", postgres_url, "--schema", 'a"; drop schema public')
-    assert "is not a usable name" in refusal(said, 2)
+    result = run("migrate", "--url", postgres_url, "--schema", 'a"; drop schema public')
+    assert "is not a usable name" in refusal(result, 2)
 
 
 def test_the_embedded_store_needs_no_migration(sqlite_shell: Shell) -> None:
@@ -71,26 +71,26 @@ def test_the_embedded_store_needs_no_migration(sqlite_shell: Shell) -> None:
     assert "create table job" in sqlite_shell("migrate", "--sql").out
 
 
-def test_a_store_from_the_future_is_left_alone(sqlite_shell: Shell) -> None:
+def test_a_newer_store_is_refused_and_not_changed(sqlite_shell: Shell) -> None:
     sqlite_shell.store.sql("pragma user_version = 999")
     for command in (("migrate",), ("jobs",), ("doctor",)):
         assert "upgrade freehold here" in sqlite_shell.refused(*command, code=3)
 
 
-def test_doctor_finds_the_embedded_store_well(sqlite_shell: Shell) -> None:
-    said = sqlite_shell("doctor")
-    assert said.code == 0
-    assert "✓  integrity" in said.out
+def test_doctor_passes_the_embedded_store(sqlite_shell: Shell) -> None:
+    result = sqlite_shell("doctor")
+    assert result.code == 0
+    assert "✓  integrity" in result.out
     document = sqlite_shell("doctor", "--json").json
     assert document["good"] is True
     assert {each["name"] for each in document["diagnoses"]} == {"store", "schema", "integrity"}
 
 
-def test_doctor_fails_where_something_is_bad(postgres_url: str) -> None:
-    said = run("doctor", "--url", postgres_url)
-    assert said.code == 1
-    assert "✗  schema" in said.out
-    assert "✓  version" in said.out
+def test_doctor_fails_if_a_check_fails(postgres_url: str) -> None:
+    result = run("doctor", "--url", postgres_url)
+    assert result.code == 1
+    assert "✗  schema" in result.out
+    assert "✓  version" in result.out
     assert run("doctor", "--url", postgres_url, "--json").code == 1
 
 

@@ -25,31 +25,31 @@ def test_no_queues(shell: Shell) -> None:
     assert shell("queues").out == "in all: no live jobs\n"
 
 
-def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(shell: Shell) -> None:
+def test_jobs_of_a_paused_queue_are_not_claimed_until_it_is_resumed(shell: Shell) -> None:
     job = shell.store.add(queue="mail")
-    said = shell("queues", "pause", "mail", "--reason", "smtp down", "--by", "ann")
-    assert said.out == "queue mail is paused\n"
+    result = shell("queues", "pause", "mail", "--reason", "smtp down", "--by", "ann")
+    assert result.out == "queue mail is paused\n"
     assert shell.store.claim(queue="mail") == []
     out = shell("queues").out
     assert "by ann" in out
     assert "smtp down" in out
-    assert shell("queues", "resume", "mail").out == "queue mail goes on\n"
+    assert shell("queues", "resume", "mail").out == "queue mail resumed\n"
     assert shell("queues", "resume", "mail").out == "queue mail was not paused\n"
     assert [attempt.job_id for attempt in shell.store.claim(queue="mail")] == [job]
 
 
 def test_a_pause_can_have_an_end(shell: Shell) -> None:
     until = "2090-01-01T00:00:00Z"
-    answer = shell("queues", "pause", "mail", "--until", until, "--json").json
-    assert answer == {"name": "mail", "paused": True, "until": until}
+    result = shell("queues", "pause", "mail", "--until", until, "--json").json
+    assert result == {"name": "mail", "paused": True, "until": until}
     assert shell("queues", "--json").json["queues"][0]["paused_until"] == until
     assert "until 2090-01-01 00:00:00 UTC" in shell("queues").out
-    answer = shell("queues", "resume", "mail", "--json").json
-    assert answer == {"name": "mail", "paused": False, "was_paused": True}
+    result = shell("queues", "resume", "mail", "--json").json
+    assert result == {"name": "mail", "paused": False, "was_paused": True}
 
 
 @pytest.mark.parametrize(
-    ("args", "words"),
+    ("args", "expected"),
     [
         (("pause", "a b"), "queue 'a b' is not a usable name"),
         (("resume", "a b"), "queue 'a b' is not a usable name"),
@@ -61,12 +61,12 @@ def test_a_pause_can_have_an_end(shell: Shell) -> None:
         (("destroy",), "No such command 'destroy'"),
     ],
 )
-def test_bad_input_changes_nothing(shell: Shell, args: tuple[str, ...], words: str) -> None:
-    assert words in shell.refused("queues", *args, code=2)
+def test_bad_input_changes_nothing(shell: Shell, args: tuple[str, ...], expected: str) -> None:
+    assert expected in shell.refused("queues", *args, code=2)
 
 
 def test_all_queues_of_a_tenant_are_paused_and_resumed_as_a_tenant(shell: Shell) -> None:
-    """What its queues say and what the directory says must not part."""
+    """The states of its queues and of the directory must not differ."""
     shell("tenants", "create", "acme")
     shell("tenants", "pause", "acme", "--reason", "unpaid")
     for verb in ("resume", "pause"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import Said, refusal, run
+from tests.cli.shell import CommandResult, refusal, run
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -21,26 +21,25 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.requirement("S4.2")
 def test_the_life_of_a_tenant(url: str) -> None:
-    def freehold(*words: str, code: int = 0) -> str:
-        said = run(*words, "--url", url)
-        assert said.code == code, said
-        return said.out
+    def freehold(*args: str, code: int = 0) -> str:
+        result = run(*args, "--url", url)
+        assert result.code == code, result
+        return result.out
 
     assert freehold("migrate")
     assert freehold("tenants") == "no tenants\n"
-    assert freehold("tenants", "create", "acme") == "tenant acme lives in home\n"
+    assert freehold("tenants", "create", "acme") == "tenant acme created in shard home\n"
     freehold("tenants", "create", "beta", "--weight", "3", "--max-slots", "5")
-    freehold("enqueue", "sim.quick", "input=1", "--tenant", "acme")
-    assert "sim.quick" in freehold("jobs", "--tenant", "acme")
+    freehold("enqueue", "send", "to=ann", "--tenant", "acme")
+    assert "send" in freehold("jobs", "--tenant", "acme")
     assert freehold("jobs") == freehold("jobs", "--tenant", "beta") == "no jobs\n"
     assert freehold("tenants", "pause", "acme", "--reason", "unpaid", "--by", "ann")
     assert "ann: unpaid" in freehold("tenants")
-    told = freehold("job", "explain", "1", "--tenant", "acme")
-    assert "paused by ann" in told
-    assert freehold("tenants", "resume", "acme") == "tenant acme goes on\n"
-    assert freehold("tenants", "weigh", "acme", "2.5") == "tenant acme weighs 2.5\n"
-    lines = json.loads(freehold("tenants", "--json"))["tenants"]
-    assert [(line["name"], line["weight"], line["max_slots"]) for line in lines] == [
+    assert "paused by ann" in freehold("job", "explain", "1", "--tenant", "acme")
+    assert freehold("tenants", "resume", "acme") == "tenant acme resumed\n"
+    assert freehold("tenants", "set-weight", "acme", "2.5") == "tenant acme has weight 2.5\n"
+    tenants = json.loads(freehold("tenants", "--json"))["tenants"]
+    assert [(each["name"], each["weight"], each["max_slots"]) for each in tenants] == [
         ("acme", 2.5, None),
         ("beta", 3.0, 5),
     ]
@@ -49,76 +48,76 @@ def test_the_life_of_a_tenant(url: str) -> None:
         "beta: 0 migrations applied",
     ]
     freehold("tenants", "drop", "acme", code=1)
-    assert freehold("tenants", "drop", "acme", "--force") == "tenant acme is gone\n"
+    assert freehold("tenants", "drop", "acme", "--force") == "tenant acme dropped\n"
 
 
-def test_a_tenant_is_moved_by_hand(tmp_path: Path) -> None:
+def test_a_tenant_is_moved_to_another_shard(tmp_path: Path) -> None:
     (tmp_path / "east").mkdir()
-    place = {"FREEHOLD_PLACE_EAST": str(tmp_path / "east" / "jobs.db")}
+    shard = {"FREEHOLD_SHARD_EAST": str(tmp_path / "east" / "jobs.db")}
     url = str(tmp_path / "jobs.db")
 
-    def freehold(*words: str) -> Said:
-        return run(*words, "--url", url, env=place)
+    def freehold(*args: str) -> CommandResult:
+        return run(*args, "--url", url, env=shard)
 
     freehold("tenants", "create", "acme")
     freehold("enqueue", "t", "--tenant", "acme")
-    assert freehold("tenants", "move", "acme", "east").out == "tenant acme lives in east\n"
+    assert freehold("tenants", "move", "acme", "east").out == "tenant acme is in shard east\n"
     assert freehold("jobs", "--tenant", "acme", "--json").json["jobs"][0]["task"] == "t"
-    shown = f"east: sqlite:///{place['FREEHOLD_PLACE_EAST']}\nhome: sqlite:///{url}\n"
-    assert freehold("tenants", "places").out == shown
+    shown = f"east: sqlite:///{shard['FREEHOLD_SHARD_EAST']}\nhome: sqlite:///{url}\n"
+    assert freehold("tenants", "shards").out == shown
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("args", "code", "expected"),
     [
         (("tenants", "create", "Acme"), 2, "not a usable name"),
-        (("tenants", "create", "beta", "--place", "west"), 2, "known are home"),
+        (("tenants", "create", "beta", "--shard", "west"), 2, "known are home"),
         (("tenants", "create", "beta", "--weight", "0"), 2, "0.001"),
-        (("tenants", "create", "acme"), 1, "acme already"),
+        (("tenants", "create", "acme"), 1, "tenant acme exists already"),
         (("tenants", "drop", "acmee"), 1, "did you mean acme"),
-        (("tenants", "move", "acme", "west"), 2, "there is no place 'west'"),
+        (("tenants", "move", "acme", "west"), 2, "there is no shard 'west'"),
         (("jobs", "--tenant", "acmee"), 1, "did you mean acme"),
         (("jobs", "--tenant", "a;b"), 2, "not a usable name"),
     ],
 )
 def test_refusals_are_one_line(
-    tmp_path: Path, words: tuple[str, ...], code: int, told: str
+    tmp_path: Path, args: tuple[str, ...], code: int, expected: str
 ) -> None:
     url = str(tmp_path / "jobs.db")
     run("tenants", "create", "acme", "--url", url)
-    assert told in refusal(run(*words, "--url", url), code)
+    assert expected in refusal(run(*args, "--url", url), code)
     assert [line["name"] for line in run("tenants", "--json", "--url", url).json["tenants"]] == [
         "acme"
     ]
 
 
-def test_passwords_of_places_are_never_shown(tmp_path: Path) -> None:
-    secret = {"FREEHOLD_PLACE_EAST": "postgresql://ann:hunter2@127.0.0.1:1/db"}
+def test_passwords_of_shards_are_never_shown(tmp_path: Path) -> None:
+    secret = {"FREEHOLD_SHARD_EAST": "postgresql://ann:hunter2@127.0.0.1:1/db"}
     url = str(tmp_path / "jobs.db")
     run("tenants", "create", "acme", "--url", url)
-    for words in (("tenants", "places"), ("tenants", "move", "acme", "east")):
-        said = run(*words, "--url", url, env=secret)
-        assert "hunter2" not in said.out + said.err
-        assert "ann@127.0.0.1" in said.out + said.err
-    said = run("config", env=secret)
-    assert "postgresql://ann@127.0.0.1:1/db" in said.out
-    assert "hunter2" not in said.out + run("config", "--json", env=secret).out
+    for args in (("tenants", "shards"), ("tenants", "move", "acme", "east")):
+        result = run(*args, "--url", url, env=secret)
+        assert "hunter2" not in result.out + result.err
+        assert "ann@127.0.0.1" in result.out + result.err
+    result = run("config", env=secret)
+    assert "postgresql://ann@127.0.0.1:1/db" in result.out
+    assert "hunter2" not in result.out + run("config", "--json", env=secret).out
 
 
 @pytest.mark.requirement("S0.10", "P8")
-def test_the_limit_that_tenants_share_is_told_with_who_uses_it(postgres_url: str) -> None:
-    def freehold(*words: str) -> str:
-        said = run(*words, "--url", postgres_url)
-        assert said.code == 0, said
-        return said.out
+def test_the_limit_that_tenants_share_is_listed_with_its_use(postgres_url: str) -> None:
+    def freehold(*args: str) -> str:
+        result = run(*args, "--url", postgres_url)
+        assert result.code == 0, result
+        return result.out
 
     freehold("migrate")
     freehold("tenants", "create", "acme")
-    freehold("enqueue", "sim.quick", "input=1", "--tenant", "acme")
+    freehold("enqueue", "send", "to=ann", "--tenant", "acme")
     freehold("limits", "all", "--max", "0")
-    told = " ".join(freehold("limits", "--tenant", "acme").split())
-    assert "all tenants used by nobody 0 at a time" in told
-    told = freehold("job", "explain", "1", "--tenant", "acme")
-    assert "all tenants together: 0 of at most 0 run" in told
+    listed = " ".join(freehold("limits", "--tenant", "acme").split())
+    assert "all tenants unused 0 at a time" in listed
+    explained = freehold("job", "explain", "1", "--tenant", "acme")
+    assert "the limit of all tenants is 0: nothing may run" in explained
     shared = json.loads(freehold("limits", "--tenant", "acme", "--json"))["shared"]
     assert (shared["limit"]["max_leases"], shared["tenants"]) == (0, [])

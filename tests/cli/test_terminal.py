@@ -1,4 +1,4 @@
-"""The command line among other programs: help, pipes, interrupts, other encodings."""
+"""The command line and its surroundings: help, pipes, interrupts, other encodings, logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cli.shell import Shell, environment, refusal, run, spawn
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Every command there is, by its words."""
+    """The path of every command."""
     found = [path] if not isinstance(command, click.Group) or path == ("queues",) else []
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
@@ -26,8 +26,8 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str
 
 
 LEAVES = leaves(main)
-#: The demo brings its own app; a worker and a service have nothing to list, `top` is a picture;
-#: the settings need no store.
+#: Options that a command has no use for: the demo has its own app, a worker and a service list
+#: nothing, `top` draws a screen, and the settings need no store.
 LACKS = {
     "version": {"--url", "--schema", "--app"},
     "demo": {"--json", "--url", "--schema", "--app"},
@@ -45,30 +45,49 @@ def test_the_version() -> None:
     assert run("version", "--json").json == {"version": __version__}
 
 
-def test_help_tells_the_exit_codes() -> None:
+def test_help_lists_the_exit_codes() -> None:
     out = run("--help").out
-    for word in ("Exit codes:", "refused", "bad input", "the store is unavailable", "enqueue"):
-        assert word in out
+    for text in ("Exit codes:", "refused", "bad input", "the store is unavailable", "enqueue"):
+        assert text in out
 
 
-def test_a_worker_reads_only_what_a_worker_needs(tmp_path: Path) -> None:
-    """It is started often; the tools that draw, the demo and the simulation take their time."""
-    said = spawn("worker", "--help", cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
-    read = {line.rpartition("|")[2].strip() for line in said.err.splitlines()}
+def test_a_worker_imports_only_what_it_needs(tmp_path: Path) -> None:
+    """Workers are started often, and the imports of other commands take time."""
+    result = spawn("worker", "--help", cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    read = {line.rpartition("|")[2].strip() for line in result.err.splitlines()}
     assert {"freehold.cli.logs", "freehold.worker.worker"} <= read
-    assert not read & {"rich", "freehold.lab.demo", "freehold.manager", "freehold.lab.simulation"}
+    assert not read & {"rich", "freehold.lab", "freehold.manager.manager"}
 
 
 @pytest.mark.parametrize("path", LEAVES)
 def test_every_command_has_help_a_store_and_json(path: tuple[str, ...]) -> None:
-    said = run(*path, "--help")
-    assert said.code == 0
+    result = run(*path, "--help")
+    assert result.code == 0
     for option in {"--json", "--url", "--schema", "--app"} - LACKS.get(path[0], set()):
-        assert option in said.out
+        assert option in result.out
+
+
+def commands(group: click.Group) -> list[click.Command]:
+    inner = [commands(each) for each in group.commands.values() if isinstance(each, click.Group)]
+    return [*group.commands.values(), *(each for found in inner for each in found)]
+
+
+@pytest.mark.parametrize("command", commands(main), ids=lambda command: command.name)
+def test_the_first_sentence_of_a_help_is_short_enough_for_a_list(command: click.Command) -> None:
+    first = " ".join((command.help or "").partition("\n\n")[0].split()).partition(". ")[0]
+    assert 0 < len(first) <= 50, first
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_help_fits_80_columns_and_ends_with_the_store(path: tuple[str, ...]) -> None:
+    lines = run(*path, "--help", env={"COLUMNS": "80"}).out.splitlines()
+    assert max(map(len, lines)) <= 80
+    if "--url" not in LACKS.get(path[0], set()):
+        assert lines[-6:][0] == "Store:"
 
 
 @pytest.mark.parametrize(
-    ("args", "words"),
+    ("args", "expected"),
     [
         (("dance",), "No such command 'dance'"),
         (("--dance",), "No such option"),
@@ -76,11 +95,11 @@ def test_every_command_has_help_a_store_and_json(path: tuple[str, ...]) -> None:
         (("jobs", "--dance"), "See `freehold jobs --help`."),
     ],
 )
-def test_bad_usage_is_one_line(args: tuple[str, ...], words: str) -> None:
-    assert words in refusal(run(*args), 2)
+def test_bad_usage_is_one_line(args: tuple[str, ...], expected: str) -> None:
+    assert expected in refusal(run(*args), 2)
 
 
-def test_a_reader_that_goes_away_is_no_error(sqlite_shell: Shell) -> None:
+def test_a_closed_pipe_is_no_error(sqlite_shell: Shell) -> None:
     for _ in range(50):
         sqlite_shell.store.add()
     for command in (("jobs",), ("jobs", "--json"), ("job", "show", "1")):
@@ -109,7 +128,7 @@ def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Whoever runs the tests in the background of a shell has them ignore it.
+        # Tests that run in the background of a shell inherit an ignored SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
@@ -120,7 +139,7 @@ def test_an_interrupt_is_one_line(tmp_path: Path) -> None:
     assert err.strip() == "freehold: interrupted"
 
 
-def test_a_terminal_of_another_encoding(sqlite_shell: Shell, tmp_path: Path) -> None:
+def test_a_terminal_of_another_encoding_gets_escapes(sqlite_shell: Shell, tmp_path: Path) -> None:
     sqlite_shell.store.add(target="schlüssel-✓", args=b'{"a":1}')
     env = {"PYTHONIOENCODING": "ascii", "FREEHOLD_URL": sqlite_shell.url}
     for command in (("doctor",), ("jobs",), ("job", "show", "1"), ("job", "explain", "1")):

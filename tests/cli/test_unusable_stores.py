@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import Said, Shell, environment, refusal, run, spawn
+from tests.cli.shell import CommandResult, Shell, environment, refusal, run, spawn
 
 COMMANDS = [
     ("jobs",),
@@ -28,7 +28,7 @@ COMMANDS = [
     ("doctor",),
     ("doctor", "--json"),
 ]
-# Leaves root its own files and takes away its right to ignore their modes.
+# Takes away root's right to ignore the modes of files.
 WITHOUT_OVERRIDE = """
 import ctypes, os, sys
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
@@ -40,7 +40,7 @@ os.execv(sys.executable, [sys.executable, "-m", "freehold", *sys.argv[1:]])
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """Bound, so that nobody else listens there either."""
+    """Bound, so that no other process listens there."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
@@ -49,23 +49,23 @@ def closed_port() -> Iterator[int]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_database_that_is_down(closed_port: int, command: tuple[str, ...]) -> None:
     url = f"postgresql://ann:swordfish@127.0.0.1:{closed_port}/shop"
-    said = run(*command, "--url", url)
-    line = refusal(said, 3)
+    result = run(*command, "--url", url)
+    line = refusal(result, 3)
     assert f"cannot connect to postgresql://ann@127.0.0.1:{closed_port}/shop" in line
     assert "is the server running?" in line
-    assert "swordfish" not in said.err
+    assert "swordfish" not in result.err
 
 
-def test_a_password_is_not_even_in_a_traceback(closed_port: int, tmp_path: Path) -> None:
+def test_a_traceback_has_no_password(closed_port: int, tmp_path: Path) -> None:
     url = f"postgresql://ann:swordfish@127.0.0.1:{closed_port}/shop"
-    said = spawn("jobs", cwd=tmp_path, env={"FREEHOLD_URL": url, "FREEHOLD_DEBUG": "1"})
-    assert said.code == 3
-    assert "Traceback" in said.err
-    assert "swordfish" not in said.err + said.out
+    result = spawn("jobs", cwd=tmp_path, env={"FREEHOLD_URL": url, "FREEHOLD_DEBUG": "1"})
+    assert result.code == 3
+    assert "Traceback" in result.err
+    assert "swordfish" not in result.err + result.out
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "expected"),
     [
         ("mysql://ann:xyzzy@host/db", "'mysql://ann@host/db' is not a store"),
         ("http://example.org", "'http://example.org' is not a store: give postgresql://"),
@@ -80,14 +80,14 @@ def test_a_password_is_not_even_in_a_traceback(closed_port: int, tmp_path: Path)
         ("", "'' is not a store"),
     ],
 )
-def test_a_url_that_is_none(url: str, words: str) -> None:
+def test_an_invalid_url_is_bad_input(url: str, expected: str) -> None:
     line = refusal(run("jobs", "--url", url), 2)
-    assert words in line
+    assert expected in line
     for secret in ("xyzzy", "plugh"):
         assert secret not in line
 
 
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear Ann, " * 1000, encoding="utf-8")
     for command in COMMANDS:
@@ -96,7 +96,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert letter.read_text(encoding="utf-8") == "Dear Ann, " * 1000
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file(tmp_path: Path) -> None:
     assert "cannot be opened" in refusal(run("jobs", "--url", str(tmp_path)), 3)
 
 
@@ -114,9 +114,9 @@ def test_a_damaged_database(sqlite_shell: Shell) -> None:
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
     assert "jobs.db" in refusal(run("jobs", "--url", sqlite_shell.url), 3)
-    said = run("doctor", "--url", sqlite_shell.url)
-    assert said.code in (1, 3)
-    assert "Traceback" not in said.err
+    result = run("doctor", "--url", sqlite_shell.url)
+    assert result.code in (1, 3)
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("command", [("enqueue", "t"), ("job", "cancel", "1")])
@@ -139,7 +139,7 @@ def test_a_file_that_must_not_be_written(sqlite_shell: Shell, command: tuple[str
     assert sqlite_shell.store.everything() == before
 
 
-def _without_override(*args: str) -> Said:
+def _without_override(*args: str) -> CommandResult:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_OVERRIDE, *args],
         env=environment({"HOME": os.devnull}),
@@ -148,13 +148,13 @@ def _without_override(*args: str) -> Said:
         timeout=120,
         check=False,
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        *(words for words in COMMANDS if words not in {("enqueue", "t"), ("migrate",)}),
+        *(expected for expected in COMMANDS if expected not in {("enqueue", "t"), ("migrate",)}),
         ("migrate", "--sql"),
         ("workers",),
         ("lanes",),
@@ -165,7 +165,7 @@ def _without_override(*args: str) -> Said:
         ("jobs", "--tenant", "acme"),
     ],
 )
-def test_a_mistyped_name_does_not_become_a_store(tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_mistyped_name_does_not_create_a_store(tmp_path: Path, command: tuple[str, ...]) -> None:
     line = refusal(run(*command, "--url", str(tmp_path / "typo.db")), 3)
     assert f"there is no store {tmp_path / 'typo.db'}" in line
     assert "`freehold migrate`" in line
@@ -173,7 +173,7 @@ def test_a_mistyped_name_does_not_become_a_store(tmp_path: Path, command: tuple[
 
 
 @pytest.mark.parametrize("command", [("enqueue", "t"), ("migrate",), ("tenants", "create", "acme")])
-def test_who_has_something_to_store_makes_the_store(
+def test_commands_that_store_something_create_the_store(
     tmp_path: Path, command: tuple[str, ...]
 ) -> None:
     at = ("--url", str(tmp_path / "new.db"))

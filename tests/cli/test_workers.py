@@ -1,4 +1,4 @@
-"""`freehold workers`: who is at work."""
+"""`freehold workers`: the live workers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from freehold.model.worker_info import Heartbeat, WorkerState
 from tests.cli.shell import Shell
 
 
-def beat(shell: Shell, owner: str, state: WorkerState = WorkerState.WORKING) -> None:
-    word = Heartbeat(
+def send_heartbeat(shell: Shell, owner: str, state: WorkerState = WorkerState.WORKING) -> None:
+    heartbeat = Heartbeat(
         owner=owner,
         host="box\x1b[31m",
         pid=4711,
@@ -22,16 +22,16 @@ def beat(shell: Shell, owner: str, state: WorkerState = WorkerState.WORKING) -> 
         state=state,
         manager="m1",
     )
-    shell.store.store.beat(word, 30.0)
+    shell.store.store.heartbeat(heartbeat, 30.0)
 
 
 @pytest.mark.requirement("S2.11")
-def test_workers_are_listed_with_what_they_have_in_hand(shell: Shell) -> None:
-    beat(shell, "w1")
-    beat(shell, "w2", WorkerState.STUCK)
-    said = shell("workers")
-    assert said.code == 0
-    heading, _, first, second = said.out.splitlines()
+def test_workers_are_listed_with_their_slots(shell: Shell) -> None:
+    send_heartbeat(shell, "w1")
+    send_heartbeat(shell, "w2", WorkerState.STUCK)
+    result = shell("workers")
+    assert result.code == 0
+    heading, _, first, second = result.out.splitlines()
     assert heading.split() == [
         "worker",
         "host",
@@ -43,14 +43,14 @@ def test_workers_are_listed_with_what_they_have_in_hand(shell: Shell) -> None:
         "since",
         "seen",
     ]
-    for word in ("w1", "4711", "working", "default, mail", "3/10", "12", "now"):
-        assert word in first
+    for text in ("w1", "4711", "working", "default, mail", "3/10", "12", "now"):
+        assert text in first
     assert "stuck" in second
-    assert "\x1b" not in said.out
+    assert "\x1b" not in result.out
 
 
 def test_workers_as_json(shell: Shell) -> None:
-    beat(shell, "w1")
+    send_heartbeat(shell, "w1")
     (worker,) = shell("workers", "--json").json["workers"]
     assert (worker["owner"], worker["state"], worker["queues"]) == (
         "w1",
@@ -60,6 +60,6 @@ def test_workers_as_json(shell: Shell) -> None:
     assert (worker["running"], worker["concurrency"], worker["manager"]) == (3, 10, "m1")
 
 
-def test_no_workers_are_said_to_be_none(shell: Shell) -> None:
+def test_an_empty_list_of_workers(shell: Shell) -> None:
     assert shell("workers").out == "no workers\n"
     assert shell("workers", "--json").json == {"workers": []}

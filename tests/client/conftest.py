@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from freehold import Freehold
-from tests.client.shop import url_of
+from tests.client.helpers import url_of
 from tests.stores import PostgresUnderTest
 
 

@@ -1,4 +1,4 @@
-"""Whatever JSON value is accepted arrives equal, on both stores."""
+"""Every accepted JSON value arrives equal, on both stores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freehold import BadInput, Freehold
-from tests.client.shop import call_of, url_of
+from tests.client.helpers import call_of, url_of
 from tests.stores import PostgresUnderTest
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -50,7 +50,7 @@ def test_an_accepted_value_arrives_equal(apps: list[Freehold], value: Any) -> No
 def _is_refused_for_a_reason(value: Any) -> bool:
     """NUL, lone surrogates, and numbers that JSON does not have."""
     if isinstance(value, str):
-        return any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value)
+        return any(char == "\0" or "\ud800" <= char <= "\udfff" for char in value)
     if isinstance(value, float):
         return value != value or value in (float("inf"), float("-inf"))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Bad input: the right error, the same words on both stores, and nothing written."""
+"""Bad input: the right error, the same message on both stores, and nothing written."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from freehold import (
     Retry,
     UnknownTask,
 )
-from freehold.model.operator_actions import OperatorVerb
 from freehold.store.types import JobFilter
-from tests.client.shop import jobs_of
+from tests.client.helpers import jobs_of
 
 EAST = timezone(timedelta(hours=14))
-Try: TypeAlias = Callable[[Freehold], object]
+Call: TypeAlias = Callable[[Freehold], object]
 
 
 def anything(value: Any = None) -> None: ...
 
 
-def using(**options: Any) -> Try:
+def using(**options: Any) -> Call:
     return lambda app: app.task(name="t")(anything).using(**options).enqueue()
 
 
-def passing(make: Callable[[], Any]) -> Try:
+def passing(make: Callable[[], Any]) -> Call:
     return lambda app: app.task(name="t")(anything).enqueue(make())
 
 
@@ -96,35 +95,35 @@ PAYLOADS: list[tuple[Callable[[], Any], type[FreeholdError], str]] = [
     (lambda: [{"a": float("-inf")}], BadPayload, "holds -inf"),
     (object, BadPayload, "is not JSON"),
 ]
-OTHERS: list[tuple[Try, type[FreeholdError], str]] = [
-    (lambda app: app.tasks.get("nobody"), UnknownTask, "no task is called 'nobody'"),
+OTHERS: list[tuple[Call, type[FreeholdError], str]] = [
+    (lambda app: app.tasks.get("unknown"), UnknownTask, "no task is called 'unknown'"),
     (lambda app: app.task(name="a b")(anything), BadName, "task 'a b'"),
     (lambda app: app.task(isolation="moon"), BadSettings, "choose auto or process"),  # type: ignore[call-overload]
     (lambda app: app.task(on_cancel="explode"), BadSettings, "choose one of"),  # type: ignore[call-overload]
     (lambda app: app.task(retry=Retry(max_attempts=0)), BadSettings, "max_attempts=0"),
-    (lambda app: app.operate.jobs(JobFilter(queue="a b")), BadName, "queue 'a b'"),
-    (lambda app: app.operate.jobs(JobFilter(tag="\0")), BadName, "tag"),
-    (lambda app: app.operate.jobs(JobFilter(target="\0")), BadName, "target"),
-    (lambda app: app.operate.jobs(JobFilter(limit=0)), BadInput, "a page has 1 to 1000 jobs"),
-    (lambda app: app.operate.jobs(JobFilter(before=2**63)), BadInput, "before="),
-    (lambda app: app.operate.pause_queue("a b", "ann"), BadName, "queue 'a b'"),
-    (lambda app: app.operate.pause_queue("q", "a\0"), BadName, "by 'a\\x00'"),
+    (lambda app: app.operator.jobs(JobFilter(queue="a b")), BadName, "queue 'a b'"),
+    (lambda app: app.operator.jobs(JobFilter(tag="\0")), BadName, "tag"),
+    (lambda app: app.operator.jobs(JobFilter(target="\0")), BadName, "target"),
+    (lambda app: app.operator.jobs(JobFilter(limit=0)), BadInput, "a page has 1 to 1000 jobs"),
+    (lambda app: app.operator.jobs(JobFilter(before=2**63)), BadInput, "before="),
+    (lambda app: app.operator.pause_queue("a b", "ann"), BadName, "queue 'a b'"),
+    (lambda app: app.operator.pause_queue("q", "a\0"), BadName, "by 'a\\x00'"),
     (
-        lambda app: app.operate.pause_queue("q", "ann", until=datetime(2030, 1, 1)),  # noqa: DTZ001
+        lambda app: app.operator.pause_queue("q", "ann", until=datetime(2030, 1, 1)),  # noqa: DTZ001
         BadInput,
         "has no time zone",
     ),
     (
-        lambda app: app.operate.act(OperatorVerb.CANCEL, [1], "ann", "x" * 501),
+        lambda app: app.operator.cancel(1, by="ann", reason="x" * 501),
         BadInput,
         "500 characters",
     ),
     (
-        lambda app: app.operate.act(OperatorVerb.CANCEL, [1], "ann", "\ud800"),
+        lambda app: app.operator.cancel(1, by="ann", reason="\ud800"),
         BadInput,
         "not Unicode",
     ),
-    (lambda app: app.operate.act(OperatorVerb.CANCEL, [1], "\x07"), BadName, "by '\\x07'"),
+    (lambda app: app.operator.cancel(1, by="\x07"), BadName, "by '\\x07'"),
 ]
 CASES = [
     *((using(**options), error, text) for options, error, text in OPTIONS),
@@ -133,39 +132,39 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("attempt", "error", "text"), CASES)
-def test_bad_input_is_refused_in_the_same_words_everywhere(
+@pytest.mark.parametrize(("call", "error", "text"), CASES)
+def test_bad_input_is_refused_with_the_same_message_on_every_store(
     sqlite_app: Freehold,
     postgres_app: Freehold,
-    attempt: Try,
+    call: Call,
     error: type[FreeholdError],
     text: str,
 ) -> None:
     messages = []
     for app in (sqlite_app, postgres_app):
         with pytest.raises(error) as caught:
-            attempt(app)
+            call(app)
         messages.append(str(caught.value))
         assert jobs_of(app) == ()
-        assert app.operate.queues() == []
+        assert app.operator.queues() == []
     assert text in messages[0]
     assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize("job_id", [1, 0, -1, 2**63 - 1, 2**63, 2**200])
-def test_an_unknown_id_is_named_in_the_same_words_everywhere(
+def test_an_unknown_id_is_refused_with_the_same_message_on_every_store(
     sqlite_app: Freehold, postgres_app: Freehold, job_id: int
 ) -> None:
-    asks: list[Try] = [
-        lambda app: app.operate.show(job_id),
-        lambda app: app.operate.explain(job_id),
-        lambda app: app.operate.act(OperatorVerb.CANCEL, [job_id], "ann"),
+    calls: list[Call] = [
+        lambda app: app.operator.show(job_id),
+        lambda app: app.operator.explain(job_id),
+        lambda app: app.operator.cancel(job_id, by="ann"),
     ]
-    for ask in asks:
+    for call in calls:
         messages = set()
         for app in (sqlite_app, postgres_app):
             with pytest.raises(FreeholdError) as caught:
-                ask(app)
+                call(app)
             messages.add(str(caught.value))
         assert len(messages) == 1
         assert f"there is no job {job_id}" in messages.pop()

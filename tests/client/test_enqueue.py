@@ -1,4 +1,4 @@
-"""Enqueueing from Python: what is asked for is what is stored."""
+"""Enqueueing from Python: jobs are stored as requested."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from freehold import BadInput, Freehold, IllegalTransition, JobNotFound, Retry, State
-from tests.client.shop import agreet, awaited, call_of, claimed, greet, jobs_of
+from tests.client.helpers import agreet, awaited, call_of, claimed, greet, jobs_of
 
 LATER = datetime(2050, 1, 1, 12, 30, 0, 123456, tzinfo=timezone(timedelta(hours=2)))
 
@@ -73,7 +73,7 @@ def test_a_delay_counts_from_the_stores_clock(app: Freehold) -> None:
     assert claimed(app) == []
 
 
-def test_a_time_that_has_passed_means_at_once(app: Freehold) -> None:
+def test_a_run_at_in_the_past_is_due_at_once(app: Freehold) -> None:
     app.task(greet).using(run_at=datetime(2001, 1, 1, tzinfo=UTC)).enqueue("Ann")
     assert len(claimed(app)) == 1
 
@@ -98,7 +98,7 @@ def test_a_created_job_waits_for_its_enqueue(app: Freehold) -> None:
     handle = app.task(greet).create("Ann")
     assert handle.read().state is State.PENDING
     assert claimed(app) == []
-    assert (handle.enqueue().what, handle.enqueue().what) == ("done", "already")
+    assert (handle.enqueue().status, handle.enqueue().status) == ("done", "already")
     assert [attempt.job_id for attempt in claimed(app)] == [handle.id]
 
 
@@ -109,8 +109,8 @@ def test_a_coroutine_creates_and_enqueues(app: Freehold) -> None:
     async def produce() -> tuple[str, str]:
         handle = await task.acreate("Ann")
         before = (await handle.aread()).state
-        answer = await handle.aenqueue()
-        return before, answer.state
+        result = await handle.aenqueue()
+        return before, result.state
 
     assert awaited(app, produce()) == ("pending", "queued")
 
@@ -131,7 +131,7 @@ def test_many_jobs_keep_their_order(app: Freehold) -> None:
     ids = [handle.id for handle in handles]
     assert len(set(ids)) == 2500
     assert ids == sorted(ids)
-    found = app.client.store.read(ids)
+    found = app._client.store.read(ids)
     assert [call_of(task, found[id_])[1]["name"] for id_ in ids] == [f"n{n}" for n in range(2500)]
 
 
@@ -161,10 +161,10 @@ def test_one_bad_call_among_many_writes_none(app: Freehold) -> None:
     assert jobs_of(app) == ()
 
 
-def test_a_deleted_job_is_named(app: Freehold) -> None:
+def test_reading_a_deleted_job_names_it(app: Freehold) -> None:
     handle = app.task(greet).enqueue("Ann")
-    app.client.store.delete([handle.id])
-    with pytest.raises(JobNotFound, match=f"job {handle.id} is gone"):
+    app._client.store.delete([handle.id])
+    with pytest.raises(JobNotFound, match=f"there is no job {handle.id} any more"):
         handle.read()
 
 

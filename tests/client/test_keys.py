@@ -1,11 +1,11 @@
-"""Keys: what is asked for twice exists once."""
+"""Keys: a job that is enqueued twice with one key exists once."""
 
 from __future__ import annotations
 
 import pytest
 
 from freehold import Freehold
-from tests.client.shop import claimed, greet, jobs_of
+from tests.client.helpers import claimed, greet, jobs_of
 
 pytestmark = pytest.mark.requirement("P9", "S0.18")
 
@@ -15,7 +15,7 @@ def test_a_unique_key_has_one_live_job(app: Freehold) -> None:
     first, second = task.enqueue("Ann"), task.enqueue("Bob")
     assert (first.created, second.created) == (True, False)
     assert second.id == first.id
-    assert "was there already" in repr(second)
+    assert "existed already" in repr(second)
     assert len(jobs_of(app)) == 1
 
 
@@ -51,7 +51,7 @@ def test_keys_hold_within_one_call_too(app: Freehold) -> None:
     assert len(claimed(app)) == 3
 
 
-def test_keys_may_hold_any_printable_text(app: Freehold) -> None:
+def test_keys_may_contain_any_printable_text(app: Freehold) -> None:
     task = app.task(greet)
     for key in ("'; drop table job; --", "schlüssel ✓", "{s}:x", '"', "\\", "%s $1 ?"):
         handle = task.using(unique_key=key, target=key, idempotency_key=key).enqueue("Ann")

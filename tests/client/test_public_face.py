@@ -1,21 +1,77 @@
-"""The public names and the tree of errors are as they are drawn."""
+"""The public names, and the tree of errors as it is drawn."""
 
 from __future__ import annotations
 
 import re
+import typing
+from collections.abc import Iterator
+from enum import Enum
 from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
 
 import freehold
 from freehold import errors
+from freehold.model.operator_actions import OperatorVerb
 
 
-def test_the_public_names_are_sorted_and_are_all_there_is() -> None:
+def test_all_public_names_are_listed_and_sorted() -> None:
     public = {
         name
         for name, value in vars(freehold).items()
         if not name.startswith("_") and not isinstance(value, ModuleType)
     }
     assert freehold.__all__ == sorted(public)
+
+
+def test_the_names_of_an_app_are_the_documented_ones() -> None:
+    names = {name for name in dir(freehold.Freehold("sqlite://:memory:")) if name[0] != "_"}
+    assert names == {
+        "aclose",
+        "aenqueue_many",
+        "aoperator",
+        "arun_worker",
+        "close",
+        "enqueue_many",
+        "migrate",
+        "operator",
+        "run_worker",
+        "schema",
+        "task",
+        "tasks",
+        "tenant",
+        "tenants",
+        "url",
+    }
+
+
+@pytest.mark.parametrize("verb", OperatorVerb)
+def test_every_verb_of_an_operator_is_a_method(verb: OperatorVerb) -> None:
+    assert callable(getattr(freehold.Operator, verb))
+    assert callable(getattr(freehold.AsyncOperator, verb))
+
+
+def test_the_types_in_public_structs_are_public() -> None:
+    structs = [
+        value
+        for value in vars(freehold).values()
+        if isinstance(value, type) and issubclass(value, msgspec.Struct)
+    ]
+    assert freehold.JobDetail in structs
+    named = {name for struct in structs for name in _types_in(struct)}
+    assert {"TimelineEntry", "LogLine", "Stage", "PauseInfo"} <= named <= set(freehold.__all__)
+
+
+def _types_in(struct: type[msgspec.Struct]) -> Iterator[str]:
+    """The structs and enums among the types of its fields."""
+    waiting: list[Any] = [field.type for field in msgspec.structs.fields(struct)]
+    while waiting:
+        kind = waiting.pop()
+        waiting += typing.get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct | Enum):
+            yield kind.__name__
 
 
 def test_every_error_is_public() -> None:

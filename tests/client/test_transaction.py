@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from freehold import BadInput, Freehold
-from tests.client.shop import agreet, claimed, greet, jobs_of
+from tests.client.helpers import agreet, claimed, greet, jobs_of
 
 pytestmark = pytest.mark.requirement("S0.18")
 
@@ -43,16 +43,16 @@ def test_a_committed_transaction_leaves_exactly_one_job(
     assert [attempt.job_id for attempt in claimed(postgres_app)] == [handle.id]
 
 
-def test_the_callers_own_writes_share_the_jobs_fate(
+def test_the_callers_own_writes_commit_or_roll_back_with_the_job(
     postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     connection.execute("create temporary table orders (id integer)")
     connection.commit()
     task = postgres_app.task(greet).using(connection=connection)
-    for ends in (connection.rollback, connection.commit):
+    for end in (connection.rollback, connection.commit):
         connection.execute("insert into orders values (1)")
         task.enqueue("Ann")
-        ends()
+        end()
         row = connection.execute("select count(*) from orders").fetchone()
         assert row is not None
         assert row[0] == len(jobs_of(postgres_app))
@@ -96,10 +96,10 @@ def test_a_coroutines_transaction(postgres_app: Freehold) -> None:
 
     async def produce() -> int:
         async with await psycopg.AsyncConnection.connect(postgres_app.url) as connection:
-            mine = task.using(connection=connection)
-            await mine.aenqueue("lost")
+            inside = task.using(connection=connection)
+            await inside.aenqueue("lost")
             await connection.rollback()
-            handle = await mine.using(unique_key="k").aenqueue("kept")
+            handle = await inside.using(unique_key="k").aenqueue("kept")
             await connection.commit()
             return handle.id
 
@@ -118,36 +118,36 @@ def test_bad_input_leaves_the_transaction_usable(
     assert [job.id for job in jobs_of(postgres_app)] == [kept.id]
 
 
-def test_the_wrong_kind_of_connection_is_named(
+def test_the_wrong_kind_of_connection_is_refused(
     postgres_app: Freehold, connection: psycopg.Connection[Any]
 ) -> None:
     task = postgres_app.task(agreet)
     with pytest.raises(BadInput, match=r"connection=builtins\.str: enqueue takes an open"):
         task.using(connection="postgresql://").enqueue("Ann")
 
-    async def cross() -> None:
-        with pytest.raises(BadInput, match="for that one call enqueue"):
+    async def mismatch() -> None:
+        with pytest.raises(BadInput, match="call enqueue with it"):
             await task.using(connection=connection).aenqueue("Ann")
         async with await psycopg.AsyncConnection.connect(postgres_app.url) as other:
-            with pytest.raises(BadInput, match="for that one call aenqueue"):
+            with pytest.raises(BadInput, match="call aenqueue with it"):
                 task.using(connection=other).enqueue("Ann")
 
-    asyncio.run(cross())
+    asyncio.run(mismatch())
     assert jobs_of(postgres_app) == ()
 
 
-def test_the_embedded_store_takes_no_transaction_of_the_callers(sqlite_app: Freehold) -> None:
+def test_the_embedded_store_refuses_a_callers_transaction(sqlite_app: Freehold) -> None:
     task = sqlite_app.task(agreet)
     connection = sqlite3.connect(":memory:")
     try:
         with pytest.raises(BadInput, match="use a PostgreSQL store, or enqueue after your commit"):
             task.using(connection=connection).enqueue("Ann")
 
-        async def cross() -> None:
-            with pytest.raises(BadInput, match="the embedded store takes no transaction"):
+        async def mismatch() -> None:
+            with pytest.raises(BadInput, match="the embedded store accepts only"):
                 await task.using(connection=connection).aenqueue("Ann")
 
-        asyncio.run(cross())
+        asyncio.run(mismatch())
     finally:
         connection.close()
     assert jobs_of(sqlite_app) == ()

@@ -1,4 +1,4 @@
-"""Typed arguments: what a producer passes is what the handler gets, on every store."""
+"""Typed arguments: the handler gets the values that the producer passed, on every store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from freehold import BadArguments, BadPayload, BadSettings, Freehold
-from tests.client.shop import call_of, jobs_of
+from tests.client.helpers import call_of, jobs_of
 
 
 class Colour(Enum):
@@ -43,10 +43,10 @@ class Address(TypedDict):
 def dates(at: datetime, day: date, clock: time, span: timedelta) -> None: ...
 def identity(id: UUID, colour: Colour, size: Size, price: Decimal, data: bytes) -> None: ...
 def records(point: Point, order: Order, address: Address) -> None: ...
-def choices(word: Literal["a", "b"], maybe: Optional[int], either: int | str) -> None: ...  # noqa: UP045
+def choices(letter: Literal["a", "b"], maybe: Optional[int], either: int | str) -> None: ...  # noqa: UP045
 def collections(pair: tuple[int, str], names: set[str], by_id: dict[int, Point]) -> None: ...
 def rest(first: int, *others: Point, **named: Colour) -> None: ...
-def places(only: int, /, both: str = "x", *, name: bool = False) -> None: ...
+def positions(only: int, /, both: str = "x", *, name: bool = False) -> None: ...
 def untyped(anything, more=None) -> None: ...  # type: ignore[no-untyped-def]
 
 
@@ -82,13 +82,13 @@ CALLS: list[tuple[Callable[..., None], tuple[Any, ...], dict[str, Any]]] = [
             "address": Address(city="Ulm"),
         },
     ),
-    (choices, (), {"word": "b", "maybe": None, "either": "x"}),
-    (choices, (), {"word": "a", "maybe": 7, "either": 2**63}),
+    (choices, (), {"letter": "b", "maybe": None, "either": "x"}),
+    (choices, (), {"letter": "a", "maybe": 7, "either": 2**63}),
     (collections, (), {"pair": (1, "x"), "names": {"a", "b"}, "by_id": {7: Point(1.0)}}),
     (rest, (1, Point(2.0), Point(3.0)), {"red": Colour.RED}),
     (rest, (1,), {}),
-    (places, (5,), {"both": "y", "name": True}),
-    (places, (5,), {}),
+    (positions, (5,), {"both": "y", "name": True}),
+    (positions, (5,), {}),
     (untyped, (), {"anything": {"a": [1, 2.5, None, True, "✓"]}, "more": []}),
 ]
 
@@ -102,17 +102,17 @@ def test_a_call_arrives_as_it_was_made(
     assert call_of(task, job) == (args, kwargs)
 
 
-def test_arguments_by_place_arrive_by_name(app: Freehold) -> None:
-    task = app.task(places)
+def test_positional_arguments_arrive_by_name(app: Freehold) -> None:
+    task = app.task(positions)
     assert call_of(task, task.enqueue(1, "y").read()) == ((1,), {"both": "y"})
 
 
-def test_a_default_is_the_handlers_when_it_runs(app: Freehold) -> None:
-    """A deploy can change it for jobs that are enqueued already."""
-    assert app.task(places).enqueue(1).read().args == '{"only":1}'
+def test_a_default_is_applied_when_the_handler_runs(app: Freehold) -> None:
+    """So a deployment can change it for stored jobs."""
+    assert app.task(positions).enqueue(1).read().args == '{"only":1}'
 
 
-def test_the_context_is_no_argument(app: Freehold) -> None:
+def test_the_context_is_not_stored_as_an_argument(app: Freehold) -> None:
     @app.task(name="with-context")
     def handler(page: int, *, ctx: Any) -> None: ...
 
@@ -120,12 +120,12 @@ def test_the_context_is_no_argument(app: Freehold) -> None:
 
 
 BAD_CALLS: list[tuple[Callable[..., None], tuple[Any, ...], dict[str, Any], str]] = [
-    (places, (), {}, "missing a required argument: 'only'"),
-    (places, (1,), {"unknown": 1}, "unexpected keyword argument 'unknown'"),
-    (places, ("one",), {}, "Expected `int`, got `str` - at `only`"),
-    (places, (1, "x", 3), {}, "too many positional arguments"),
-    (places, (), {"only": 1}, "positional"),
-    (choices, ("c", None, 1), {}, "Invalid enum value 'c' - at `word`"),
+    (positions, (), {}, "missing a required argument: 'only'"),
+    (positions, (1,), {"unknown": 1}, "unexpected keyword argument 'unknown'"),
+    (positions, ("one",), {}, "Expected `int`, got `str` - at `only`"),
+    (positions, (1, "x", 3), {}, "too many positional arguments"),
+    (positions, (), {"only": 1}, "positional"),
+    (choices, ("c", None, 1), {}, "Invalid enum value 'c' - at `letter`"),
     (untyped, ((1, 2),), {}, "anything=(1, 2) would arrive as [1, 2]"),
     (untyped, ({1: 2},), {}, "anything={1: 2} would arrive as {'1': 2}"),
     (untyped, (UUID_ONE,), {}, "annotate the parameter with its type"),
@@ -148,7 +148,7 @@ def test_a_call_that_does_not_fit_is_refused(
     assert jobs_of(app) == ()
 
 
-def test_a_type_that_json_cannot_carry_is_refused(sqlite_app: Freehold) -> None:
+def test_a_type_that_json_cannot_represent_is_refused(sqlite_app: Freehold) -> None:
     def strange(number: complex) -> None: ...
 
     with pytest.raises((BadSettings, BadArguments, BadPayload), match="complex"):

@@ -1,4 +1,4 @@
-"""The demo ends by itself, tells what it saw, fails where a job is lost, and leaves nobody."""
+"""The demo ends by itself, reports its result, fails if a job is lost, and leaves no process."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import pytest
 
 from freehold.model.state import FINAL
 from tests.cli.shell import run as command
-from tests.demo.running import Run, jobs_of, store_of
+from tests.demo.demo_process import DemoProcess, jobs_of, store_of
 from tests.worker.fleet import eventually
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Callable[..., Run]]:
-    runs: list[Run] = []
+def demo(tmp_path: Path) -> Iterator[Callable[..., DemoProcess]]:
+    runs: list[DemoProcess] = []
 
-    def start(*arguments: str) -> Run:
-        runs.append(Run(tmp_path, *arguments))
+    def start(*arguments: str) -> DemoProcess:
+        runs.append(DemoProcess(tmp_path, *arguments))
         return runs[-1]
 
     yield start
@@ -37,22 +37,22 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return found
 
 
-def row(said: str, name: str) -> str:
-    found = re.search(rf"│ {re.escape(name)} +│ (.*?) +│", said)
-    assert found, said
+def row(output: str, name: str) -> str:
+    found = re.search(rf"│ {re.escape(name)} +│ (.*?) +│", output)
+    assert found, output
     return found[1]
 
 
-def ended_well(run: Run, url: str) -> None:
-    assert run.ended() == 0, run.said
-    said = run.said
-    assert "Nothing was lost." in said
-    assert "is killed with -9; it held" in said
-    assert "recovered, and queued again" in said
-    assert int(row(said, "recovered from it")) >= 1
-    assert row(said, "lanes that kept their order") == "2 of 2"
-    assert row(said, "workers").startswith("2 → 6")
-    assert row(said, "workers").endswith("→ 2")
+def ended_well(run: DemoProcess, url: str) -> None:
+    assert run.wait() == 0, run.output
+    output = run.output
+    assert "No job was lost." in output
+    assert "with SIGKILL; it held" in output
+    assert "recovered and queued again" in output
+    assert int(row(output, "jobs recovered from it")) >= 1
+    assert row(output, "lanes in order") == "2 of 2"
+    assert row(output, "workers").startswith("2 → 6")
+    assert row(output, "workers").endswith("→ 2")
     with store_of(url) as app:
         jobs = jobs_of(app)
     assert len(jobs) == 90
@@ -61,16 +61,16 @@ def ended_well(run: Run, url: str) -> None:
 
 
 @pytest.mark.requirement("S2.8", "S2.9", "S2.11")
-def test_it_ends_well_with_exactly_the_jobs_that_were_asked_for(
-    demo: Callable[..., Run], tmp_path: Path
+def test_it_succeeds_with_exactly_the_requested_jobs(
+    demo: Callable[..., DemoProcess], tmp_path: Path
 ) -> None:
     url = str(tmp_path / "given.db")
     ended_well(demo("--url", url, "--jobs", "90"), url)
 
 
 @pytest.mark.requirement("S2.8", "S2.9", "S2.11")
-def test_so_it_does_beside_what_is_in_a_given_database_which_stays_as_it_is(
-    demo: Callable[..., Run], postgres_url: str
+def test_it_succeeds_in_a_given_database_and_leaves_its_other_jobs_unchanged(
+    demo: Callable[..., DemoProcess], postgres_url: str
 ) -> None:
     assert command("migrate", "--url", postgres_url).code == 0
     assert command("enqueue", "theirs", "--url", postgres_url).code == 0
@@ -80,45 +80,47 @@ def test_so_it_does_beside_what_is_in_a_given_database_which_stays_as_it_is(
 
 
 @pytest.mark.requirement("S2.1")
-def test_it_fails_if_a_job_is_lost(demo: Callable[..., Run], tmp_path: Path) -> None:
+def test_it_fails_if_a_job_is_lost(demo: Callable[..., DemoProcess], tmp_path: Path) -> None:
     url = str(tmp_path / "given.db")
     run = demo("--url", url, "--jobs", "90")
 
     with store_of(url) as app:
         eventually(lambda: (tmp_path / "given.db").exists() and jobs_of(app))
         newest = max(job.id for job in jobs_of(app))
-        assert app.client.store.delete([newest]) == [newest]
-    assert run.ended() == 1, run.said
-    assert "NOT as it should be." in run.said
-    assert row(run.said, "lost") == f"1: {newest}"
+        assert app._client.store.delete([newest]) == [newest]
+    assert run.wait() == 1, run.output
+    assert "The check failed." in run.output
+    assert row(run.output, "jobs lost") == f"1: {newest}"
     assert run.leaves_nothing()
 
 
-def test_ctrl_c_leaves_no_process_behind(demo: Callable[..., Run], url: str) -> None:
+def test_ctrl_c_leaves_no_process_behind(demo: Callable[..., DemoProcess], url: str) -> None:
     run = demo("--url", url, "--jobs", "2000")
     eventually(lambda: len(run.worker_pids()) > 2)
     run.send(signal.SIGINT)
-    assert run.ended() == 130
-    assert run.said.splitlines()[-1] == "freehold: interrupted"
+    assert run.wait() == 130
+    assert run.output.splitlines()[-1] == "freehold: interrupted"
     assert run.leaves_nothing()
 
 
-def test_with_serve_it_stays_up_with_the_api(demo: Callable[..., Run], tmp_path: Path) -> None:
+def test_with_serve_it_stays_up_with_the_api(
+    demo: Callable[..., DemoProcess], tmp_path: Path
+) -> None:
     url = str(tmp_path / "given.db")
     run = demo("--url", url, "--jobs", "60", "--serve", "--port", "0")
-    address = eventually(lambda: re.findall(r"http://127\.0\.0\.1:\d+", run.said))[0]
-    with urllib.request.urlopen(f"{address}/readyz") as answer:
-        assert answer.status == 200
-    said = command("enqueue", "demo.quick", "--queue", "demo-mail", "--url", url, "--json")
+    address = eventually(lambda: re.findall(r"http://127\.0\.0\.1:\d+", run.output))[0]
+    with urllib.request.urlopen(f"{address}/readyz") as result:
+        assert result.status == 200
+    output = command("enqueue", "demo.quick", "--queue", "demo-mail", "--url", url, "--json")
     with store_of(url) as app:
-        more = said.json["id"]
-        eventually(lambda: app.client.store.read([more])[more].state in FINAL)
+        more = output.json["id"]
+        eventually(lambda: app._client.store.read([more])[more].state in FINAL)
     run.send(signal.SIGTERM)
-    assert run.ended() == 0
+    assert run.wait() == 0
     assert run.leaves_nothing()
 
 
-def test_another_store_beside_its_own_makes_no_sense() -> None:
-    said = command("demo", "--url", "x.db", "--postgres")
-    assert said.code == 2
-    assert "give one of them" in said.err
+def test_url_and_postgres_exclude_each_other() -> None:
+    output = command("demo", "--url", "x.db", "--postgres")
+    assert output.code == 2
+    assert "give one of them" in output.err

@@ -1,4 +1,4 @@
-"""The files in deploy/, read as those read them who use them."""
+"""The files in deploy/, parsed as Docker, Kubernetes and systemd parse them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ROOT = DEPLOY.parent
 
 
 class CommandLine(NamedTuple):
-    """The words behind `freehold`, and where they stand."""
+    """The arguments of `freehold`, and the file that they are from."""
 
     where: str
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
 
 
 def documents(name: str) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def pods() -> list[tuple[str, dict[str, Any]]]:
-    """What each Deployment and Job runs."""
+    """The pod of each Deployment and Job."""
     return [
         (each["metadata"]["name"], each["spec"]["template"]["spec"])
         for each in manifests()
@@ -58,7 +58,7 @@ def units() -> list[str]:
 
 
 def dockerfile() -> dict[str, list[str]]:
-    """Instruction -> what stands behind it, each time."""
+    """Each instruction with its arguments."""
     text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     lines = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ")
     found: dict[str, list[str]] = {}
@@ -77,6 +77,6 @@ def command_lines() -> Iterator[CommandLine]:
         for container in pod["containers"]:
             yield CommandLine(f"kubernetes {name}", tuple(container["args"]))
     for name in units():
-        program, *words = shlex.split(unit(name)["Service"]["ExecStart"].replace("%i", "mail"))
+        program, *arguments = shlex.split(unit(name)["Service"]["ExecStart"].replace("%i", "mail"))
         assert Path(program).name == "freehold"
-        yield CommandLine(f"systemd {name}", tuple(words))
+        yield CommandLine(f"systemd {name}", tuple(arguments))

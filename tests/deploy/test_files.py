@@ -1,4 +1,4 @@
-"""What stands in deploy/ fits this program: commands, settings, probes, grace periods."""
+"""The files in deploy/ fit this program: commands, settings, probes, grace periods."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ TOKEN = "t" * 40
 
 
 def parsed(line: CommandLine) -> dict[str, Any]:
-    """As the command line would; nothing is run."""
+    """The parsed options; nothing is run."""
     with click.Context(main) as context:
-        name, command, rest = main.resolve_command(context, list(line.words))
+        name, command, rest = main.resolve_command(context, list(line.arguments))
         assert command is not None
         return command.make_context(name, rest, parent=context).params
 
@@ -50,7 +50,7 @@ def test_every_command_line_parses(line: CommandLine) -> None:
     assert parsed(line)
 
 
-def test_a_command_line_that_does_not_fit_would_be_found() -> None:
+def test_an_unknown_option_or_command_is_found() -> None:
     with pytest.raises(click.UsageError):
         parsed(CommandLine("here", ("worker", "--metric-port=1")))
     with pytest.raises(click.UsageError):
@@ -58,7 +58,7 @@ def test_a_command_line_that_does_not_fit_would_be_found() -> None:
 
 
 def environments() -> list[tuple[str, dict[str, str]]]:
-    """What compose and Kubernetes set; secrets stand for themselves."""
+    """The variables that compose and Kubernetes set, with a token in place of each secret."""
     found = [(name, service["environment"]) for name, service in compose().items()]
     return found + [
         (name, {each["name"]: each.get("value", TOKEN) for each in container["env"]})
@@ -68,24 +68,24 @@ def environments() -> list[tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.parametrize(("where", "variables"), environments(), ids=lambda v: str(v)[:20])
-def test_every_variable_is_a_setting_or_a_tokens_place(
+def test_every_variable_is_a_setting_or_holds_a_token(
     where: str, variables: dict[str, str]
 ) -> None:
     ours = {name: value for name, value in variables.items() if name.startswith("FREEHOLD_")}
     tokens = ours.get("FREEHOLD_HTTP_TOKENS", "")
-    places = set(re.findall(r":env:(\w+)", tokens))
+    token_variables = set(re.findall(r":env:(\w+)", tokens))
     origins = {value.origin for value in load(environment=ours).values.values()}
-    assert set(ours) - places <= origins, where
-    assert places <= set(ours)
-    secrets = dict.fromkeys(places, TOKEN)
-    assert len(tokens_of([t for t in tokens.split(",") if t], secrets)) == len(places)
+    assert set(ours) - token_variables <= origins, where
+    assert token_variables <= set(ours)
+    secrets = dict.fromkeys(token_variables, TOKEN)
+    assert len(tokens_of([t for t in tokens.split(",") if t], secrets)) == len(token_variables)
 
 
 # -- grace periods ---------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S4.11")
-def test_whoever_stops_a_process_waits_longer_than_it_drains() -> None:
+def test_supervisors_wait_longer_than_a_process_drains() -> None:
     assert int(compose()["freehold"]["stop_grace_period"].removesuffix("s")) > GRACE_SECONDS
     for name in units():
         assert int(unit(name)["Service"]["TimeoutStopSec"]) > GRACE_SECONDS
@@ -106,7 +106,7 @@ def test_systemd_signals_the_manager_alone() -> None:
 
 
 @pytest.mark.parametrize(("name", "pod"), pods(), ids=lambda value: str(value)[:20])
-def test_probes_ask_what_is_served_where_it_is_served(name: str, pod: dict[str, Any]) -> None:
+def test_probes_use_paths_and_ports_that_are_served(name: str, pod: dict[str, Any]) -> None:
     (container,) = pod["containers"]
     params = parsed(CommandLine(name, tuple(container["args"])))
     served = {"up": {route.at for route in TABLE}, "worker": {"/livez"}}
@@ -132,7 +132,7 @@ def test_pods_have_no_rights_that_they_do_not_need(name: str, pod: dict[str, Any
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
         mounts = [mount["mountPath"] for mount in container.get("volumeMounts", ())]
-        # Where a manager and its workers keep their seats.
+        # A manager and its workers keep their process slots there.
         assert mounts == ([] if container["args"] == ["migrate"] else ["/tmp"])
 
 
@@ -156,18 +156,18 @@ def test_names_in_one_manifest_exist_in_the_others() -> None:
     assert [image["newTag"] for image in kustomization["images"]] == [__version__]
 
 
-def test_the_scaler_counts_jobs_to_a_worker_as_workers_run_them() -> None:
+def test_the_scaler_and_the_workers_have_the_same_concurrency() -> None:
     (workers,) = (pod for name, pod in pods() if name == "freehold-workers")
     params = parsed(CommandLine("workers", tuple(workers["containers"][0]["args"])))
     (scaled,) = (each["spec"] for each in manifests() if each["kind"] == "ScaledObject")
     (trigger,) = scaled["triggers"]
     assert int(trigger["metadata"]["targetQueryValue"]) == params["concurrency"]
-    asked = re.fullmatch(r"select freehold\.backlog\('(\w+)'\)", trigger["metadata"]["query"])
-    assert asked
-    assert (asked[1],) == params["queues"]
+    query = re.fullmatch(r"select freehold\.backlog\('(\w+)'\)", trigger["metadata"]["query"])
+    assert query
+    assert (query[1],) == params["queues"]
 
 
-def test_the_documentation_makes_every_secret_that_is_read() -> None:
+def test_the_documentation_creates_every_secret_that_is_read() -> None:
     text = json.dumps(manifests())
     read = set(re.findall(r'"secretKeyRef": \{"name": "([\w-]+)", "key": "(\w+)"', text))
     read |= set(re.findall(r'"connection", "name": "([\w-]+)", "key": "(\w+)"', text))
@@ -183,7 +183,7 @@ def test_the_documentation_makes_every_secret_that_is_read() -> None:
 # -- the image, and systemd ------------------------------------------------------------------
 
 
-def test_the_image_is_made_of_what_exists() -> None:
+def test_the_image_copies_files_and_extras_that_exist() -> None:
     found = dockerfile()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = re.findall(r"\[([a-z,]+)\]\"", " ".join(found["RUN"]))
@@ -204,17 +204,17 @@ def test_the_image_is_made_of_what_exists() -> None:
 
 @pytest.mark.parametrize("name", units())
 def test_systemd_understands_the_unit(name: str, tmp_path: Path) -> None:
-    """By its own word where it is installed; elsewhere at least the parts are there."""
+    """systemd-analyze checks it where it is installed; elsewhere only the sections are checked."""
     assert set(unit(name).sections()) == {"Unit", "Service", "Install"}
     assert unit(name)["Service"]["Restart"] == "on-failure"
-    judge = shutil.which("systemd-analyze")
-    if judge is None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
         return
     text = (DEPLOY / "systemd" / name).read_text(encoding="utf-8")
     path = tmp_path / name.replace("@", "@mail")
     path.write_text(text.replace("/opt/freehold/bin/freehold", "/bin/true"), encoding="utf-8")
     done = subprocess.run(
-        [judge, "verify", "--man=no", "--recursive-errors=no", str(path)],
+        [analyze, "verify", "--man=no", "--recursive-errors=no", str(path)],
         capture_output=True,
         text=True,
         timeout=120,

@@ -1,4 +1,4 @@
-"""deploy/postgres/roles.sql on a real server: what each role can do, and what it may not."""
+"""deploy/postgres/roles.sql on a real server: what each role may do, and what it may not."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from freehold.app import Freehold
+from freehold import Freehold, Retry
 from freehold.errors import FreeholdError
-from freehold.model.operator_actions import OperatorVerb
 from freehold.model.state import State
-from freehold.settings import load
-from freehold.simulated_kinds import register
 from freehold.store.types import JobFilter
 
 ROLES = Path(__file__).parents[2] / "deploy" / "postgres" / "roles.sql"
@@ -24,11 +21,11 @@ NAMES = ("owner", "worker", "producer", "viewer")
 
 
 class Roles:
-    """The roles in a fresh database, under names of their own: a server has one set for all."""
+    """The roles in a fresh database, under unique names: roles belong to the whole server."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._mark = f"t{secrets.token_hex(4)}"
+        self._prefix = f"t{secrets.token_hex(4)}"
         self._apps: list[Freehold] = []
         self.admin = psycopg.connect(url, autocommit=True)
 
@@ -36,9 +33,9 @@ class Roles:
         self.run_file()
         for name in NAMES:
             self.admin.execute(
-                f"create role {self.user(name)} login in role {self._mark}_{name}".encode()
+                f"create role {self.user(name)} login in role {self._prefix}_{name}".encode()
             )
-        owner = f"alter role {self.user('owner')} set role = {self._mark}_owner"
+        owner = f"alter role {self.user('owner')} set role = {self._prefix}_owner"
         self.admin.execute(owner.encode())
         self.app("owner").migrate()
         self.run_file()
@@ -46,25 +43,35 @@ class Roles:
     def run_file(self) -> None:
         text = ROLES.read_text(encoding="utf-8")
         for name in NAMES:
-            text = text.replace(f"freehold_{name}", f"{self._mark}_{name}")
+            text = text.replace(f"freehold_{name}", f"{self._prefix}_{name}")
         self.admin.execute(text.encode())
 
     def user(self, name: str) -> str:
-        return f"{self._mark}_{name}_user"
+        return f"{self._prefix}_{name}_user"
 
-    def _as(self, name: str) -> str:
+    def _url_of(self, name: str) -> str:
         assert "user=postgres" in self._url
         return self._url.replace("user=postgres", f"user={self.user(name)}")
 
     def app(self, name: str) -> Freehold:
-        """What a program with this role uses."""
-        app = Freehold(self._as(name))
-        register(app, load(environment={}).kinds.values())
+        """An app that connects with this role."""
+        app = Freehold(self._url_of(name))
+
+        @app.task(name="quick")
+        async def quick() -> None: ...
+
+        @app.task(name="broken", retry=Retry(max_attempts=1))
+        async def broken() -> None:
+            raise ValueError("it fails")
+
         self._apps.append(app)
         return app
 
     def refuses(self, name: str, sql: str) -> None:
-        with psycopg.connect(self._as(name)) as connection, pytest.raises(InsufficientPrivilege):
+        with (
+            psycopg.connect(self._url_of(name)) as connection,
+            pytest.raises(InsufficientPrivilege),
+        ):
             connection.execute(sql.encode())
 
     def close(self) -> None:
@@ -73,7 +80,7 @@ class Roles:
         with self.admin:
             self.admin.execute("drop schema freehold cascade")
             for name in NAMES:
-                for role in (self.user(name), f"{self._mark}_{name}"):
+                for role in (self.user(name), f"{self._prefix}_{name}"):
                     self.admin.execute(f"drop owned by {role}; drop role {role}".encode())
 
 
@@ -88,7 +95,7 @@ def roles(postgres_url: str) -> Iterator[Roles]:
 
 
 def enqueue(app: Freehold, **options: Any) -> int:
-    job_id: int = app.tasks.get("sim.quick").using(**options).enqueue(1).id
+    job_id: int = app.tasks.get("quick").using(**options).enqueue().id
     return job_id
 
 
@@ -96,18 +103,18 @@ def test_a_worker_runs_jobs_and_operates_on_them(roles: Roles) -> None:
     app = roles.app("worker")
     first = enqueue(app, target="a")
     second = enqueue(app, target="b", idempotency_key="k")
-    broken = app.tasks.get("sim.broken").enqueue(1).id
+    broken = app.tasks.get("broken").enqueue().id
     assert app.run_worker(until_idle=True) == 0
-    found = app.client.store.read([first, second, broken])
+    found = app._client.store.read([first, second, broken])
     assert [found[i].state for i in (first, second, broken)] == [
         State.SUCCEEDED,
         State.SUCCEEDED,
         State.FAILED,
     ]
-    assert app.operate.act(OperatorVerb.RETRY, [broken], "ann")[0].what == "done"
-    app.operate.pause_queue("default", "ann")
-    app.operate.resume_queue("default")
-    assert app.client.store.retain(30, 100) == 0  # turns days that belong to the owner
+    assert app.operator.retry(broken, by="ann")[0].status == "done"
+    app.operator.pause_queue("default", "ann")
+    app.operator.resume_queue("default")
+    assert app._client.store.apply_retention(30, 100) == 0  # rotates partitions of the owner
 
 
 def test_a_worker_changes_no_tables_and_no_versions(roles: Roles) -> None:
@@ -136,12 +143,13 @@ def test_a_producer_enqueues_with_and_without_keys(roles: Roles) -> None:
     assert enqueue(app, unique_key="u") == enqueue(app, unique_key="u")
     assert enqueue(app, idempotency_key="i") == enqueue(app, idempotency_key="i")
     with psycopg.connect(app.url) as connection:
-        row = connection.execute("select id from freehold.enqueue('sim.quick')").fetchone()
+        row = connection.execute("select id from freehold.enqueue('quick')").fetchone()
     assert row is not None
-    assert len(roles.app("viewer").operate.jobs(JobFilter(limit=100)).jobs) == 7
-    # What it says behind its jobs nobody waits for: it must not be refused without a word.
-    told = roles.admin.execute("select hint from freehold.told order by hint").fetchall()
-    assert told == [("+default",), ("@",)]
+    assert len(roles.app("viewer").operator.jobs(JobFilter(limit=100)).jobs) == 7
+    # Notifications are sent after the job, and no caller waits for them: a missing right would
+    # go unnoticed.
+    query = "select topic from freehold.last_notified order by topic"
+    assert roles.admin.execute(query.encode()).fetchall() == [("+default",), ("@",)]
 
 
 def test_a_producer_reads_no_jobs_and_changes_none(roles: Roles) -> None:
@@ -155,7 +163,7 @@ def test_a_producer_reads_no_jobs_and_changes_none(roles: Roles) -> None:
         f"delete from freehold.job where id = {job_id}",
         "insert into freehold.queue (name, max_leases) values ('default', 0)",
         "select nextval('freehold.lease_token')",
-        "select freehold.turn_days(0, 0)",
+        "select freehold.rotate_partitions(0, 0)",
     ):
         roles.refuses("producer", sql)
 
@@ -163,33 +171,33 @@ def test_a_producer_reads_no_jobs_and_changes_none(roles: Roles) -> None:
 def test_a_viewer_reads_everything_and_writes_nothing(roles: Roles) -> None:
     job_id = enqueue(roles.app("producer"))
     app = roles.app("viewer")
-    assert app.operate.show(job_id).job.id == job_id
-    assert app.operate.counts().ready == 1
-    assert [queue.name for queue in app.operate.queues()] == ["default"]
-    assert app.operate.workers() == []
-    assert all(each.good for each in app.database.diagnose() if "version" in each.name)
+    assert app.operator.show(job_id).job.id == job_id
+    assert app.operator.counts().ready == 1
+    assert [queue.name for queue in app.operator.queues()] == ["default"]
+    assert app.operator.workers() == []
+    assert all(each.good for each in app._database.diagnose() if "version" in each.name)
     with psycopg.connect(app.url) as connection:
         assert connection.execute("select freehold.backlog()").fetchone() == (1,)
     with pytest.raises(FreeholdError):
         enqueue(app)
     with pytest.raises(FreeholdError):
-        app.operate.act(OperatorVerb.CANCEL, [job_id], "ann")
+        app.operator.cancel(job_id, by="ann")
     for sql in (
         f"delete from freehold.job where id = {job_id}",
         "update freehold.queue set weight = 2",
         "select nextval('freehold.job_id')",
-        "select freehold.turn_days(0, 0)",
+        "select freehold.rotate_partitions(0, 0)",
     ):
         roles.refuses("viewer", sql)
 
 
-def test_somebody_else_sees_nothing(roles: Roles) -> None:
-    roles.admin.execute(f"create role {roles.user('stranger')} login".encode())
+def test_another_role_sees_nothing(roles: Roles) -> None:
+    roles.admin.execute(f"create role {roles.user('other')} login".encode())
     try:
-        roles.refuses("stranger", "select * from freehold.job")
-        roles.refuses("stranger", "select * from freehold.enqueue('sim.quick')")
+        roles.refuses("other", "select * from freehold.job")
+        roles.refuses("other", "select * from freehold.enqueue('quick')")
     finally:
-        roles.admin.execute(f"drop role {roles.user('stranger')}".encode())
+        roles.admin.execute(f"drop role {roles.user('other')}".encode())
 
 
 def test_the_file_can_be_run_again(roles: Roles) -> None:

@@ -1,4 +1,4 @@
-"""Stands in for curl where there is none: as much of it as the documentation's commands ask for.
+"""Replaces curl where it is not installed, with the options that the documentation uses.
 
 curl [-s] [-H 'Name: value'] [-d DATA] [-o FILE] [-w FORMAT] URL
 """
@@ -16,13 +16,13 @@ import httpx
 
 
 def curl_in(folder: Path) -> dict[str, str]:
-    """What a shell's environment needs, so that it finds one."""
+    """The variables with which a shell finds a curl."""
     if shutil.which("curl") is not None:
         return {}
-    return stand_in(folder)
+    return replacement_in(folder)
 
 
-def stand_in(folder: Path) -> dict[str, str]:
+def replacement_in(folder: Path) -> dict[str, str]:
     command = folder / "bin" / "curl"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).resolve()} "$@"\n')
@@ -31,7 +31,7 @@ def stand_in(folder: Path) -> dict[str, str]:
     return {"PATH": os.pathsep.join(map(str, paths))}
 
 
-def main(words: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser("curl")
     parser.add_argument("-s", action="store_true")
     parser.add_argument("-H", action="append", default=[])
@@ -39,19 +39,19 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("-o", type=Path)
     parser.add_argument("-w", default="")
     parser.add_argument("url")
-    given = parser.parse_args(words)
-    answer = httpx.request(
-        "GET" if given.d is None else "POST",
-        given.url,
-        content=given.d,
-        headers=dict(header.split(": ", 1) for header in given.H),
+    options = parser.parse_args(arguments)
+    response = httpx.request(
+        "GET" if options.d is None else "POST",
+        options.url,
+        content=options.d,
+        headers=dict(header.split(": ", 1) for header in options.H),
         timeout=120,
     )
-    if given.o is not None:
-        given.o.write_bytes(answer.content)
+    if options.o is not None:
+        options.o.write_bytes(response.content)
     else:
-        sys.stdout.buffer.write(answer.content)
-    sys.stdout.write(given.w.replace("%{http_code}", str(answer.status_code)))
+        sys.stdout.buffer.write(response.content)
+    sys.stdout.write(options.w.replace("%{http_code}", str(response.status_code)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The examples in the documentation, as a reader would take them.
+"""The examples in the documentation.
 
-A block whose first line is a comment with a file's name (`# tasks.py`) is that file, and every
-other block of its page can import it. A `console` block is typed into a shell: lines that begin
-with `$ ` are commands, the others what they print.
+A block that begins with a comment with a file's name (`# tasks.py`) is that file, and every other
+block of its page can import it. In a `console` block, lines that begin with `$ ` are commands, and
+the others are their output.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ class Command:
     shown: tuple[str, ...]
 
 
-#: Its blocks are one test file, which pytest itself runs: see tests/testing/test_page.py.
-AS_A_WHOLE = ROOT / "docs" / "testing.md"
+#: Its blocks together are one test file, which pytest runs: see tests/testing/test_page.py.
+TESTING_PAGE = ROOT / "docs" / "testing.md"
 
 
 def pages() -> list[Path]:
     docs = sorted((ROOT / "docs").rglob("*.md"))
-    return [ROOT / "README.md", *(page for page in docs if page != AS_A_WHOLE)]
+    return [ROOT / "README.md", *(page for page in docs if page != TESTING_PAGE)]
 
 
 def blocks(language: str, page: Path | None = None) -> list[Block]:
     return [
         Block(path.relative_to(ROOT).as_posix(), number, text)
         for path in ([page] if page else pages())
-        for number, (tongue, text) in enumerate(_BLOCK.findall(path.read_text("utf-8")), 1)
-        if tongue == language
+        for number, (found, text) in enumerate(_BLOCK.findall(path.read_text("utf-8")), 1)
+        if found == language
     ]
 
 
 def write_files(page: str, folder: Path) -> None:
-    """The files that a page shows, where its reader would have put them."""
+    """Writes the files that a page shows."""
     for block in blocks("python", ROOT / page):
         if block.file_name is not None:
             (folder / block.file_name).write_text(block.text, encoding="utf-8")

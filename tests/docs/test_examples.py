@@ -20,7 +20,7 @@ LIMIT_SECONDS = 120
 
 
 def environment(more: Mapping[str, str]) -> dict[str, str]:
-    """As a reader has it: none of the settings that this run may have."""
+    """The environment of a new user, without the settings of this test run."""
     cleaned = {
         name: value
         for name, value in os.environ.items()
@@ -56,7 +56,7 @@ def test_the_example_runs(block: Block, tmp_path: Path, request: pytest.FixtureR
 
 
 def test_the_readme_can_be_typed_into_a_shell(tmp_path: Path) -> None:
-    """In one folder, from top to bottom; what is shown of the output is what comes."""
+    """All commands run in one folder, from top to bottom, and print the output shown."""
     write_files("README.md", tmp_path)
     typed = list(commands("README.md"))
     assert typed
@@ -66,7 +66,7 @@ def test_the_readme_can_be_typed_into_a_shell(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("S4.8")
 def test_the_http_page_can_be_typed_into_a_shell(tmp_path: Path) -> None:
-    """Against a server in the same folder; from its last chapter on, one with tokens."""
+    """The commands run against a server in the same folder; the last section needs tokens."""
     write_files("docs/http.md", tmp_path)
     curl = curl_in(tmp_path)
     typed = list(commands("docs/http.md"))
@@ -83,7 +83,7 @@ def test_the_http_page_can_be_typed_into_a_shell(tmp_path: Path) -> None:
 
 @contextmanager
 def _served(folder: Path, more: Mapping[str, str]) -> Iterator[str]:
-    """By uvicorn, as the page says, but on any free port."""
+    """Serves with uvicorn, as the page does, but on any free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = subprocess.Popen(
             [sys.executable, "-m", "uvicorn", "asgi:application", "--fd", str(listener.fileno())],
@@ -94,14 +94,14 @@ def _served(folder: Path, more: Mapping[str, str]) -> Iterator[str]:
             stdout=subprocess.DEVNULL,
         )
         try:
-            # The port is open from the beginning: whoever asks early waits.
+            # The port is open from the beginning: early requests wait.
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.terminate()
             server.wait(LIMIT_SECONDS)
 
 
-def test_every_script_that_is_named_exists() -> None:
+def test_every_script_named_in_the_documentation_exists() -> None:
     for page in ("README.md", "CONTRIBUTING.md"):
         named = set(re.findall(r"\bscripts/[a-z_]+(?:\.py)?", (ROOT / page).read_text("utf-8")))
         assert named
@@ -109,7 +109,7 @@ def test_every_script_that_is_named_exists() -> None:
 
 
 def _type(folder: Path, command: Command, more: Mapping[str, str] | None = None) -> None:
-    """What is shown of the output is what comes."""
+    """Runs the command; each line of output that the page shows must be printed."""
     ended = run(folder, "sh", "-c", command.text, more=more)
     assert ended.returncode == 0, f"$ {command.text}\n{ended.stderr}"
     printed = [_comparable(line) for line in ended.stdout.splitlines()]

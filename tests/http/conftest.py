@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.desk import TOKENS, Desk, app_on
+from tests.http.api_client import TOKENS, ApiClient, app_on
 
 
 @pytest.fixture
-def sqlite_desk(tmp_path: Path) -> Iterator[Desk]:
-    yield from _desk(str(tmp_path / "jobs.db"), tmp_path)
+def sqlite_client(tmp_path: Path) -> Iterator[ApiClient]:
+    yield from _client(str(tmp_path / "jobs.db"), tmp_path)
 
 
 @pytest.fixture
-def postgres_desk(postgres_store_url: str, tmp_path: Path) -> Iterator[Desk]:
-    yield from _desk(postgres_store_url, tmp_path)
+def postgres_client(postgres_store_url: str, tmp_path: Path) -> Iterator[ApiClient]:
+    yield from _client(postgres_store_url, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def desk(request: pytest.FixtureRequest) -> Desk:
-    found: Desk = request.getfixturevalue(f"{request.param}_desk")
+def client(request: pytest.FixtureRequest) -> ApiClient:
+    found: ApiClient = request.getfixturevalue(f"{request.param}_client")
     return found
 
 
@@ -37,11 +37,11 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def _desk(url: str, folder: Path) -> Iterator[Desk]:
+def _client(url: str, folder: Path) -> Iterator[ApiClient]:
     app = app_on(url)
     app.migrate()
-    desk = Desk(app, folder)
+    client = ApiClient(app, folder)
     try:
-        yield desk
+        yield client
     finally:
-        desk.close()
+        client.close()

@@ -8,38 +8,38 @@ import pytest
 
 from freehold.model.operator_actions import OperatorVerb
 from freehold.store.types import ClaimRequest, LeaseKey, LogChunk, NewLogLine, QueueDemand
-from tests.http.desk import Desk, problem
+from tests.http.api_client import ApiClient, problem
 
 
 @pytest.mark.requirement("S4.8")
-def test_a_job_goes_its_way(desk: Desk) -> None:
+def test_a_job_is_enqueued_run_and_shown(client: ApiClient) -> None:
     body = {"task": "greet", "args": {"name": "Ann"}, "tags": ["eu"], "priority": 3}
-    answer = desk.post("/api/jobs", body)
-    assert answer.status_code == 201
-    job_id = answer.json()["id"]
-    assert answer.json() == {"id": job_id, "task": "greet", "created": True}
-    desk.work()
-    document = desk.told(f"/api/jobs/{job_id}")
+    response = client.post("/api/jobs", body)
+    assert response.status_code == 201
+    job_id = response.json()["id"]
+    assert response.json() == {"id": job_id, "task": "greet", "created": True}
+    client.work()
+    document = client.get_json(f"/api/jobs/{job_id}")
     job = document["job"]
     assert (job["state"], job["report"]["result"]) == ("succeeded", "hello Ann")
     assert (job["tags"], job["priority"], job["max_attempts"]) == (["eu"], 3, 2)
-    assert [moment["kind"] for moment in document["timeline"]][-1] == "succeeded"
+    assert [entry["kind"] for entry in document["timeline"]][-1] == "succeeded"
     assert document["log"] == []
 
 
-def test_what_a_handler_said_is_shown(desk: Desk) -> None:
-    job_id = desk.add()
-    store = desk.app.client.store
-    ask = ClaimRequest(owner="w1", lease_seconds=30.0, wants=(QueueDemand("default", 1),))
-    (attempt,) = store.claim(ask)
+def test_the_log_of_a_handler_is_shown(client: ApiClient) -> None:
+    job_id = client.add()
+    store = client.app._client.store
+    request = ClaimRequest(owner="w1", lease_seconds=30.0, demands=(QueueDemand("default", 1),))
+    (attempt,) = store.claim(request)
     key = LeaseKey(attempt.job_id, attempt.token)
-    store.note("w1", [LogChunk(key, None, (NewLogLine(1, "page <one>", 0.0),))])
-    (line,) = desk.told(f"/api/jobs/{job_id}")["log"]
+    store.append_log("w1", [LogChunk(key, None, (NewLogLine(1, "page <one>", 0.0),))])
+    (line,) = client.get_json(f"/api/jobs/{job_id}")["log"]
     assert (line["line"], line["token"]) == ("page <one>", attempt.token)
 
 
 @pytest.mark.parametrize(
-    ("body", "word", "says"),
+    ("body", "slug", "expected"),
     [
         ({"task": "greet", "args": {"nam": "x"}}, "bad-arguments", "it takes (name: str"),
         ({"task": "greet", "args": {"name": 5}}, "bad-arguments", "Expected `str`"),
@@ -67,59 +67,59 @@ def test_what_a_handler_said_is_shown(desk: Desk) -> None:
         ),
     ],
 )
-def test_what_cannot_be_enqueued_is_refused(
-    desk: Desk, body: dict[str, object], word: str, says: str
+def test_an_invalid_job_is_refused(
+    client: ApiClient, body: dict[str, object], slug: str, expected: str
 ) -> None:
-    assert says in problem(desk.post("/api/jobs", body), 422, word)
-    assert desk.told("/api/jobs")["jobs"] == []
+    assert expected in problem(client.post("/api/jobs", body), 422, slug)
+    assert client.get_json("/api/jobs")["jobs"] == []
 
 
-def test_a_task_whose_code_is_elsewhere_is_enqueued_raw(desk: Desk) -> None:
-    answer = desk.post("/api/jobs", {"task": "far.away", "args": {"n": 1}, "raw": True})
-    assert answer.status_code == 201
-    assert desk.job(answer.json()["id"]).args == '{"n":1}'
+def test_a_job_of_an_unknown_task_is_enqueued_with_raw(client: ApiClient) -> None:
+    response = client.post("/api/jobs", {"task": "far.away", "args": {"n": 1}, "raw": True})
+    assert response.status_code == 201
+    assert client.job(response.json()["id"]).args == '{"n":1}'
 
 
-def test_a_repeated_enqueue_answers_with_the_job_that_is_there(desk: Desk) -> None:
+def test_a_repeated_enqueue_returns_the_existing_job(client: ApiClient) -> None:
     for key in ("unique_key", "idempotency_key"):
         body = {"task": "greet", "args": {"name": "x"}, key: "k"}
-        first, second = desk.post("/api/jobs", body), desk.post("/api/jobs", body)
+        first, second = client.post("/api/jobs", body), client.post("/api/jobs", body)
         assert (first.status_code, second.status_code) == (201, 200)
         assert second.json() == {**first.json(), "created": False}
 
 
-def test_a_pending_job_is_submitted(desk: Desk) -> None:
-    job_id = desk.add(pending=True)
-    assert desk.job(job_id).state == "pending"
-    assert desk.post(f"/api/jobs/{job_id}/submit").json() == {
+def test_a_pending_job_is_submitted(client: ApiClient) -> None:
+    job_id = client.add(pending=True)
+    assert client.job(job_id).state == "pending"
+    assert client.post(f"/api/jobs/{job_id}/submit").json() == {
         "id": job_id,
-        "what": "done",
+        "status": "done",
         "state": "queued",
     }
 
 
-def test_a_job_for_later_is_explained(desk: Desk) -> None:
+def test_a_job_for_later_is_explained(client: ApiClient) -> None:
     later = datetime.now(UTC) + timedelta(hours=1)
-    job_id = desk.add(run_at=later.isoformat())
-    document = desk.told(f"/api/jobs/{job_id}/explain")
+    job_id = client.add(run_at=later.isoformat())
+    document = client.get_json(f"/api/jobs/{job_id}/explain")
     assert document["id"] == job_id
     assert [cause["code"] for cause in document["causes"]] == ["not_due"]
 
 
-def test_jobs_are_listed_by_what_they_are_and_by_pages(desk: Desk) -> None:
-    ids = [desk.add(queue="a", tags=["x"], target=f"lane {n}/b") for n in range(5)]
-    other = desk.add("broken", queue="b")
-    desk.act(OperatorVerb.PAUSE, ids[0])
-    assert _ids(desk, "/api/jobs?queue=a") == ids[::-1]
-    assert _ids(desk, "/api/jobs?state=paused&state=failed") == [ids[0]]
-    assert _ids(desk, "/api/jobs?task=broken") == [other]
-    assert _ids(desk, "/api/jobs?target=lane%203/b") == [ids[3]]
-    assert _ids(desk, "/api/jobs?tag=y") == []
-    assert _ids(desk, "/api/jobs?queue=null") == []
+def test_jobs_are_listed_by_filter_and_in_pages(client: ApiClient) -> None:
+    ids = [client.add(queue="a", tags=["x"], target=f"lane {n}/b") for n in range(5)]
+    other = client.add("broken", queue="b")
+    client.act(OperatorVerb.PAUSE, ids[0])
+    assert _ids(client, "/api/jobs?queue=a") == ids[::-1]
+    assert _ids(client, "/api/jobs?state=paused&state=failed") == [ids[0]]
+    assert _ids(client, "/api/jobs?task=broken") == [other]
+    assert _ids(client, "/api/jobs?target=lane%203/b") == [ids[3]]
+    assert _ids(client, "/api/jobs?tag=y") == []
+    assert _ids(client, "/api/jobs?queue=null") == []
     found: list[int] = []
     path = "/api/jobs?queue=a&limit=2"
     while True:
-        page = desk.told(path)
+        page = client.get_json(path)
         found += [job["id"] for job in page["jobs"]]
         if page["next"] is None:
             break
@@ -127,8 +127,8 @@ def test_jobs_are_listed_by_what_they_are_and_by_pages(desk: Desk) -> None:
     assert found == ids[::-1]
 
 
-def _ids(desk: Desk, path: str) -> list[int]:
-    return [job["id"] for job in desk.told(path)["jobs"]]
+def _ids(client: ApiClient, path: str) -> list[int]:
+    return [job["id"] for job in client.get_json(path)["jobs"]]
 
 
 @pytest.mark.parametrize(
@@ -147,18 +147,18 @@ def _ids(desk: Desk, path: str) -> list[int]:
         "target=",
     ],
 )
-def test_a_list_that_makes_no_sense_is_refused(sqlite_desk: Desk, query: str) -> None:
-    problem(sqlite_desk.get(f"/api/jobs?{query}"), 422, "bad-input")
+def test_an_invalid_query_is_refused(sqlite_client: ApiClient, query: str) -> None:
+    problem(sqlite_client.get(f"/api/jobs?{query}"), 422, "bad-input")
 
 
 @pytest.mark.requirement("P5")
-def test_the_verbs_say_what_they_did(desk: Desk) -> None:
-    job_id = desk.add()
-    said = [
-        desk.post(f"/api/jobs/{job_id}/{verb}", {"reason": "look", "by": "bob"}).json()
+def test_the_verbs_return_their_status(client: ApiClient) -> None:
+    job_id = client.add()
+    results = [
+        client.post(f"/api/jobs/{job_id}/{verb}", {"reason": "look", "by": "bob"}).json()
         for verb in ("pause", "pause", "resume", "cancel", "cancel", "retry")
     ]
-    assert [(answer["what"], answer["state"]) for answer in said] == [
+    assert [(response["status"], response["state"]) for response in results] == [
         ("done", "paused"),
         ("already", "paused"),
         ("done", "queued"),
@@ -166,44 +166,44 @@ def test_the_verbs_say_what_they_did(desk: Desk) -> None:
         ("already", "canceled"),
         ("done", "queued"),
     ]
-    moments = desk.told(f"/api/jobs/{job_id}")["timeline"]
-    assert {moment["by"] for moment in moments if moment["kind"] == "paused"} == {"bob (local)"}
-    assert {moment["reason"] for moment in moments if moment["kind"] == "paused"} == {"look"}
+    moments = client.get_json(f"/api/jobs/{job_id}")["timeline"]
+    assert {entry["by"] for entry in moments if entry["kind"] == "paused"} == {"bob (local)"}
+    assert {entry["reason"] for entry in moments if entry["kind"] == "paused"} == {"look"}
 
 
-def test_a_running_job_is_asked_to_stop(desk: Desk) -> None:
-    job_id = desk.add()
-    ask = ClaimRequest(owner="w1", lease_seconds=30.0, wants=(QueueDemand("default", 1),))
-    assert len(desk.app.client.store.claim(ask)) == 1
-    answer = desk.post(f"/api/jobs/{job_id}/cancel")
-    assert answer.json() == {"id": job_id, "what": "requested", "state": "assigned"}
-    assert desk.told(f"/api/jobs/{job_id}")["job"]["request"] == "cancel"
+def test_a_running_job_is_asked_to_stop(client: ApiClient) -> None:
+    job_id = client.add()
+    request = ClaimRequest(owner="w1", lease_seconds=30.0, demands=(QueueDemand("default", 1),))
+    assert len(client.app._client.store.claim(request)) == 1
+    response = client.post(f"/api/jobs/{job_id}/cancel")
+    assert response.json() == {"id": job_id, "status": "requested", "state": "assigned"}
+    assert client.get_json(f"/api/jobs/{job_id}")["job"]["stop_request"] == "cancel"
 
 
 @pytest.mark.requirement("S0.1")
-def test_what_the_state_does_not_allow_is_a_conflict(desk: Desk) -> None:
-    job_id = desk.add()
-    detail = problem(desk.post(f"/api/jobs/{job_id}/retry"), 409, "illegal-transition")
+def test_an_illegal_transition_is_a_conflict(client: ApiClient) -> None:
+    job_id = client.add()
+    detail = problem(client.post(f"/api/jobs/{job_id}/retry"), 409, "illegal-transition")
     assert detail == f"job {job_id} is queued: only a finished job can be retried"
 
 
 @pytest.mark.requirement("P5")
-def test_a_taken_unique_key_names_its_holder(desk: Desk) -> None:
-    first = desk.add(unique_key="k")
-    desk.act(OperatorVerb.CANCEL, first)
-    holder = desk.add(unique_key="k")
-    answer = desk.post(f"/api/jobs/{first}/retry")
-    assert f"job {holder}" in problem(answer, 409, "unique-key-taken")
-    assert answer.json()["holder"] == holder
+def test_a_taken_unique_key_names_its_holder(client: ApiClient) -> None:
+    first = client.add(unique_key="k")
+    client.act(OperatorVerb.CANCEL, first)
+    holder = client.add(unique_key="k")
+    response = client.post(f"/api/jobs/{first}/retry")
+    assert f"job {holder}" in problem(response, 409, "unique-key-taken")
+    assert response.json()["holder"] == holder
 
 
 @pytest.mark.parametrize("path", ["", "/explain", "/cancel", "/pause", "/resume", "/retry"])
-def test_an_unknown_id_is_not_found(desk: Desk, path: str) -> None:
-    ask = desk.get if path in ("", "/explain") else desk.post
-    answer = ask(f"/api/jobs/4711{path}")
-    assert "there is no job 4711" in problem(answer, 404, "job-not-found")
+def test_an_unknown_id_is_not_found(client: ApiClient, path: str) -> None:
+    request = client.get if path in ("", "/explain") else client.post
+    response = request(f"/api/jobs/4711{path}")
+    assert "there is no job 4711" in problem(response, 404, "job-not-found")
 
 
-@pytest.mark.parametrize("word", ["x", "0", "-1", "1.5", "9" * 30, "%00"])
-def test_what_is_no_id_is_refused(sqlite_desk: Desk, word: str) -> None:
-    problem(sqlite_desk.get(f"/api/jobs/{word}"), 422, "bad-input")
+@pytest.mark.parametrize("text", ["x", "0", "-1", "1.5", "9" * 30, "%00"])
+def test_an_invalid_id_is_refused(sqlite_client: ApiClient, text: str) -> None:
+    problem(sqlite_client.get(f"/api/jobs/{text}"), 422, "bad-input")

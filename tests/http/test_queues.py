@@ -1,44 +1,44 @@
-"""Queues, numbers and metrics over HTTP."""
+"""Queues, counts and metrics over HTTP."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.http.desk import Desk
+from tests.http.api_client import ApiClient
 from tests.worker.test_metrics import numbers
 
 
-def test_a_queue_is_paused_and_resumed(desk: Desk) -> None:
-    desk.add(queue="mail")
+def test_a_queue_is_paused_and_resumed(client: ApiClient) -> None:
+    client.add(queue="mail")
     body = {"reason": "deploy", "by": "ann", "until": "2100-01-01T00:00:00Z"}
-    assert desk.post("/api/queues/mail/pause", body).json() == {"name": "mail", "what": "done"}
-    (queue,) = desk.told("/api/queues")["queues"]
+    assert client.post("/api/queues/mail/pause", body).json() == {"name": "mail", "status": "done"}
+    (queue,) = client.get_json("/api/queues")["queues"]
     assert (queue["name"], queue["ready"], queue["leased"]) == ("mail", 1, 0)
     assert (queue["paused_by"], queue["pause_reason"]) == ("ann (local)", "deploy")
     assert queue["paused_until"].startswith("2100-01-01")
-    said = [desk.post("/api/queues/mail/resume").json()["what"] for _ in range(2)]
-    assert said == ["done", "already"]
-    assert desk.told("/api/queues")["queues"][0]["paused_at"] is None
+    results = [client.post("/api/queues/mail/resume").json()["status"] for _ in range(2)]
+    assert results == ["done", "already"]
+    assert client.get_json("/api/queues")["queues"][0]["paused_at"] is None
 
 
-def test_stats_count_live_jobs_by_what_they_wait_for(desk: Desk) -> None:
-    desk.add()
-    desk.add(pending=True)
-    document = desk.told("/api/stats")
+def test_stats_count_live_jobs_by_what_they_wait_for(client: ApiClient) -> None:
+    client.add()
+    client.add(pending=True)
+    document = client.get_json("/api/stats")
     counts = {name: n for name, n in document["counts"].items() if n}
     assert counts == {"ready": 1, "pending": 1}
     assert document["bound"] == 10_000
 
 
 @pytest.mark.requirement("S3.8")
-def test_metrics_tell_depth_and_age_of_queues(desk: Desk) -> None:
-    desk.add(queue="mail")
-    desk.add(queue="mail")
-    desk.post("/api/queues/idle/pause")
-    desk.telemetry.count("claimed", 2)
-    answer = desk.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    found = numbers(answer.text)
+def test_metrics_have_depth_and_age_of_queues(client: ApiClient) -> None:
+    client.add(queue="mail")
+    client.add(queue="mail")
+    client.post("/api/queues/idle/pause")
+    client.telemetry.count("claimed", 2)
+    response = client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = numbers(response.text)
 
     def of(name: str, **labels: str) -> float:
         return found[f"freehold_{name}", frozenset(labels.items())]

@@ -1,4 +1,4 @@
-"""Kills managers and workers at random under load, and watches from outside all the while."""
+"""Kills managers and workers at random under load, and checks the processes from outside."""
 
 from __future__ import annotations
 
@@ -18,62 +18,63 @@ from freehold.model.worker_info import LiveWorker, WorkerState
 from tests.manager.load_app import naps
 from tests.manager.service import Service
 from tests.worker.fleet import eventually
-from tests.worker.record import Line
+from tests.worker.handler_record import Line
 
-#: Between two kills: the pace of the attack, nothing waits for it.
+#: Pause between two kills; nothing waits for it.
 _PAUSE_SECONDS = (0.1, 1.5)
-#: Before the next manager; none: when every worker has ended or drains for want of one.
+#: Time until the next manager: workers drain after some 3 s without one. None: the next manager
+#: starts after every worker has ended or drains.
 _ABSENCE_SECONDS = (0.0, 0.0, 0.3, 1.0, 2.5, 3.0, 3.5, None)
 _BACKLOG = 40
 
 
 @dataclass(frozen=True)
-class Strike:
-    """One kill of an attack."""
+class Kill:
+    """One kill of a run."""
 
     pause_seconds: float
     is_manager: bool
-    #: Which of the workers, as a share of their number.
+    #: Selects the worker: its index as a share of their number.
     share: float
     absence_seconds: float | None
-    is_waited_for: bool
+    waits_for_adoption: bool
 
 
-def attack(seed: int, kills: int) -> Iterator[Strike]:
-    """The first two strikes are one of each kind, so that the shortest attack has both."""
+def planned_kills(seed: int, kills: int) -> Iterator[Kill]:
+    """The first two kills are one of each kind, so that the shortest run has both."""
     chance = random.Random(seed)
     for number in range(kills):
-        yield Strike(
+        yield Kill(
             pause_seconds=chance.uniform(*_PAUSE_SECONDS),
             is_manager=(chance.random() < 0.4 and number > 0) or number == 1,
             share=chance.random(),
             absence_seconds=chance.choice(_ABSENCE_SECONDS),
-            is_waited_for=chance.random() < 0.5,
+            waits_for_adoption=chance.random() < 0.5,
         )
 
 
 @dataclass
 class Findings:
-    """The kills, and what was seen meanwhile."""
+    """What was killed, and what was observed."""
 
     managers_killed: int = 0
     workers_killed: int = 0
-    looks: int = 0
-    most: int = 0
-    #: How often every working worker was seen to be one of the manager that is there.
-    settled: int = 0
+    checks: int = 0
+    max_workers: int = 0
+    #: How often all working workers were adopted by the current manager.
+    adoptions: int = 0
     ids: list[int] = field(default_factory=list)
     lost_leases: int = 0
 
 
 class Chaos:
-    """One attack, repeatable by its seed as far as a machine repeats itself."""
+    """One run, repeatable by its seed as far as the machine allows."""
 
     def __init__(self, service: Service, seed: int, *arguments: str) -> None:
         self._service = service
         self._seed = seed
         self._arguments = arguments
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self.found = Findings()
 
     def run(self, kills: int) -> Findings:
@@ -83,56 +84,56 @@ class Chaos:
         for thread in watching:
             thread.start()
         try:
-            for strike in attack(self._seed, kills):
-                time.sleep(strike.pause_seconds)
-                if strike.is_manager:
-                    self._kill_manager(strike)
+            for kill in planned_kills(self._seed, kills):
+                time.sleep(kill.pause_seconds)
+                if kill.is_manager:
+                    self._kill_manager(kill)
                 else:
-                    self._kill_worker(strike)
-            self._until_settled()
+                    self._kill_worker(kill)
+            self._until_adopted()
         finally:
-            self._over.set()
+            self._stopped.set()
             for thread in watching:
                 thread.join()
         return self.found
 
-    def _kill_manager(self, strike: Strike) -> None:
+    def _kill_manager(self, kill: Kill) -> None:
         self.last.kill()
         self.found.managers_killed += 1
-        if strike.absence_seconds is None:
-            self._until_settled()
+        if kill.absence_seconds is None:
+            self._until_adopted()
         else:
-            time.sleep(strike.absence_seconds)
+            time.sleep(kill.absence_seconds)
         self.last = self._service.up(*self._arguments)
-        if strike.is_waited_for:
-            self._until_settled()
+        if kill.waits_for_adoption:
+            self._until_adopted()
 
-    def _kill_worker(self, strike: Strike) -> None:
+    def _kill_worker(self, kill: Kill) -> None:
         pids = eventually(self._service.worker_pids)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pids[int(strike.share * len(pids))], signal.SIGKILL)
+            os.kill(pids[int(kill.share * len(pids))], signal.SIGKILL)
         self.found.workers_killed += 1
 
     def _produce(self) -> None:
-        """Work all the time, never much more than can be done."""
+        """Keep a bounded backlog all the time."""
         chance = random.Random(self._seed)
-        while not self._over.wait(0.05):
-            if self._service.app.client.store.counts().ready < _BACKLOG:
+        while not self._stopped.wait(0.05):
+            if self._service.app._client.store.counts().ready < _BACKLOG:
                 self.found.ids += [naps.enqueue(chance.uniform(0.01, 0.4)).id for _ in range(5)]
 
-    # -- looking -----------------------------------------------------------------------------
+    # -- checking ----------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        while not self._over.wait(0.05):
-            self.found.looks += 1
-            self.found.most = max(self.found.most, len(self._service.worker_pids()))
+        while not self._stopped.wait(0.05):
+            self.found.checks += 1
+            self.found.max_workers = max(self.found.max_workers, len(self._service.worker_pids()))
 
-    def _until_settled(self) -> None:
-        eventually(lambda: not self._astray())
-        self.found.settled += 1
+    def _until_adopted(self) -> None:
+        eventually(lambda: not self._not_adopted())
+        self.found.adoptions += 1
 
-    def _astray(self) -> list[LiveWorker]:
-        """Workers that take jobs, and are not those of the manager that is there."""
+    def _not_adopted(self) -> list[LiveWorker]:
+        """Workers that claim jobs without a manager, or under another one than the current."""
         folder = self._folder()
         manager = manager_in(folder) if folder else None
         alive = set(self._service.worker_pids())
@@ -154,7 +155,7 @@ class Chaos:
         for line in self._service.record.lines(what="start"):
             started[line.job].append(line)
         for job_id, starts in started.items():
-            events = [event.kind for event in self._service.app.client.store.events(job_id)]
+            events = [event.kind for event in self._service.app._client.store.events(job_id)]
             self.found.lost_leases += events.count(EventKind.LEASE_LOST)
             assert len(starts) <= 1 + len(events), (job_id, starts, events)
             tokens = [start.token for start in starts]

@@ -1,4 +1,4 @@
-"""The tasks of these tests: some that wait at a gate, some that are over in a moment."""
+"""The tasks of these tests: some wait for a file, some are short."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 
 from freehold import Freehold, Retry
 from freehold.worker.execution.context import Context
-from tests.worker.record import note
+from tests.worker.handler_record import record_step
 
 app = Freehold()
 GIVEN: Any = None
-#: Killed workers are no fault of the job.
+#: A killed worker must not exhaust the attempts of a job.
 SOON = Retry(max_attempts=1000, base_seconds=0.05, jitter=0.0)
-#: What a worker does right after its start: a number is its exit code.
+#: A file with the exit code of a worker that ends right after its start.
 AT_START_VARIABLE = "FREEHOLD_TEST_AT_START"
 
 
 def _end_with_the_test() -> None:
-    """The service ends when its standard input does; its workers then have no manager."""
+    """The service ends with its standard input; its workers then have no manager."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     os.kill(os.getpid(), signal.SIGKILL)
@@ -38,23 +38,23 @@ elif (at_start := Path(os.environ.get(AT_START_VARIABLE, os.devnull))).is_file()
 
 @app.task(retry=SOON)
 async def waits(gate: str, *, ctx: Context = GIVEN) -> None:
-    """Until somebody opens the gate."""
-    note(ctx, "start")
+    """Runs until the file exists."""
+    record_step(ctx, "start")
     while not Path(gate).exists():  # noqa: ASYNC110, ASYNC240
         await asyncio.sleep(0.02)
-    note(ctx, "end")
+    record_step(ctx, "end")
 
 
 @app.task(retry=SOON)
 async def naps(seconds: float, *, ctx: Context = GIVEN) -> None:
-    note(ctx, "start")
+    record_step(ctx, "start")
     await asyncio.sleep(seconds)
-    note(ctx, "end")
+    record_step(ctx, "end")
 
 
 @app.task(retry=Retry(max_attempts=1), timeout=0.2)
-def deaf(gate: str, *, ctx: Context = GIVEN) -> None:
+def unstoppable(gate: str, *, ctx: Context = GIVEN) -> None:
     """A thread that cannot be stopped."""
-    note(ctx, "start")
+    record_step(ctx, "start")
     while not Path(gate).exists():
         time.sleep(0.02)

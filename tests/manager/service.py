@@ -1,4 +1,4 @@
-"""`freehold up` as a machine would run it, and a look at the processes that it keeps."""
+"""`freehold up` in a process of its own, and a view of its worker processes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from freehold.model.state import State
 from freehold.model.worker_info import LiveWorker
 from freehold.store.types import JobFilter
 from tests.processes import pids_with
-from tests.worker.fleet import PATIENCE_SECONDS, eventually
-from tests.worker.record import RECORD_VARIABLE, Record
+from tests.worker.fleet import TIMEOUT_SECONDS, eventually
+from tests.worker.handler_record import RECORD_VARIABLE, Record
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,11 +52,11 @@ class Up:
         self._process.kill()
         self._process.communicate()
 
-    def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
+    def ended(self, seconds: float = TIMEOUT_SECONDS) -> int:
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"still runs:\n{self.log_file.read_text()}") from None
+            raise AssertionError(f"still running:\n{self.log_file.read_text()}") from None
         finally:
             assert self._process.stdin is not None
             if self._process.poll() is not None:
@@ -85,7 +85,7 @@ class Service:
             "FREEHOLD_WORKERS_SCALE_COOLDOWN_SECONDS": "1.5",
             "FREEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS": "2",
             "FREEHOLD_WORKERS_CONCURRENCY": "2",
-            # Seats stand in the folder for temporary files: these are the test's own.
+            # Slot files are in the folder for temporary files; each test has its own.
             "TMPDIR": str(folder),
             RECORD_VARIABLE: str(self.record.path),
         }
@@ -99,45 +99,45 @@ class Service:
     def log_text(self) -> str:
         return self.log_file.read_text() if self.log_file.exists() else ""
 
-    # -- asking ------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------
 
     def worker_pids(self) -> list[int]:
-        """From the machine itself: all that live."""
+        """All live workers, as the operating system lists them."""
         return pids_with(f"--managed-in\0{self.folder}/".encode())
 
-    def until_workers(self, count: int, seconds: float = PATIENCE_SECONDS) -> list[int]:
+    def until_workers(self, count: int, seconds: float = TIMEOUT_SECONDS) -> list[int]:
         eventually(lambda: len(self.worker_pids()) == count, seconds)
         return self.worker_pids()
 
     def registered(self) -> list[LiveWorker]:
-        return self.app.operate.workers()
+        return self.app.operator.workers()
 
     def until_registered(self, count: int) -> list[LiveWorker]:
         eventually(lambda: len(self.registered()) == count)
         return self.registered()
 
-    def logged(self, words: str) -> list[dict[str, Any]]:
-        """The log's lines with these words. A line that a kill has cut is none."""
+    def logged(self, text: str) -> list[dict[str, Any]]:
+        """The log lines with this text, but for a line that was cut by a kill."""
         found = []
         for line in self.log_file.read_text(errors="replace").splitlines():
-            if words in line:
+            if text in line:
                 with contextlib.suppress(json.JSONDecodeError):
                     found.append(json.loads(line))
         return found
 
     def all_succeeded(self, ids: list[int]) -> bool:
-        jobs = self.app.client.store.read(ids)
+        jobs = self.app._client.store.read(ids)
         return len(jobs) == len(ids) and all(j.state is State.SUCCEEDED for j in jobs.values())
 
     def nothing_was_interrupted(self, ids: list[int]) -> None:
-        """Every job started once, ended where it started, and has no story besides."""
+        """Every job started once, ended in the same worker, and has no events."""
         for job_id in ids:
-            assert self.record.words(job_id) == ["start", "end"], job_id
-            assert self.app.client.store.events(job_id) == [], job_id
+            assert self.record.steps(job_id) == ["start", "end"], job_id
+            assert self.app._client.store.events(job_id) == [], job_id
 
     def unfinished(self) -> int:
         live = frozenset({State.QUEUED, State.ASSIGNED, State.RUNNING})
-        return len(self.app.client.store.page(JobFilter(states=live, limit=1000)).jobs)
+        return len(self.app._client.store.page(JobFilter(states=live, limit=1000)).jobs)
 
     def close(self) -> None:
         for up in self._ups:
@@ -148,20 +148,20 @@ class Service:
         eventually(lambda: not self.worker_pids())
 
 
-class Counting:
-    """Counts the living workers all the while, from outside."""
+class WorkerCount:
+    """Counts the live workers in a thread of the test."""
 
     def __init__(self, service: Service, every_seconds: float = 0.02) -> None:
         self._service = service
         self._every = every_seconds
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._count)
-        self.looks = 0
-        self.most = 0
-        #: (when, how many) whenever the number had changed.
-        self.course: list[tuple[float, int]] = []
+        self.checks = 0
+        self.maximum = 0
+        #: (time, count) of each change of the number.
+        self.changes: list[tuple[float, int]] = []
 
-    def __enter__(self) -> Counting:
+    def __enter__(self) -> WorkerCount:
         self._thread.start()
         return self
 
@@ -171,13 +171,13 @@ class Counting:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join()
 
     def _count(self) -> None:
-        while not self._over.wait(self._every):
+        while not self._stopped.wait(self._every):
             count = len(self._service.worker_pids())
-            self.looks += 1
-            self.most = max(self.most, count)
-            if not self.course or self.course[-1][1] != count:
-                self.course.append((time.monotonic(), count))
+            self.checks += 1
+            self.maximum = max(self.maximum, count)
+            if not self.changes or self.changes[-1][1] != count:
+                self.changes.append((time.monotonic(), count))

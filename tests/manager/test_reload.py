@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 
 from freehold import NewJob
-from freehold.manager.reload import times
+from freehold.manager.reload import modification_times
 from tests.manager.service import ROOT, Service
 from tests.worker.fleet import eventually
 
 _APP = """
 from freehold import Freehold
 app = Freehold()
-@app.task(name="tells")
-async def tells() -> int:
-    return {answer}
+@app.task(name="number")
+async def number() -> int:
+    return {number}
 """
 
 
@@ -24,26 +24,28 @@ def test_changed_code_is_run_by_new_workers(sqlite_service: Service) -> None:
     project = service.folder / "project"
     project.mkdir()
     source = project / "shop.py"
-    source.write_text(_APP.format(answer=1))
+    source.write_text(_APP.format(number=1))
     paths = os.pathsep.join((str(ROOT / "src"), os.environ.get("PYTHONPATH", "")))
-    service.up("--reload", "--workers", "1", at=project, FREEHOLD_APP="shop:app", PYTHONPATH=paths)
+    service.up(
+        "--reload", "--default-count", "1", at=project, FREEHOLD_APP="shop:app", PYTHONPATH=paths
+    )
     (first,) = service.until_registered(1)
-    assert _answer(service) == 1
-    source.write_text(_APP.format(answer=22))
+    assert _result(service) == 1
+    source.write_text(_APP.format(number=22))
     eventually(lambda: [w.pid for w in service.registered()] not in ([], [first.pid]))
     eventually(lambda: first.pid not in service.worker_pids())
-    assert _answer(service) == 22
-    # Code that cannot be imported is waited for, until it changes again.
+    assert _result(service) == 22
+    # With code that cannot be imported the manager waits until it changes again.
     source.write_text("this is no Python")
     eventually(lambda: service.logged("ended right after its start with code 2"))
-    source.write_text(_APP.format(answer=333))
-    assert _answer(service) == 333
+    source.write_text(_APP.format(number=333))
+    assert _result(service) == 333
 
 
-def _answer(service: Service) -> object:
-    job_id = service.app.submit(NewJob(task="tells")).id
+def _result(service: Service) -> object:
+    job_id = service.app._submit(NewJob(task="number")).id
     eventually(lambda: service.all_succeeded([job_id]))
-    report = service.app.client.store.read([job_id])[job_id].report
+    report = service.app._client.store.read([job_id])[job_id].report
     assert report is not None
     return report.result
 
@@ -61,5 +63,5 @@ def test_only_sources_of_the_project_are_watched(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    watched = {str(path.relative_to(tmp_path)) for path in times(tmp_path)}
+    watched = {str(path.relative_to(tmp_path)) for path in modification_times(tmp_path)}
     assert watched == {"a.py", "b.toml", "deep/d.py"}

@@ -1,4 +1,4 @@
-"""`freehold up`: one command, one manager; it stops by drain, hurries when asked twice."""
+"""`freehold up`: one manager per store and name; it stops by drain, faster by a second signal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.manager.service import Service
 from tests.processes import arguments_of
 from tests.worker.fleet import eventually
 
-PASSWORD = "password-that-nobody-may-read"
+PASSWORD = "a-secret-password"
 
 
 @pytest.mark.requirement("S4.11", "S2.11")
@@ -37,7 +37,7 @@ def test_a_stop_drains_all_workers_and_interrupts_nothing(service: Service) -> N
 
 
 @pytest.mark.requirement("S4.11")
-def test_a_second_signal_hurries_and_nothing_stays_leased(service: Service) -> None:
+def test_a_second_signal_stops_running_jobs_and_nothing_stays_leased(service: Service) -> None:
     up = service.up()
     job_id = waits.enqueue(str(service.folder / "never")).id
     eventually(lambda: service.record.starts(job_id))
@@ -45,7 +45,7 @@ def test_a_second_signal_hurries_and_nothing_stays_leased(service: Service) -> N
     eventually(lambda: "draining" in {worker.state for worker in service.registered()})
     up.send(signal.SIGTERM)
     assert up.ended() == 0
-    assert service.app.client.store.read([job_id])[job_id].state is State.QUEUED
+    assert service.app._client.store.read([job_id])[job_id].state is State.QUEUED
 
 
 def test_a_second_manager_of_the_same_name_is_refused(sqlite_service: Service) -> None:
@@ -54,7 +54,7 @@ def test_a_second_manager_of_the_same_name_is_refused(sqlite_service: Service) -
     service.until_registered(2)
     assert service.up().ended() == 1
     assert "give this one another --name" in service.log_file.read_text()
-    other = service.up("--name", "other", "--workers", "1")
+    other = service.up("--name", "other", "--default-count", "1")
     service.until_registered(3)
     other.send(signal.SIGTERM)
     assert other.ended() == 0
@@ -63,11 +63,11 @@ def test_a_second_manager_of_the_same_name_is_refused(sqlite_service: Service) -
 
 @pytest.mark.requirement("S2.10")
 def test_bad_bounds_are_refused_before_anything_is_started(sqlite_service: Service) -> None:
-    assert sqlite_service.up("--workers", "9").ended() == 2
+    assert sqlite_service.up("--default-count", "9").ended() == 2
     assert "workers.max_count = 8" in sqlite_service.log_file.read_text()
 
 
-def test_a_store_without_its_schema_is_told_of_at_once(
+def test_a_store_without_its_schema_is_refused_at_once(
     postgres_service: Service, postgres_url: str
 ) -> None:
     service = postgres_service
@@ -75,7 +75,7 @@ def test_a_store_without_its_schema_is_told_of_at_once(
     assert "freehold migrate" in service.log_file.read_text()
 
 
-def test_the_stores_address_is_in_no_argument_of_any_process(postgres_service: Service) -> None:
+def test_the_stores_url_is_in_no_argument_of_any_process(postgres_service: Service) -> None:
     service = postgres_service
     url = service.url.replace("postgresql:///", f"postgresql://postgres:{PASSWORD}@/", 1)
     url = url.replace("&user=postgres", "")
@@ -89,7 +89,7 @@ def test_the_stores_address_is_in_no_argument_of_any_process(postgres_service: S
     assert not any(PASSWORD in path.name for path in service.folder.rglob("*"))
 
 
-def test_a_manager_whose_folder_is_removed_says_so_and_its_workers_drain(
+def test_a_manager_whose_folder_is_removed_ends_and_its_workers_drain(
     sqlite_service: Service,
 ) -> None:
     service = sqlite_service
@@ -133,13 +133,13 @@ def test_without_http_nothing_listens(sqlite_service: Service) -> None:
 
 
 @pytest.mark.requirement("S4.2")
-def test_workers_of_a_tenants_service_work_for_that_tenant(sqlite_service: Service) -> None:
+def test_workers_of_a_tenants_service_run_jobs_of_that_tenant_only(sqlite_service: Service) -> None:
     service = sqlite_service
     service.app.tenants.create("acme")
     acme = service.app.tenant("acme")
-    nobodys = naps.enqueue(0.0).id
-    service.up("--tenant", "acme", "--workers", "1")
-    theirs = acme.submit(naps.prepare(0.0)).id
-    eventually(lambda: acme.client.store.read([theirs])[theirs].state is State.SUCCEEDED)
-    assert [worker.state for worker in acme.operate.workers()] == ["working"]
-    assert service.app.client.store.read([nobodys])[nobodys].state is State.QUEUED
+    untenanted = naps.enqueue(0.0).id
+    service.up("--tenant", "acme", "--default-count", "1")
+    tenanted = acme._submit(naps.prepare(0.0)).id
+    eventually(lambda: acme._client.store.read([tenanted])[tenanted].state is State.SUCCEEDED)
+    assert [worker.state for worker in acme.operator.workers()] == ["working"]
+    assert service.app._client.store.read([untenanted])[untenanted].state is State.QUEUED

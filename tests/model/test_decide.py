@@ -1,4 +1,4 @@
-"""decide(), over everything that can meet: outcomes, requests, lanes, policies, last attempts."""
+"""decide() over all combinations: outcomes, requests, lanes, policies, last attempts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from freehold.model.history import EventKind
-from freehold.model.job import Attempt, Error, Request
+from freehold.model.job import Attempt, ErrorInfo, StopRequest
 from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
 from freehold.model.policy import Policy
 from freehold.model.state import FINAL, HOLDS_LANE, TRANSITIONS, State, state_of
-from tests.model.building import ONLY_IN_LANES, an_attempt
+from tests.model.builders import ONLY_IN_LANES, an_attempt
 
 K = OutcomeKind
-#: P7: what ended by error, timeout or lost lease; the handler's own RetryLater is an error.
+#: P7: ends by error, timeout or lost lease; RetryLater counts as an error.
 CHARGED = frozenset({K.ERROR, K.TIMEOUT, K.LOST_LEASE, K.RETRY_LATER})
 REFUNDED = frozenset({K.SNOOZE, K.PAUSE, K.DRAIN, K.GIVE_BACK})
-ERROR = Error("ValueError", "no")
+ERROR = ErrorInfo("ValueError", "no")
 CHANCE = 0.5
 POLICIES = [
     Policy(on_lease_expired=expired, on_cancel=cancel, on_drain=drain, lane_on_failure=failure)  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ POLICIES = [
 class Case(NamedTuple):
     attempt: Attempt
     outcome: Outcome
-    request: Request | None
+    request: StopRequest | None
     policy: Policy
     decision: Decision
 
@@ -58,7 +58,7 @@ class Case(NamedTuple):
 
 @functools.cache
 def cases() -> list[Case]:
-    """Made when a test asks: whoever only collects the tests need not wait for them."""
+    """Built at first use, so that collecting the tests stays fast."""
     return [*_cases()]
 
 
@@ -67,18 +67,18 @@ def _cases() -> Iterator[Case]:
         Outcome(kind=kind, error=ERROR, reason="why", delay_seconds=delay, retryable=retryable)
         for kind, delay, retryable in itertools.product(K, [None, 0.0, 9.0], [True, False])
     ]
-    places = itertools.product(POLICIES, [None, "lane"], [1, 3])
+    attempts = itertools.product(POLICIES, [None, "lane"], [1, 3])
     for (policy, target, number), outcome, request in itertools.product(
-        places, outcomes, [None, *Request]
+        attempts, outcomes, [None, *StopRequest]
     ):
         attempt = an_attempt(policy, target=target, number=number)
         yield Case(attempt, outcome, request, policy, decide(attempt, outcome, request, CHANCE))
 
 
 def where(
-    *kinds: OutcomeKind, request: Request | bool | None = False, lane: bool | None = None
+    *kinds: OutcomeKind, request: StopRequest | bool | None = False, lane: bool | None = None
 ) -> list[Case]:
-    """Cases of these kinds; ``request=False``: whatever was asked."""
+    """Cases of these kinds; ``request=False``: with any request, or none."""
     found = [
         case
         for case in cases()
@@ -89,13 +89,13 @@ def where(
 
 
 @pytest.mark.requirement("S0.1", "P3")
-def test_every_decision_is_an_arrow_of_the_state_machine() -> None:
+def test_every_decision_is_a_transition_of_the_state_machine() -> None:
     for case in cases():
         assert case.decision.state in TRANSITIONS[State.RUNNING] & TRANSITIONS[State.ASSIGNED]
 
 
 @pytest.mark.requirement("S2.5")
-def test_every_decision_keeps_why() -> None:
+def test_every_decision_keeps_error_and_reason() -> None:
     for case in cases():
         assert case.decision.error == ERROR
         assert case.decision.reason
@@ -124,22 +124,22 @@ def test_only_a_lost_lease_counts_as_lost() -> None:
 
 
 @pytest.mark.requirement("P2")
-def test_a_pause_request_is_obeyed_by_whatever_leaves_the_job_unfinished() -> None:
-    for case in where(*CHARGED, K.SNOOZE, K.PAUSE, K.DRAIN, K.GIVE_BACK, request=Request.PAUSE):
+def test_a_pause_request_is_obeyed_by_every_outcome_that_leaves_the_job_unfinished() -> None:
+    for case in where(*CHARGED, K.SNOOZE, K.PAUSE, K.DRAIN, K.GIVE_BACK, request=StopRequest.PAUSE):
         assert case.decision.state is State.PAUSED
         assert case.decision.obeys
 
 
 @pytest.mark.requirement("P2", "S4.10")
-def test_a_handlers_own_cancel_outweighs_a_pause_that_was_asked() -> None:
-    for case in where(K.CANCEL, request=Request.PAUSE):
+def test_a_handlers_own_cancel_wins_over_a_pause_request() -> None:
+    for case in where(K.CANCEL, request=StopRequest.PAUSE):
         assert case.decision.state is State.CANCELED
 
 
 @pytest.mark.requirement("P2", "S4.6")
 def test_a_cancel_request_is_obeyed_and_lanes_pause_instead() -> None:
     unfinished = (*CHARGED, K.SNOOZE, K.PAUSE, K.DRAIN, K.GIVE_BACK, K.CANCEL)
-    for case in where(*unfinished, request=Request.CANCEL):
+    for case in where(*unfinished, request=StopRequest.CANCEL):
         pauses = case.policy.on_cancel == "pause" or (
             case.policy.on_cancel == "auto" and case.in_lane
         )
@@ -148,13 +148,13 @@ def test_a_cancel_request_is_obeyed_and_lanes_pause_instead() -> None:
 
 
 @pytest.mark.requirement("P2")
-def test_a_success_or_the_handlers_own_failure_stands_whatever_was_asked() -> None:
+def test_a_success_or_the_handlers_own_failure_wins_over_any_request() -> None:
     assert all(case.decision.state is State.SUCCEEDED for case in where(K.SUCCESS))
     assert all(case.decision.state is State.FAILED for case in where(K.FAIL))
 
 
 @pytest.mark.requirement("S3.3")
-def test_an_expired_lease_takes_the_path_of_a_failure() -> None:
+def test_an_expired_lease_is_handled_like_a_failure() -> None:
     for case in where(K.LOST_LEASE, request=None):
         if case.policy.on_lease_expired == "retry":
             error = Outcome(
@@ -162,13 +162,13 @@ def test_an_expired_lease_takes_the_path_of_a_failure() -> None:
                 retryable=case.outcome.retryable,
                 delay_seconds=case.outcome.delay_seconds,
             )
-            twin = decide(case.attempt, error, None, CHANCE)
-            assert case.decision.state is twin.state
-            assert case.decision.delay_seconds == twin.delay_seconds
+            same = decide(case.attempt, error, None, CHANCE)
+            assert case.decision.state is same.state
+            assert case.decision.delay_seconds == same.delay_seconds
 
 
 @pytest.mark.requirement("S4.9")
-def test_a_policy_can_say_that_an_expired_lease_fails_at_once() -> None:
+def test_by_policy_an_expired_lease_fails_the_job_at_once() -> None:
     for case in where(K.LOST_LEASE, request=None):
         if case.policy.on_lease_expired == "fail":
             assert case.decision.state is State.FAILED
@@ -177,23 +177,23 @@ def test_a_policy_can_say_that_an_expired_lease_fails_at_once() -> None:
 
 @pytest.mark.requirement("S4.9", "S3.3")
 @pytest.mark.parametrize("policy", [Policy(), Policy(on_lease_expired="fail")])
-def test_the_reason_says_how_many_workers_were_lost(policy: Policy) -> None:
-    attempt = an_attempt(policy, number=3, lost=1)
+def test_the_reason_contains_the_number_of_lost_workers(policy: Policy) -> None:
+    attempt = an_attempt(policy, number=3, lost_attempts=1)
     decision = decide(attempt, Outcome(kind=K.LOST_LEASE), None, CHANCE)
     assert decision.reason == "its worker was lost 2 times"
 
 
 @pytest.mark.requirement("S2.7", "S2.6")
-def test_a_retry_waits_as_the_policy_says_unless_the_handler_said() -> None:
+def test_a_retry_waits_by_policy_unless_the_handler_set_a_delay() -> None:
     for case in where(*CHARGED, request=None):
         if case.decision.state is State.QUEUED:
-            said = case.outcome.delay_seconds
+            delay = case.outcome.delay_seconds
             policy_wait = case.policy.retry.delay_seconds(case.attempt.number, CHANCE)
-            assert case.decision.delay_seconds == (policy_wait if said is None else said)
+            assert case.decision.delay_seconds == (policy_wait if delay is None else delay)
 
 
 @pytest.mark.requirement("S2.6")
-def test_what_is_not_retryable_fails_on_its_first_attempt() -> None:
+def test_an_error_that_is_not_retryable_fails_on_the_first_attempt() -> None:
     for case in where(K.ERROR, K.TIMEOUT, request=None):
         gives_up = case.is_last or not case.outcome.retryable
         assert case.decision.state is (State.FAILED if gives_up else State.QUEUED)
@@ -201,13 +201,13 @@ def test_what_is_not_retryable_fails_on_its_first_attempt() -> None:
 
 @pytest.mark.requirement("S4.10")
 def test_a_handler_can_end_its_job_or_snooze_it() -> None:
-    said = {
+    states = {
         K.FAIL: State.FAILED,
         K.PAUSE: State.PAUSED,
         K.CANCEL: State.CANCELED,
         K.SNOOZE: State.QUEUED,
     }
-    for kind, state in said.items():
+    for kind, state in states.items():
         assert {case.decision.state for case in where(kind, request=None)} == {state}
     for case in where(K.SNOOZE, request=None):
         assert case.decision.delay_seconds == (case.outcome.delay_seconds or 0.0)
@@ -225,13 +225,13 @@ def test_a_drain_pauses_lane_jobs_and_requeues_the_others_per_policy() -> None:
 
 
 @pytest.mark.requirement("S4.11")
-def test_what_is_given_back_is_ready_at_once() -> None:
+def test_a_job_that_is_given_back_is_ready_at_once() -> None:
     for case in where(K.GIVE_BACK, request=None):
         assert (case.decision.state, case.decision.delay_seconds) == (State.QUEUED, 0.0)
 
 
 @pytest.mark.requirement("S4.3", "S4.7")
-def test_a_lane_is_held_until_its_job_leaves() -> None:
+def test_a_lane_is_held_until_its_job_leaves_the_live_table() -> None:
     for case in cases():
         stages = stage_after(case.decision, case.attempt)
         blocks = case.in_lane and case.policy.lane_on_failure == "block"
@@ -247,10 +247,12 @@ def test_a_lane_is_held_until_its_job_leaves() -> None:
 @pytest.mark.requirement("P7")
 @given(
     max_attempts=st.integers(1, 4),
-    life=st.lists(st.tuples(st.sampled_from(K), st.sampled_from([None, *Request])), max_size=30),
+    life=st.lists(
+        st.tuples(st.sampled_from(K), st.sampled_from([None, *StopRequest])), max_size=30
+    ),
 )
-def test_a_job_never_fails_more_often_than_it_may(
-    max_attempts: int, life: list[tuple[OutcomeKind, Request | None]]
+def test_a_job_never_fails_more_often_than_max_attempts(
+    max_attempts: int, life: list[tuple[OutcomeKind, StopRequest | None]]
 ) -> None:
     counted = charged = 0
     attempt = an_attempt(max_attempts=max_attempts)

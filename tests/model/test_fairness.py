@@ -1,4 +1,4 @@
-"""Shares by weight, without anybody who claims."""
+"""Shares by weight, without claims."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NAMES = ("a", "b", "c", "d")
 weights = st.lists(st.floats(0.01, 100.0), min_size=4, max_size=4)
 
 
-def weighed(given: list[float]) -> Fairness:
+def weighted(given: list[float]) -> Fairness:
     fairness = Fairness(NAMES)
     for name, weight in zip(NAMES, given, strict=True):
-        fairness.weigh(name, weight)
+        fairness.set_weight(name, weight)
     return fairness
 
 
@@ -33,8 +33,8 @@ def serve(fairness: Fairness, turns: int, among: tuple[str, ...] = NAMES) -> lis
 
 @pytest.mark.requirement("S3.6")
 @given(weights)
-def test_each_gets_its_share_and_is_never_far_from_it(given: list[float]) -> None:
-    fairness, total = weighed(given), sum(given)
+def test_each_queue_gets_its_share_at_any_time(given: list[float]) -> None:
+    fairness, total = weighted(given), sum(given)
     counts: Counter[str] = Counter()
     for turn, name in enumerate(serve(fairness, 500), 1):
         counts[name] += 1
@@ -44,8 +44,8 @@ def test_each_gets_its_share_and_is_never_far_from_it(given: list[float]) -> Non
 
 @pytest.mark.requirement("S3.6")
 @given(weights)
-def test_the_lightest_waits_a_bounded_number_of_turns(given: list[float]) -> None:
-    fairness = weighed(given)
+def test_the_lightest_queue_waits_a_bounded_number_of_turns(given: list[float]) -> None:
+    fairness = weighted(given)
     lightest = NAMES[given.index(min(given))]
     bound = sum(given) / min(given) + len(NAMES)
     turns = [at for at, name in enumerate(serve(fairness, 2000)) if name == lightest]
@@ -55,8 +55,8 @@ def test_the_lightest_waits_a_bounded_number_of_turns(given: list[float]) -> Non
 
 @pytest.mark.requirement("S3.6")
 @given(weights)
-def test_who_was_away_stands_where_the_others_are(given: list[float]) -> None:
-    fairness = weighed(given)
+def test_a_queue_that_was_idle_gets_no_more_than_its_share(given: list[float]) -> None:
+    fairness = weighted(given)
     serve(fairness, 1000, ("a", "b"))
     fairness.come_back("d")
     served = serve(fairness, 200, ("a", "b", "d"))
@@ -65,10 +65,8 @@ def test_who_was_away_stands_where_the_others_are(given: list[float]) -> None:
 
 
 @given(weights, st.integers(1, 1000))
-def test_a_share_is_at_least_one_and_never_more_than_there_is(
-    given: list[float], room: int
-) -> None:
-    fairness = weighed(given)
+def test_a_share_is_at_least_one_and_at_most_the_room(given: list[float], room: int) -> None:
+    fairness = weighted(given)
     shares = [fairness.share(name, NAMES, room) for name in NAMES]
     assert all(1 <= share <= room for share in shares)
     assert sum(shares) <= room + len(NAMES)

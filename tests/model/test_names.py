@@ -1,4 +1,4 @@
-"""Whatever passes the whitelists can be stored, shown, logged and quoted without harm."""
+"""Names that pass the whitelists are safe to store, show, log and quote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from freehold.errors import BadName
 from freehold.model.names import KEY_LENGTH_LIMIT, check_key, check_name, check_schema
 
-NASTY: list[object] = [
+BAD: list[object] = [
     "",
     " ",
     "a b",
@@ -38,8 +38,8 @@ NASTY: list[object] = [
     b"a",
     ["a"],
 ]
-NASTY_SCHEMAS: list[object] = [
-    *NASTY,
+BAD_SCHEMAS: list[object] = [
+    *BAD,
     "A",
     "1a",
     "a-b",
@@ -50,7 +50,7 @@ NASTY_SCHEMAS: list[object] = [
     "a" * 49,
     "información",
 ]
-NASTY_KEYS: list[object] = [
+BAD_KEYS: list[object] = [
     "",
     "a\x00b",
     "a\nb",
@@ -91,7 +91,7 @@ def test_a_schema_that_passes_is_an_identifier_of_postgresql(text: str) -> None:
         return
     assert text.isidentifier()
     assert text == text.lower()
-    # PostgreSQL cuts names off at 63 bytes, and keeps pg_ for itself.
+    # PostgreSQL truncates names at 63 bytes, and reserves pg_.
     assert len(text.encode()) <= 48
     assert not text.startswith("pg_")
 
@@ -107,24 +107,24 @@ def test_a_key_that_passes_can_be_stored_and_shown(text: str) -> None:
     assert 1 <= len(text) <= KEY_LENGTH_LIMIT
 
 
-@pytest.mark.parametrize("name", NASTY, ids=ascii)
-def test_nasty_names_are_refused_and_named(name: object) -> None:
+@pytest.mark.parametrize("name", BAD, ids=ascii)
+def test_bad_names_are_refused_and_shown(name: object) -> None:
     with pytest.raises(BadName) as refusal:
         check_name("queue", name)
     assert str(refusal.value).startswith(f"queue {repr(name)[:57]}")
     assert "use 1 to 100 letters, digits" in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", NASTY_SCHEMAS, ids=ascii)
-def test_nasty_schemas_are_refused_and_named(name: object) -> None:
+@pytest.mark.parametrize("name", BAD_SCHEMAS, ids=ascii)
+def test_bad_schemas_are_refused_and_shown(name: object) -> None:
     with pytest.raises(BadName) as refusal:
         check_schema(name)
     assert str(refusal.value).startswith(f"schema {repr(name)[:57]}")
     assert "use 1 to 48 lower-case letters" in str(refusal.value)
 
 
-@pytest.mark.parametrize("key", NASTY_KEYS, ids=ascii)
-def test_nasty_keys_are_refused_and_named(key: object) -> None:
+@pytest.mark.parametrize("key", BAD_KEYS, ids=ascii)
+def test_bad_keys_are_refused_and_shown(key: object) -> None:
     with pytest.raises(BadName) as refusal:
         check_key("unique_key", key)
     assert str(refusal.value).startswith(f"unique_key {repr(key)[:57]}")
@@ -132,7 +132,7 @@ def test_nasty_keys_are_refused_and_named(key: object) -> None:
 
 
 @given(name=st.text(min_size=101))
-def test_a_refusal_stays_short_whatever_it_refuses(name: str) -> None:
+def test_the_message_of_a_refusal_is_short_for_any_name(name: str) -> None:
     with pytest.raises(BadName) as refusal:
         check_name("task", name)
     assert len(str(refusal.value)) < 250

@@ -1,4 +1,4 @@
-"""JSON that a store can keep: what goes in comes out, and the rest is refused in words."""
+"""JSON that a store accepts decodes to the same value; other values are refused with a reason."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def nested(depth: int, wrap: Callable[[Any], Any] = lambda inner: [inner]) -> An
 
 
 @given(value=values)
-def test_any_json_survives_the_journey(value: Any) -> None:
+def test_any_json_survives_a_round_trip(value: Any) -> None:
     data = encode("args", value)
     assert parse("args", data) == value
     assert parse("args", data.decode()) == value
 
 
 @given(prefix=texts, suffix=texts)
-def test_a_nul_is_refused_wherever_it_hides(prefix: str, suffix: str) -> None:
+def test_a_nul_is_refused_at_any_position(prefix: str, suffix: str) -> None:
     text = f"{prefix}\x00{suffix}"
     for value in (text, [text], {text: 1}, {"k": {"k": text}}):
         with pytest.raises(BadPayload, match=r"args holds a NUL character.*remove it"):
@@ -83,7 +83,7 @@ class Spot(msgspec.Struct):
         lambda x: {"a": Spot(x)},
     ],
 )
-def test_what_is_no_number_does_not_silently_become_null(
+def test_nan_and_infinities_do_not_silently_become_null(
     number: float, wrap: Callable[[float], Any]
 ) -> None:
     with pytest.raises(BadPayload, match=f"args holds {number}, which JSON has no number for"):
@@ -107,7 +107,7 @@ def test_lone_surrogates_from_outside_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {(1, 2): 3}, [print], 1j])
-def test_what_is_no_json_is_refused_with_a_remedy(value: Any) -> None:
+def test_a_value_that_is_not_json_is_refused_with_a_remedy(value: Any) -> None:
     with pytest.raises(BadPayload, match=r"args is not JSON: .*; pass plain values instead"):
         encode("args", value)
 
@@ -115,7 +115,7 @@ def test_what_is_no_json_is_refused_with_a_remedy(value: Any) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "NaN", "-Infinity", "1e999", "'a'", "[1,]", '"\x00"', "\ufeff1"]
 )
-def test_text_that_is_no_json_is_refused(text: str) -> None:
+def test_text_that_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(BadPayload, match="args is not JSON"):
         parse("args", text)
 
@@ -128,10 +128,10 @@ def test_a_payload_may_have_exactly_the_limit() -> None:
 
 def test_one_byte_more_is_refused_with_both_numbers() -> None:
     too_long = "x" * (PAYLOAD_BYTES_LIMIT - 1)
-    words = "args has 1,048,577 bytes of JSON; the limit is 1,048,576: store large data elsewhere"
-    with pytest.raises(BadPayload, match=words):
+    message = "args has 1,048,577 bytes of JSON; the limit is 1,048,576: store large data elsewhere"
+    with pytest.raises(BadPayload, match=message):
         encode("args", too_long)
-    with pytest.raises(BadPayload, match=words):
+    with pytest.raises(BadPayload, match=message):
         parse("args", f'"{too_long}"')
 
 
@@ -151,12 +151,12 @@ def test_nesting_is_allowed_down_to_the_limit_and_no_deeper(wrap: Callable[[Any]
         parse("args", msgspec.json.encode(too_deep))
 
 
-def test_brackets_in_text_are_no_nesting() -> None:
+def test_brackets_in_strings_do_not_count_as_nesting() -> None:
     value = ["[" * 200, '"' + "{" * 200, "\\" + "[" * 200]
     assert parse("args", encode("args", value)) == value
 
 
-def test_no_depth_breaks_the_interpreter() -> None:
+def test_no_depth_crashes_the_interpreter() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(BadPayload, match="nested deeper"):
@@ -165,7 +165,7 @@ def test_no_depth_breaks_the_interpreter() -> None:
         parse("args", "[" * 500_000)
 
 
-def test_hostile_text_of_a_megabyte_costs_no_more_than_honest_text() -> None:
-    """Walked quote by quote, this took hours: it has half a million strings that never end."""
+def test_a_hostile_text_of_a_megabyte_costs_no_more_than_a_normal_one() -> None:
+    """A scan from quote to quote took hours: the text has half a million unterminated strings."""
     with pytest.raises(BadPayload, match="args is not JSON"):
         parse("args", '"' + '\\"' * 500_000)

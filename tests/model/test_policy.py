@@ -1,4 +1,4 @@
-"""A policy travels with its job and says the same wherever it arrives."""
+"""A policy is stored with its job and means the same in every process."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ policies = st.builds(
 )
 
 
-def sent(packed: dict[str, Any] | None) -> str | None:
+def stored(packed: dict[str, Any] | None) -> str | None:
     return None if packed is None else msgspec.json.encode(packed).decode()
 
 
 @pytest.mark.requirement("S2.6")
 @given(policy=policies)
-def test_a_policy_survives_the_journey(policy: Policy) -> None:
-    assert unpack(sent(pack(policy))) == policy
+def test_a_policy_survives_a_round_trip(policy: Policy) -> None:
+    assert unpack(stored(pack(policy))) == policy
 
 
 @pytest.mark.requirement("S2.6")
-def test_the_default_policy_costs_nothing() -> None:
+def test_the_default_policy_is_not_stored() -> None:
     assert pack(DEFAULT_POLICY) is None
     assert unpack(None) is DEFAULT_POLICY
 
 
 @given(policy=policies)
-def test_only_what_differs_is_packed(policy: Policy) -> None:
+def test_only_differences_from_the_default_are_stored(policy: Policy) -> None:
     for name, value in (pack(policy) or {}).items():
         home = policy.retry if hasattr(policy.retry, name) else policy
         usual = DEFAULT_POLICY.retry if home is policy.retry else DEFAULT_POLICY
         assert getattr(home, name) == value != getattr(usual, name)
 
 
-def test_rules_about_exceptions_and_attempts_do_not_travel() -> None:
+def test_rules_about_exceptions_and_attempts_are_not_stored() -> None:
     policy = Policy(retry=Retry(max_attempts=9, retry_on=(KeyError,), give_up_on=(ValueError,)))
     assert pack(policy) is None
 
 
-def test_what_a_newer_client_wrote_is_ignored() -> None:
+def test_unknown_values_of_a_newer_client_are_ignored() -> None:
     assert unpack('{"on_cancel":"pause","on_full_moon":"howl"}') == Policy(on_cancel="pause")
 
 
@@ -72,7 +72,7 @@ def test_unknown_choices_are_refused_with_the_possible_ones(name: str) -> None:
 @pytest.mark.requirement("S4.6", "S4.11")
 @pytest.mark.parametrize("choice", ["auto", "pause"])
 @pytest.mark.parametrize("lane", [True, False])
-def test_auto_pauses_what_stands_in_a_lane(lane: bool, choice: Any) -> None:
+def test_auto_pauses_jobs_in_a_lane(lane: bool, choice: Any) -> None:
     policy = Policy(on_cancel=choice, on_drain=choice)
     assert policy.pauses_on_cancel(lane) is (lane or choice == "pause")
     assert policy.pauses_on_drain(lane) is (lane or choice == "pause")
@@ -80,14 +80,14 @@ def test_auto_pauses_what_stands_in_a_lane(lane: bool, choice: Any) -> None:
 
 @pytest.mark.requirement("S4.6", "S4.11")
 @pytest.mark.parametrize("lane", [True, False])
-def test_a_policy_can_say_that_lanes_do_not_pause(lane: bool) -> None:
+def test_by_policy_jobs_in_a_lane_do_not_pause(lane: bool) -> None:
     policy = Policy(on_cancel="cancel", on_drain="requeue")
     assert not policy.pauses_on_cancel(lane)
     assert not policy.pauses_on_drain(lane)
 
 
 @pytest.mark.requirement("S4.7")
-def test_only_a_lane_can_be_blocked_and_a_policy_can_skip_that() -> None:
+def test_only_a_lane_can_be_blocked_and_a_policy_can_prevent_it() -> None:
     assert Policy().blocks_lane(True)
     assert not Policy().blocks_lane(False)
     assert not Policy(lane_on_failure="skip").blocks_lane(True)
@@ -104,5 +104,5 @@ def test_only_a_lane_can_be_blocked_and_a_policy_can_skip_that() -> None:
         "not json",
     ],
 )
-def test_a_policy_that_makes_no_sense_stops_no_sweeper(text: str) -> None:
+def test_an_invalid_stored_policy_does_not_fail_recovery(text: str) -> None:
     assert unpack(text) == DEFAULT_POLICY

@@ -1,4 +1,4 @@
-"""One retry policy: how long, how often, after what."""
+"""The retry policy: how long, how often, after which exceptions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_jitter_takes_away_at_most_its_share(retry: Retry, attempt: int, chance:
 
 @pytest.mark.requirement("S2.6")
 @given(chance=chances, attempt=attempts)
-def test_without_jitter_chance_decides_nothing(chance: float, attempt: int) -> None:
+def test_without_jitter_chance_has_no_effect(chance: float, attempt: int) -> None:
     retry = Retry(jitter=0.0)
     assert retry.delay_seconds(attempt, chance) == retry.delay_seconds(attempt, 0.0)
 
@@ -61,7 +61,7 @@ def test_waits_double_up_to_the_cap() -> None:
 
 
 @pytest.mark.requirement("S2.6")
-def test_a_slow_growth_reaches_its_cap_too() -> None:
+def test_slow_growth_reaches_the_cap_too() -> None:
     retry = Retry(base_seconds=1.0, factor=1.1, cap_seconds=3600.0, jitter=0.0)
     assert retry.delay_seconds(100, 0.0) == 3600.0
 
@@ -74,7 +74,7 @@ def test_no_base_means_no_wait_however_large_the_factor(attempt: int, chance: fl
 
 @pytest.mark.requirement("S2.6")
 @pytest.mark.parametrize("factor", [2, 2.0, 1e308])
-def test_no_attempt_is_too_high_to_be_counted(factor: float) -> None:
+def test_no_attempt_number_is_too_high(factor: float) -> None:
     retry = Retry(factor=factor, cap_seconds=60.0, jitter=0.0)
     assert retry.delay_seconds(MAX_ATTEMPTS_LIMIT, 0.0) == 60.0
 
@@ -102,7 +102,7 @@ class Broken(Flaky):
         (Retry(retry_on=()), Flaky(), False),
     ],
 )
-def test_exceptions_decide_whether_there_is_hope(
+def test_exceptions_decide_whether_a_job_is_retried(
     retry: Retry, error: BaseException, hope: bool
 ) -> None:
     assert retry.is_retryable(error) is hope
@@ -110,8 +110,8 @@ def test_exceptions_decide_whether_there_is_hope(
 
 @pytest.mark.requirement("S2.6")
 @pytest.mark.parametrize("given", [[Broken, KeyError], {Broken, KeyError}, Broken])
-def test_exceptions_can_be_given_as_people_write_them(given: Any) -> None:
-    """What isinstance would refuse must not come up when a handler fails."""
+def test_exceptions_can_be_given_in_several_forms(given: Any) -> None:
+    """A value that isinstance refuses must not raise when a handler fails."""
     assert Retry(give_up_on=given).is_retryable(Broken()) is False
     assert Retry(retry_on=given).is_retryable(Broken()) is True
     assert Retry(retry_on=given).is_retryable(OSError()) is False
@@ -140,7 +140,7 @@ def test_exceptions_can_be_given_as_people_write_them(given: Any) -> None:
         {"give_up_on": 3},
     ],
 )
-def test_senseless_settings_are_refused_by_name(wrong: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(BadSettings) as refusal:
         Retry(**wrong)
     (name,) = wrong

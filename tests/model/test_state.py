@@ -1,4 +1,4 @@
-"""The state machine is one picture and one table, and everything outside it is refused."""
+"""The state machine: the picture agrees with the table, and other transitions are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from freehold.model.state import (
 
 
 def picture(text: str) -> dict[State, frozenset[State]]:
-    """The arrows as drawn: `a, b -> c | d`."""
+    """The transitions as drawn: `a, b -> c | d`."""
     arrows: dict[State, frozenset[State]] = {}
     for line in text.splitlines():
         sources, arrow, goals = line.partition("->")
@@ -33,14 +33,14 @@ def picture(text: str) -> dict[State, frozenset[State]]:
 
 
 @pytest.mark.requirement("S0.1")
-def test_the_picture_is_the_table() -> None:
+def test_the_picture_agrees_with_the_table() -> None:
     assert module.__doc__ is not None
     assert picture(module.__doc__) == dict(TRANSITIONS)
 
 
 @pytest.mark.requirement("S0.1")
 @pytest.mark.parametrize(("source", "goal"), [*itertools.product(State, State)])
-def test_only_arrows_of_the_table_are_allowed(source: State, goal: State) -> None:
+def test_only_transitions_of_the_table_are_allowed(source: State, goal: State) -> None:
     if goal in TRANSITIONS[source]:
         check_transition(7, source, goal)
         return
@@ -65,24 +65,24 @@ def test_no_state_leads_to_itself() -> None:
 
 
 @pytest.mark.requirement("S0.2", "S1.1")
-def test_work_starts_only_from_the_queue() -> None:
+def test_jobs_are_leased_only_from_the_queue() -> None:
     into_lease = {source for source, goals in TRANSITIONS.items() if goals & LEASED}
     assert into_lease == {State.QUEUED, State.ASSIGNED}
 
 
 @pytest.mark.requirement("P5")
-def test_finished_jobs_come_back_only_through_the_queue() -> None:
+def test_finished_jobs_run_again_only_through_the_queue() -> None:
     for state in FINAL:
         assert TRANSITIONS[state] <= {State.QUEUED, State.CANCELED}
 
 
 @pytest.mark.requirement("S2.3")
-def test_every_stage_shows_a_state_and_only_a_started_lease_shows_running() -> None:
+def test_every_stage_has_a_state_and_only_a_started_lease_is_running() -> None:
     assert set(STATE_OF_STAGE) == set(Stage)
     for stage in Stage:
         assert state_of(stage, started=False) is STATE_OF_STAGE[stage]
-    assert state_of(Stage.HELD, started=False) is State.ASSIGNED
-    assert state_of(Stage.HELD, started=True) is State.RUNNING
+    assert state_of(Stage.LEASED, started=False) is State.ASSIGNED
+    assert state_of(Stage.LEASED, started=True) is State.RUNNING
 
 
 def test_every_state_of_a_live_job_has_a_stage() -> None:
@@ -91,16 +91,16 @@ def test_every_state_of_a_live_job_has_a_stage() -> None:
     assert shown == set(State) - {State.SUCCEEDED, State.CANCELED}
 
 
-def test_stages_are_one_letter_each() -> None:
-    assert all(len(stage.value) == 1 for stage in Stage)
+def test_stages_are_words() -> None:
+    assert all(stage.value == stage.name.lower() for stage in Stage)
 
 
 @pytest.mark.requirement("S4.3", "S4.7")
 def test_leased_paused_and_failed_jobs_hold_their_lane() -> None:
-    assert {Stage.HELD, Stage.PAUSED, Stage.FAILED} <= HOLDS_LANE
+    assert {Stage.LEASED, Stage.PAUSED, Stage.FAILED} <= HOLDS_LANE
 
 
 @pytest.mark.requirement("P6")
 def test_followers_hold_no_lane_even_when_paused() -> None:
-    waiting = {Stage.NEW, Stage.WAITING, Stage.READY, Stage.FOLLOWER, Stage.FOLLOWER_PAUSED}
+    waiting = {Stage.PENDING, Stage.SCHEDULED, Stage.READY, Stage.FOLLOWER, Stage.PAUSED_FOLLOWER}
     assert set(Stage) - HOLDS_LANE == waiting

@@ -1,4 +1,4 @@
-"""Flags over environment over file over default; nothing unknown, nothing senseless."""
+"""Flags win over environment, file and default; unknown and invalid settings are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from freehold.worker.config import WorkerSettings, worker_settings
 
 
 @pytest.mark.requirement("S2.10")
-def test_the_shipped_defaults_are_the_promised_ones(tmp_path: Path) -> None:
+def test_the_shipped_defaults_are_the_documented_ones(tmp_path: Path) -> None:
     settings = load(environment={}, folder=tmp_path)
     promised = {
         "workers.default_count": 2,
@@ -51,7 +51,7 @@ def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     assert load(None, {}, tmp_path).values["workers.max_count"].origin == "freehold.toml:3"
 
 
-def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> None:
+def test_pyproject_is_read_if_there_is_no_freehold_toml(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.freehold.workers]\nconcurrency = 5\n")
     assert load(None, {}, tmp_path)["workers.concurrency"] == 5
 
@@ -64,12 +64,14 @@ def test_pyproject_is_read_where_there_is_no_file_of_our_own(tmp_path: Path) -> 
         ({"DATABASE_URL": "postgresql://a/b", "FREEHOLD_URL": "x.db"}, "x.db"),
     ],
 )
-def test_the_store_is_found(environment: dict[str, str], url: str, tmp_path: Path) -> None:
+def test_the_url_is_taken_from_the_environment(
+    environment: dict[str, str], url: str, tmp_path: Path
+) -> None:
     assert load(None, environment, tmp_path)["store.url"] == url
 
 
-def test_a_file_of_ours_says_more_than_the_projects_database(tmp_path: Path) -> None:
-    """DATABASE_URL is the web application's, as a rule: jobs must not go there unasked."""
+def test_freehold_toml_wins_over_database_url(tmp_path: Path) -> None:
+    """DATABASE_URL usually belongs to the web application: jobs must not go there by accident."""
     (tmp_path / "freehold.toml").write_text("[store]\nurl = 'jobs.db'\n")
     environment = {"DATABASE_URL": "postgresql://a/site"}
     assert load(None, environment, tmp_path)["store.url"] == "jobs.db"
@@ -94,7 +96,7 @@ def test_a_file_of_ours_says_more_than_the_projects_database(tmp_path: Path) -> 
         ("[kinds.a]\nfail_attempts = -1\n", "0 or more"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(
+def test_an_invalid_setting_is_refused_with_its_position(
     text: str, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "freehold.toml").write_text(text)
@@ -116,24 +118,24 @@ def test_a_schema_outside_the_whitelist_is_refused(tmp_path: Path) -> None:
         load(None, {"FREEHOLD_SCHEMA": 'x"; drop'}, tmp_path)
 
 
-def test_places_are_named_in_the_file_or_the_environment(tmp_path: Path) -> None:
-    (tmp_path / "freehold.toml").write_text('[places]\neast = "a.db"\nwest = "b.db"\n')
-    places = load(None, {"FREEHOLD_PLACE_WEST": "c.db"}, tmp_path).places
-    assert {name: (place.value, place.origin) for name, place in places.items()} == {
+def test_shards_are_named_in_the_file_or_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "freehold.toml").write_text('[shards]\neast = "a.db"\nwest = "b.db"\n')
+    shards = load(None, {"FREEHOLD_SHARD_WEST": "c.db"}, tmp_path).shards
+    assert {name: (shard.value, shard.origin) for name, shard in shards.items()} == {
         "east": ("a.db", "freehold.toml:2"),
-        "west": ("c.db", "FREEHOLD_PLACE_WEST"),
+        "west": ("c.db", "FREEHOLD_SHARD_WEST"),
     }
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[places]\nhome = 'a.db'\n", "store.url"),
-        ("[places]\neast = 3\n", "freehold.toml:2: places.east: give the URL"),
-        ("[places]\nEast = 'postgresql://a:hunter2@b/c'\n", "place 'East' is not a usable name"),
+        ("[shards]\nhome = 'a.db'\n", "store.url"),
+        ("[shards]\neast = 3\n", "freehold.toml:2: shards.east: give the URL"),
+        ("[shards]\nEast = 'postgresql://a:hunter2@b/c'\n", "shard 'East' is not a usable name"),
     ],
 )
-def test_places_that_make_no_sense_are_refused(text: str, message: str, tmp_path: Path) -> None:
+def test_invalid_shards_are_refused(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "freehold.toml").write_text(text)
     with pytest.raises((BadName, BadSettings), match=message) as refused:
         load(None, {}, tmp_path)
@@ -150,14 +152,14 @@ def test_places_that_make_no_sense_are_refused(text: str, message: str, tmp_path
         ("FREEHOLD_TENANTS", "FREEHOLD_TENANT"),
     ],
 )
-def test_a_slip_in_the_environment_is_found(variable: str, meant: str) -> None:
+def test_a_mistyped_variable_is_found(variable: str, meant: str) -> None:
     assert unknown_variables({variable: "1", "FREEHOLD_URL": "a.db"}) == {variable: meant}
 
 
-def test_what_is_right_or_somebody_elses_is_no_slip() -> None:
-    """Every name that is read, and those that Kubernetes makes for a service `freehold`."""
+def test_settings_and_variables_of_other_programs_are_not_reported() -> None:
+    """Among them those that Kubernetes sets for a service `freehold`."""
     ours = {f"FREEHOLD_{name.replace('.', '_').upper()}" for name in load({}, {}).values}
-    theirs = {
+    others = {
         f"FREEHOLD_{name}"
         for name in (
             "SERVICE_HOST",
@@ -172,5 +174,5 @@ def test_what_is_right_or_somebody_elses_is_no_slip() -> None:
             "VIEWER_TOKEN",
         )
     }
-    more = {"FREEHOLD_URL", "FREEHOLD_PLACE_EAST", "FREEHOLD_DEBUG", "DATABASE_URI"}
-    assert unknown_variables(dict.fromkeys(ours | theirs | more, "1")) == {}
+    more = {"FREEHOLD_URL", "FREEHOLD_SHARD_EAST", "FREEHOLD_DEBUG", "DATABASE_URI"}
+    assert unknown_variables(dict.fromkeys(ours | others | more, "1")) == {}

@@ -1,4 +1,4 @@
-"""Looks for seeds that find planted bugs: `python -m tests.simulation.search [NAME] [SEEDS]`."""
+"""Searches seeds that find planted bugs: `python -m tests.simulation.search [NAME] [SEEDS]`."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ WANTED = 1
 
 
 def search(bug: Bug, seeds: int) -> tuple[list[int], str]:
-    """Seeds by which the checker finds it; if there are none, those by which the witness does."""
+    """Seeds with which the checker finds the bug; if there are none, those of the invariants."""
     found: list[int] = []
     seen: list[int] = []
     how = ""
     for seed in range(seeds):
         with bug.plant():
-            played = run_scenario(random_scenario(seed))
-        if played.afterwards:
+            result = run_scenario(random_scenario(seed))
+        if result.found_after:
             found.append(seed)
-            how = how or str(played.afterwards[0])
-        elif played.at_once:
+            how = how or str(result.found_after[0])
+        elif result.found_during:
             seen.append(seed)
         if len(found) == WANTED:
             break
     if not found and seen:
-        return seen[:WANTED], "witnessed"
+        return seen[:WANTED], "found by the invariants"
     return found, how
 
 

@@ -1,4 +1,4 @@
-"""Bugs planted on purpose where one process serves many tenants."""
+"""Bugs planted on purpose in the processes that serve many tenants."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from freehold.worker.worker import Worker
 from tests.simulation.bugs import Bug, Plant, code, sql, swapped
 
 
-def _in_the_first_one_s_name(self: Worker, held: Any) -> Any:
+def _for_first_tenant(self: Worker, held: Any) -> Any:
     context = _context(self, held)
     context.tenant = context.tenant and "acme"
     return context
 
 
-def _told_to_the_directory_only(self: Tenants, name: str, by: str, _reason: Any = None) -> None:
+def _in_directory_only(self: Tenants, name: str, by: str, _reason: Any = None) -> None:
     self._set_state(name, TenantState.PAUSED, by)
 
 
-def _end(self: TenantHost, tenant: str, why: str) -> None:
-    _trouble(self, tenant, why)
+def _end(self: TenantHost, tenant: str, error: str) -> None:
+    _degrade(self, tenant, error)
     self.drain()
 
 
-def _only_the_well(self: WakeSchedule, place: str) -> list[str]:
-    return [name for name in _to_look_at(self, place) if self[name].trouble is None]
+def _only_unbroken(self: WakeSchedule, shard: str) -> list[str]:
+    return [name for name in _due_for_check(self, shard) if self[name].error is None]
 
 
 @contextlib.contextmanager
 def _one_store_for_all() -> Iterator[None]:
-    """The database of whoever was opened first, as if it were kept under the wrong key."""
+    """All tenants get the database that was opened first, as if it were cached by a wrong key."""
     opened: dict[TenantHost, Any] = {}
 
     def wake(self: TenantHost, tenant: Any) -> None:
-        place = self._places[tenant.place]
-        assert place is not None
-        database = opened.setdefault(self, place.open(tenant.name))
-        with swapped(place, "open", lambda _name: database):
+        shard = self._shards[tenant.shard]
+        assert shard is not None
+        database = opened.setdefault(self, shard.open(tenant.name))
+        with swapped(shard, "open", lambda _name: database):
             _wake(self, tenant)
 
     with swapped(TenantHost, "_wake", wake):
@@ -52,30 +52,30 @@ def _one_store_for_all() -> Iterator[None]:
 
 
 _context = Worker._context
-_trouble = TenantHost._trouble
+_degrade = TenantHost._degrade
 _wake = TenantHost._wake
-_to_look_at = WakeSchedule.to_look_at
+_due_for_check = WakeSchedule.due_for_check
 
 _BUGS: dict[str, tuple[Plant, tuple[int, ...]]] = {
-    "a job runs in another tenant's name": (
-        code(Worker, "_context", _in_the_first_one_s_name),
+    "a job runs for another tenant": (
+        code(Worker, "_context", _for_first_tenant),
         (6,),
     ),
     "a worker has another tenant's store": (_one_store_for_all, (6,)),
-    "a tenant's pause is told to the directory only": (
-        code(Tenants, "pause", _told_to_the_directory_only),
+    "a tenant's pause is stored in the directory only": (
+        code(Tenants, "pause", _in_directory_only),
         (6,),
     ),
     "a paused tenant is served": (
         sql(("claim", "q.name in (:queue, '*')", "q.name = :queue")),
         (6,),
     ),
-    "a broken tenant ends its host": (code(TenantHost, "_trouble", _end), (11,)),
-    "a broken tenant is never looked at again": (
-        code(WakeSchedule, "to_look_at", _only_the_well),
+    "a broken tenant ends its host": (code(TenantHost, "_degrade", _end), (11,)),
+    "a broken tenant is never checked again": (
+        code(WakeSchedule, "due_for_check", _only_unbroken),
         (16,),
     ),
-    "jobs put aside are looked for when a host starts, and then after an hour": (
+    "parked jobs are checked when a host starts, and then after an hour": (
         code(maintenance, "_ROUND_SECONDS", RETENTION_SECONDS),
         (231,),
     ),

@@ -1,4 +1,4 @@
-"""A seed is a run: whoever plays it sees the same, to the microsecond."""
+"""A seed always gives the same run, to the microsecond."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from freehold.lab.simulation.run import run_scenario
 from freehold.lab.simulation.scenario import random_scenario
 from freehold.lab.simulation.tenant_world import TenantWorld
 
-#: A program with tenants, who live in two places.
+#: A scenario with tenants in two shards.
 TENANTED = 16
-_PLAY = (
-    "from freehold.lab.simulation.scenario import random_program\n"
-    "from freehold.lab.simulation.run import play\n"
-    "print(*(play(random_program(seed)).digest for seed in (3, 7, 16)))\n"
+_SCRIPT = (
+    "from freehold.lab.simulation.run import run_scenario\n"
+    "from freehold.lab.simulation.scenario import random_scenario\n"
+    "print(*(run_scenario(random_scenario(seed)).digest for seed in (3, 7, 16)))\n"
 )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, TENANTED])
 def test_a_seed_replays_exactly(seed: int) -> None:
-    """The digest covers every statement with its answer, every record, and how all ended."""
+    """The digest covers every statement with its result, every record, and the final jobs."""
     first, second = run_scenario(random_scenario(seed)), run_scenario(random_scenario(seed))
-    assert first.story == second.story
+    assert first.trace == second.trace
     assert first.digest == second.digest
 
 
@@ -35,12 +35,12 @@ def test_seeds_differ() -> None:
 
 
 def test_a_seed_replays_in_another_process() -> None:
-    """Whatever the order of its sets."""
+    """Independent of the iteration order of sets."""
     here = [run_scenario(random_scenario(seed)).digest for seed in (3, 7, TENANTED)]
     for hash_seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         there = subprocess.run(
-            [sys.executable, "-c", _PLAY],
+            [sys.executable, "-c", _SCRIPT],
             env=environment,
             capture_output=True,
             text=True,
@@ -49,8 +49,8 @@ def test_a_seed_replays_in_another_process() -> None:
         assert there.stdout.split() == here
 
 
-def test_a_fleet_that_was_played_leaves_nothing_behind() -> None:
-    """Thousands are played in one process. A cache of handlers once kept all of them."""
+def test_a_run_leaves_no_objects_behind() -> None:
+    """One process runs thousands of seeds. A cache of handlers once kept all of them."""
     run_scenario(random_scenario(1))
     run_scenario(random_scenario(TENANTED))
     gc.collect()

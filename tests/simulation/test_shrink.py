@@ -1,4 +1,4 @@
-"""A failing run is made small, and can be read."""
+"""A failing scenario is shrunk, and its trace is readable."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from tests.simulation.bugs import BUGS
 _BUG = BUGS["a promotion is lost"]
 
 
-def _fails(program: Scenario) -> bool:
+def _fails(scenario: Scenario) -> bool:
     with _BUG.plant():
-        return any(violation.rule == "I9" for violation in run_scenario(program).violations)
+        return any(violation.rule == "I9" for violation in run_scenario(scenario).violations)
 
 
-def _parts(program: Scenario) -> int:
-    calls = sum(len(call.jobs) for call in program.calls)
-    return len(program.workers) + calls + len(program.operations) + len(program.faults)
+def _parts(scenario: Scenario) -> int:
+    calls = sum(len(call.jobs) for call in scenario.calls)
+    return len(scenario.workers) + calls + len(scenario.operations) + len(scenario.faults)
 
 
-def test_a_failing_program_is_shrunk_to_what_matters() -> None:
-    program = random_scenario(_BUG.seeds[0])
-    small = shrink(program, _fails, tries=120)
+def test_a_failing_scenario_is_shrunk() -> None:
+    scenario = random_scenario(_BUG.seeds[0])
+    small = shrink(scenario, _fails, max_tries=120)
     assert _fails(small)
-    assert _parts(small) <= 6 < _parts(program)
-    assert not run_scenario(small).violations, "without the bug it is a good program"
+    assert _parts(small) <= 6 < _parts(scenario)
+    assert not run_scenario(small).violations, "without the bug it has no violation"
 
 
-def test_a_story_tells_who_did_what_when() -> None:
-    program = random_scenario(_BUG.seeds[0])
+def test_a_trace_has_the_violation_and_what_every_machine_did() -> None:
+    scenario = random_scenario(_BUG.seeds[0])
     with _BUG.plant():
-        story = list(trace_lines(run_scenario(program)))
-    assert any(line.startswith("  broken: I9") for line in story)
-    assert any("started job" in line and "w1" in line for line in story)
-    assert any("healed" in line for line in story)
+        trace = list(trace_lines(run_scenario(scenario)))
+    assert any(line.startswith("  violation: I9") for line in trace)
+    assert any("started job" in line and "w1" in line for line in trace)
+    assert any("healed" in line for line in trace)

@@ -1,4 +1,4 @@
-"""A claim: atomic, in order, only what is queued and due, and never in anybody's way."""
+"""Claiming: atomic, in order, only queued and due jobs, and without waiting."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_claimers_at_once_never_share_a_lane(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S0.2")
-def test_what_is_claimed_is_not_claimed_again(store: StoreUnderTest) -> None:
+def test_a_claimed_job_is_not_claimed_again(store: StoreUnderTest) -> None:
     store.add()
     store.claim_one("w1")
     assert store.claim("w2") == []
@@ -79,7 +79,7 @@ def test_the_urgent_come_first_then_the_oldest(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S0.14")
-def test_a_batch_is_handed_out_in_order_too(store: StoreUnderTest) -> None:
+def test_a_claim_of_several_returns_them_in_order(store: StoreUnderTest) -> None:
     low, old, high, new = (store.add(priority=p) for p in (-1, 0, 9, 0))
     assert ids(store.claim(count=3)) == [high, old, new]
     assert ids(store.claim()) == [low]
@@ -92,7 +92,7 @@ def test_equals_are_served_in_the_order_of_their_creation(store: StoreUnderTest)
 
 
 @pytest.mark.requirement("S2.2")
-def test_a_job_that_was_given_back_keeps_its_place(store: StoreUnderTest) -> None:
+def test_a_released_job_keeps_its_position(store: StoreUnderTest) -> None:
     first, second = store.add(), store.add()
     store.store.release("w1", [store.claim_one()])
     assert ids(store.claim("w2")) == [first, second]
@@ -139,8 +139,10 @@ def test_a_claim_takes_no_more_than_it_wants_of_each_queue(store: StoreUnderTest
     for queue in ("a", "b", "c"):
         for _ in range(4):
             store.add(queue=queue)
-    wants = (QueueDemand("b", 3), QueueDemand("a", 1), QueueDemand("empty", 5))
-    attempts = store.store.claim(ClaimRequest(owner="w1", lease_seconds=LEASE_SECONDS, wants=wants))
+    demands = (QueueDemand("b", 3), QueueDemand("a", 1), QueueDemand("empty", 5))
+    attempts = store.store.claim(
+        ClaimRequest(owner="w1", lease_seconds=LEASE_SECONDS, demands=demands)
+    )
     assert [attempt.queue for attempt in attempts] == ["b", "b", "b", "a"]
     assert store.claim(queue="a", count=0) == []
 
@@ -154,7 +156,7 @@ def test_a_claim_starts_without_a_stale_request(store: StoreUnderTest) -> None:
     store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     store.claim_one()
     job = store.job(job_id)
-    assert (job.state, job.request, job.request_by, job.request_reason) == (
+    assert (job.state, job.stop_request, job.stop_requested_by, job.stop_request_reason) == (
         "assigned",
         None,
         None,

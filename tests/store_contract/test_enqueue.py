@@ -42,13 +42,13 @@ def test_no_field_is_lost_on_the_way_in(store: StoreUnderTest) -> None:
     assert (job.task, job.queue, job.priority) == ("mail.send", "mail", -7)
     assert json.loads(job.args) == {"to": "a@example.org", "n": 1.5}
     assert (job.target, job.limit_key, job.unique_key) == ("box 1", "smtp", "mail 1")
-    assert (job.attempt, job.max_attempts, job.lost) == (0, 3, 0)
+    assert (job.attempt, job.max_attempts, job.lost_attempts) == (0, 3, 0)
     assert (job.timeout_seconds, job.tags, job.policy) == (12.5, ("a", "b"), policy)
-    assert (job.state, job.lease, job.report, job.request) == (State.QUEUED, None, None, None)
+    assert (job.state, job.lease, job.report, job.stop_request) == (State.QUEUED, None, None, None)
 
 
 @pytest.mark.requirement("S3.7")
-def test_the_claimer_gets_what_was_asked_for(store: StoreUnderTest) -> None:
+def test_the_claimer_gets_the_job_as_it_was_enqueued(store: StoreUnderTest) -> None:
     policy = Policy(on_drain="pause")
     job_id = store.add(
         args=b'{"x": [1, null, "\xc3\xa9"]}',
@@ -63,7 +63,7 @@ def test_the_claimer_gets_what_was_asked_for(store: StoreUnderTest) -> None:
     assert (attempt.job_id, attempt.owner, attempt.task) == (job_id, "w1", "t")
     assert json.loads(attempt.args) == {"x": [1, None, "é"]}
     assert (attempt.queue, attempt.priority, attempt.target) == ("q", 5, "lane")
-    assert (attempt.number, attempt.max_attempts, attempt.lost) == (1, 2, 0)
+    assert (attempt.number, attempt.max_attempts, attempt.lost_attempts) == (1, 2, 0)
     assert (attempt.timeout_seconds, attempt.policy) == (1.5, policy)
 
 
@@ -76,7 +76,7 @@ def test_creation_is_stamped_by_the_databases_clock(store: StoreUnderTest) -> No
 
 
 @pytest.mark.requirement("S2.2")
-def test_answers_come_in_the_order_of_the_questions(store: StoreUnderTest) -> None:
+def test_results_come_in_the_order_of_the_jobs(store: StoreUnderTest) -> None:
     jobs = [NewJob(task=f"t{n}", unique_key=f"k{n % 3}" if n % 2 else None) for n in range(12)]
     answers = store.store.enqueue(jobs)
     stored = store.store.read([answer.id for answer in answers])
@@ -154,7 +154,7 @@ def test_a_pending_job_stays_out_of_the_queue_until_it_is_put_there(store: Store
     assert store.state(job_id) == "pending"
     assert store.claim() == []
     answer = store.store.operate(OperatorVerb.SUBMIT, [job_id], "ann", None)[0]
-    assert (answer.what, answer.state) == ("done", State.QUEUED)
+    assert (answer.status, answer.state) == ("done", State.QUEUED)
     assert [attempt.job_id for attempt in store.claim()] == [job_id]
 
 

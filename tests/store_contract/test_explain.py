@@ -1,4 +1,4 @@
-"""Why a job is not running: every cause, from what the stores really say."""
+"""Why a job is not running: every cause, read from real stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def worker(
     queues: tuple[str, ...] = ("default",),
     state: WorkerState = WorkerState.WORKING,
 ) -> None:
-    store.store.beat(
+    store.store.heartbeat(
         Heartbeat(
             owner="w9",
             host="here",
@@ -45,12 +45,12 @@ def worker(
     )
 
 
-def test_in_line_behind_others(store: StoreUnderTest) -> None:
+def test_behind_other_jobs_of_its_queue(store: StoreUnderTest) -> None:
     worker(store)
     store.add(), store.add()
     found = causes(store, store.add())
-    assert set(found) == {"in_line"}
-    assert "2 jobs of queue default are ahead" in found["in_line"].text
+    assert set(found) == {"in_queue"}
+    assert "2 jobs are ahead of it in queue default" in found["in_queue"].text
 
 
 def test_not_due(store: StoreUnderTest) -> None:
@@ -69,7 +69,7 @@ def test_no_worker_alive_for_the_queue(store: StoreUnderTest) -> None:
 def test_a_worker_that_went_silent_is_no_worker(store: StoreUnderTest) -> None:
     worker(store)
     job_id = store.add()
-    assert set(causes(store, job_id)) == {"in_line"}
+    assert set(causes(store, job_id)) == {"in_queue"}
     store.advance(31.0)
     assert set(causes(store, job_id)) == {"no_worker"}
 
@@ -91,7 +91,7 @@ def test_no_free_slot(store: StoreUnderTest) -> None:
     worker(store, running=4)
     found = causes(store, store.add())
     assert set(found) == {"no_free_slot"}
-    assert "all 4 slots of the 1 workers" in found["no_free_slot"].text
+    assert "all 4 slots of the 1 worker that" in found["no_free_slot"].text
 
 
 def test_its_lane_is_busy_or_blocked(store: StoreUnderTest) -> None:
@@ -140,11 +140,11 @@ def test_the_limit_of_its_queue_or_of_all_is_full(store: StoreUnderTest, name: s
     worker(store)
     store.store.set_queue_limit(name, Limit(1))
     first, second = store.add(), store.add()
-    assert set(causes(store, second)) == {"in_line"}
+    assert set(causes(store, second)) == {"in_queue"}
     store.claim()
     found = causes(store, second)
     assert set(found) == {"limit_full"}
-    assert f"1 of at most 1 run; job {first}" in found["limit_full"].text
+    assert f"is reached: 1 of 1 running; job {first}" in found["limit_full"].text
 
 
 def test_the_limit_of_its_key_is_full(store: StoreUnderTest) -> None:
@@ -154,7 +154,7 @@ def test_the_limit_of_its_key_is_full(store: StoreUnderTest) -> None:
     store.claim()
     found = causes(store, second)
     assert set(found) == {"limit_full"}
-    assert f"smtp: 1 of at most 1 run; job {first}" in found["limit_full"].text
+    assert f"limit key smtp is reached: 1 of 1 running; job {first}" in found["limit_full"].text
 
 
 def test_the_rate_of_its_queue_or_key_is_spent(store: StoreUnderTest) -> None:
@@ -165,7 +165,7 @@ def test_the_rate_of_its_queue_or_key_is_spent(store: StoreUnderTest) -> None:
     second = store.add(limit_key="smtp")
     store.claim()
     found = [cause.text for cause in Operator(store.store).explain(second)]
-    assert [text for text in found if "all that may" in text] == found
+    assert [text for text in found if "1 of 1 starts in the last 60 s" in text] == found
     assert len(found) == 2
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from freehold.model.history import EventKind
-from freehold.model.job import Attempt, Error
+from freehold.model.job import Attempt, ErrorInfo
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.retry import Retry
@@ -44,7 +44,7 @@ def claim_again(store: StoreUnderTest) -> Attempt:
 )
 @pytest.mark.parametrize("started", [True, False], ids=["running", "assigned"])
 @pytest.mark.requirement("S4.10", "P3")
-def test_every_ending_leads_where_the_state_machine_says(
+def test_every_outcome_leads_where_the_state_machine_says(
     store: StoreUnderTest, kind: OutcomeKind, state: str, started: bool
 ) -> None:
     store.add()
@@ -69,7 +69,7 @@ def test_no_ending_leaves_anything_of_the_lease(
     leftovers = store.sql(
         "select id from {s}job where lease_owner is not null or lease_token is not null "
         "or lease_expires_at is not null or leased_at is not null or heartbeat_at is not null "
-        "or started_at is not null or request is not null or request_by is not null"
+        "or started_at is not null or stop_request is not null or stop_requested_by is not null"
     )
     assert leftovers == []
     assert store.job(attempt.job_id).lease is None
@@ -133,7 +133,7 @@ def test_the_last_failed_attempt_is_the_last(store: StoreUnderTest, kind: Outcom
 
 @pytest.mark.requirement("P7", "S4.10")
 @pytest.mark.parametrize("kind", REFUNDED)
-def test_what_was_not_the_jobs_fault_is_never_charged(
+def test_an_end_that_is_not_the_jobs_fault_is_never_charged(
     store: StoreUnderTest, kind: OutcomeKind
 ) -> None:
     job_id = store.add(max_attempts=1)
@@ -154,7 +154,7 @@ def test_a_pause_is_not_charged(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S4.10", "S2.6")
-def test_no_retry_where_the_handler_sees_no_hope(store: StoreUnderTest) -> None:
+def test_a_handler_can_fail_its_job_without_a_retry(store: StoreUnderTest) -> None:
     spent = store.add(max_attempts=9)
     assert store.end(store.claim_one(), OutcomeKind.FAIL, reason="budget spent")
     hopeless = store.add(max_attempts=9)
@@ -189,7 +189,7 @@ def test_a_success_leaves_a_report(store: StoreUnderTest) -> None:
     job = store.job(attempt.job_id)
     report = job.report
     assert report is not None
-    assert (report.state, report.attempts, report.by) == ("succeeded", 1, "w1")
+    assert (report.state, report.attempts, report.finished_by) == ("succeeded", 1, "w1")
     assert (report.result, report.error, report.token) == ({"sent": [1, 2]}, None, attempt.token)
     assert (job.created_at, report.leased_at) == (created_at, leased_at)
     assert (report.waited_seconds, report.ran_seconds) == (3.0, 4.0)
@@ -199,7 +199,7 @@ def test_a_success_leaves_a_report(store: StoreUnderTest) -> None:
 @pytest.mark.requirement("S2.5")
 def test_a_failure_leaves_its_error(store: StoreUnderTest) -> None:
     store.add(max_attempts=1)
-    error = Error("ValueError", "no such box ✗", "line 1\nline 2")
+    error = ErrorInfo("ValueError", "no such box ✗", "line 1\nline 2")
     attempt = store.claim_one()
     assert store.end(attempt, OutcomeKind.ERROR, error=error)
     report = store.job(attempt.job_id).report
@@ -210,7 +210,7 @@ def test_a_failure_leaves_its_error(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S0.12")
-def test_a_mixed_batch_ends_each_its_own_way(store: StoreUnderTest) -> None:
+def test_a_mixed_group_of_ends_is_decided_one_by_one(store: StoreUnderTest) -> None:
     kinds = (OutcomeKind.SUCCESS, OutcomeKind.ERROR, OutcomeKind.PAUSE, OutcomeKind.FAIL)
     for _ in kinds:
         store.add()

@@ -1,4 +1,4 @@
-"""A call that is several transactions fails between two of them: its caller is told the truth."""
+"""A call of several transactions fails between two of them: its caller gets the right error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLAIN = NewJob(task="t")
 
 @pytest.mark.requirement("P9")
 def test_some_jobs_were_stored_before_the_store_failed() -> None:
-    """Found by the simulation: the caller was told that calling again is safe."""
+    """Found by the simulation: the error claimed that calling again is safe."""
     steps = enqueue([_PLAIN, _KEYED])
     assert [each.name for each in next(steps).statements] == ["enqueue_keyed"]
     born = [(0, 17)]  # the plain one; the key of the other is taken

@@ -33,7 +33,7 @@ def finish_one(store: StoreUnderTest, kind: OutcomeKind = OutcomeKind.SUCCESS) -
 
 @pytest.mark.requirement("P9")
 @pytest.mark.parametrize("state", ["queued", "scheduled", "pending", "leased", "paused", "backoff"])
-def test_a_live_job_keeps_its_twin_out(store: StoreUnderTest, state: str) -> None:
+def test_a_live_job_keeps_a_second_one_of_its_key_out(store: StoreUnderTest, state: str) -> None:
     waits: dict[str, dict[str, Any]] = {
         "scheduled": {"delay_seconds": 60.0},
         "pending": {"pending": True},
@@ -90,7 +90,7 @@ def test_callers_at_once_make_one_job(store: StoreUnderTest, key: str) -> None:
 @pytest.mark.requirement("P5", "P9")
 @pytest.mark.parametrize("verb", [OperatorVerb.RESUME, OperatorVerb.RETRY])
 @pytest.mark.parametrize("target", [None, "lane"])
-def test_a_job_whose_key_was_taken_cannot_come_back(
+def test_a_finished_job_is_not_requeued_while_its_key_is_taken(
     store: StoreUnderTest, verb: OperatorVerb, target: str | None
 ) -> None:
     first = put(store, unique_key="k", target=target)
@@ -102,7 +102,7 @@ def test_a_job_whose_key_was_taken_cannot_come_back(
     assert refusal.value.holder == holder.id
     assert store.everything() == before
     store.store.operate(OperatorVerb.CANCEL, [holder.id], "ann", None)
-    assert store.store.operate(verb, [first.id], "ann", None)[0].what == "done"
+    assert store.store.operate(verb, [first.id], "ann", None)[0].status == "done"
 
 
 @pytest.mark.requirement("P5", "P9")
@@ -138,7 +138,7 @@ def test_a_key_is_remembered_for_a_day_and_no_longer(store: StoreUnderTest) -> N
 
 
 @pytest.mark.requirement("P9")
-def test_a_key_is_remembered_as_long_as_was_asked(store: StoreUnderTest) -> None:
+def test_a_key_is_remembered_for_the_requested_time(store: StoreUnderTest) -> None:
     put(store, idempotency_key="k", idempotency_seconds=60.0)
     finish_one(store)
     store.advance(60.0)
@@ -146,7 +146,7 @@ def test_a_key_is_remembered_as_long_as_was_asked(store: StoreUnderTest) -> None
 
 
 @pytest.mark.requirement("P9")
-def test_a_key_outlives_its_time_while_its_job_lives(store: StoreUnderTest) -> None:
+def test_a_key_is_remembered_beyond_its_time_while_its_job_is_live(store: StoreUnderTest) -> None:
     first = put(store, idempotency_key="k", delay_seconds=10 * DAY)
     store.advance(2 * DAY)
     assert put(store, idempotency_key="k") == Enqueued(first.id, False)
@@ -176,7 +176,7 @@ def test_the_answer_there_was_one_already_is_remembered_too(
 
 
 @pytest.mark.requirement("P9")
-def test_both_keys_answer_with_the_remembered_job_first(store: StoreUnderTest) -> None:
+def test_of_both_keys_the_remembered_job_comes_first(store: StoreUnderTest) -> None:
     first = put(store, idempotency_key="call", unique_key="k")
     finish_one(store)
     second = put(store, unique_key="k")

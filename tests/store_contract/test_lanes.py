@@ -104,7 +104,7 @@ def test_a_resumed_job_goes_before_those_that_waited_behind_it(
 @pytest.mark.requirement("S4.7", "P5")
 @pytest.mark.parametrize("stop", STOPS)
 @pytest.mark.parametrize("way", ["cancel", "delete"])
-def test_a_lane_goes_on_when_what_blocked_it_is_out_of_the_way(
+def test_a_lane_continues_when_its_blocking_job_is_gone(
     store: StoreUnderTest, stop: str, way: str
 ) -> None:
     first, second = lane(store, 2)
@@ -118,7 +118,7 @@ def test_a_lane_goes_on_when_what_blocked_it_is_out_of_the_way(
 
 
 @pytest.mark.requirement("S4.7")
-def test_where_the_policy_says_so_a_failure_lets_the_lane_go_on(store: StoreUnderTest) -> None:
+def test_a_policy_can_let_the_lane_continue_after_a_failure(store: StoreUnderTest) -> None:
     first = store.add(target="lane", policy=Policy(lane_on_failure="skip"))
     second = store.add(target="lane")
     assert store.end(store.claim_one(), OutcomeKind.FAIL)
@@ -128,7 +128,7 @@ def test_where_the_policy_says_so_a_failure_lets_the_lane_go_on(store: StoreUnde
 
 @pytest.mark.requirement("S4.3", "S2.7")
 @pytest.mark.parametrize("kind", [OutcomeKind.ERROR, OutcomeKind.SNOOZE, OutcomeKind.RETRY_LATER])
-def test_nobody_overtakes_a_job_that_backs_off(store: StoreUnderTest, kind: OutcomeKind) -> None:
+def test_no_job_overtakes_one_in_backoff(store: StoreUnderTest, kind: OutcomeKind) -> None:
     first, _second = lane(store, 2)
     assert store.end(store.claim_one(), kind, delay_seconds=60.0)
     assert claimed(store) == []
@@ -224,7 +224,7 @@ def test_a_lane_is_not_orphaned_when_its_head_vanishes_unclaimed(
 
 
 @pytest.mark.requirement("P5", "S4.3")
-def test_a_finished_job_comes_back_to_its_place_in_its_lane(store: StoreUnderTest) -> None:
+def test_a_requeued_job_takes_its_old_position_in_its_lane(store: StoreUnderTest) -> None:
     first, second, third = lane(store, 3)
     assert store.end(store.claim_one(), OutcomeKind.SUCCESS)
     running = store.claim_one()

@@ -74,7 +74,7 @@ def test_the_last_heartbeat_can_be_seen(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S2.3")
-def test_assigned_and_running_are_told_apart(store: StoreUnderTest) -> None:
+def test_assigned_and_running_are_distinct(store: StoreUnderTest) -> None:
     store.add()
     attempt = store.claim_one()
     assert store.state(attempt.job_id) == "assigned"
@@ -85,10 +85,10 @@ def test_assigned_and_running_are_told_apart(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S2.3", "S2.5")
-def test_a_job_is_shown_as_running_since_it_runs_and_not_since_that_is_told(
+def test_started_at_is_the_start_of_the_run_and_not_of_the_write(
     store: StoreUnderTest,
 ) -> None:
-    """A worker tells of a job that has run for a while; nobody runs before it has a lease."""
+    """A worker reports a job that has run for a while; no job runs before its lease."""
     for _ in range(2):
         store.add()
     first, second = store.claim("w1", 2)
@@ -111,7 +111,7 @@ def test_a_second_start_does_not_move_the_first(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S0.5", "S0.6", "S0.12")
-def test_a_batch_of_renewals_tells_the_held_from_the_lost(store: StoreUnderTest) -> None:
+def test_renewing_several_leases_returns_held_and_lost_ones(store: StoreUnderTest) -> None:
     for _ in range(3):
         store.add()
     first, second, third = store.claim()
@@ -122,7 +122,7 @@ def test_a_batch_of_renewals_tells_the_held_from_the_lost(store: StoreUnderTest)
 
 
 @pytest.mark.requirement("S0.5")
-def test_a_renewal_touches_nobody_elses_lease(store: StoreUnderTest) -> None:
+def test_a_renewal_touches_no_lease_of_another_owner(store: StoreUnderTest) -> None:
     store.add()
     store.add()
     mine, other = store.claim_one("w1"), store.claim_one("w2")

@@ -14,8 +14,8 @@ from freehold.store.types import ClaimRequest, QueueDemand
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 
-def ids(store: StoreUnderTest, queue: str = "default", **ask: Any) -> list[int]:
-    return [attempt.job_id for attempt in store.claim(queue=queue, **ask)]
+def ids(store: StoreUnderTest, queue: str = "default", **request: Any) -> list[int]:
+    return [attempt.job_id for attempt in store.claim(queue=queue, **request)]
 
 
 # -- a queue, and all of them ------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_an_expired_lease_does_not_count(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S0.10", "P1")
-def test_a_lease_that_ran_out_cannot_come_back_over_the_limit(store: StoreUnderTest) -> None:
+def test_an_expired_lease_cannot_be_renewed_over_the_limit(store: StoreUnderTest) -> None:
     store.store.set_queue_limit("default", Limit(1))
     store.add(), store.add()
     late = store.claim_one("late")
@@ -84,31 +84,31 @@ def test_a_limit_of_none_stops_and_a_lifted_one_lets_go(store: StoreUnderTest) -
 
 
 def test_a_claimer_that_remembers_a_limit_notices_that_it_is_gone(store: StoreUnderTest) -> None:
-    memory = ClaimCursors(lambda: 0.0)
+    cursors = ClaimCursors(lambda: 0.0)
     jobs = [store.add() for _ in range(3)]
     store.store.set_queue_limit("default", Limit(1))
-    assert ids(store, memory=memory) == jobs[:1]
-    assert memory.place("default").held_back
+    assert ids(store, cursors=cursors) == jobs[:1]
+    assert cursors.of("default").limit_reached
     store.store.set_queue_limit("default", NO_LIMIT)
-    assert ids(store, memory=memory) == jobs[1:]
-    assert not memory.place("default").held_back
+    assert ids(store, cursors=cursors) == jobs[1:]
+    assert not cursors.of("default").limit_reached
 
 
 @pytest.mark.requirement("P8")
 def test_a_limited_queue_is_not_claimed_ahead(store: StoreUnderTest) -> None:
     jobs = [store.add() for _ in range(6)]
     store.store.set_queue_limit("default", Limit(5))
-    ask = ClaimRequest(
-        owner="w1", lease_seconds=LEASE_SECONDS, wants=(QueueDemand("default", 4, ahead=3),)
+    request = ClaimRequest(
+        owner="w1", lease_seconds=LEASE_SECONDS, demands=(QueueDemand("default", 4, ahead=3),)
     )
-    assert [attempt.job_id for attempt in store.store.claim(ask)] == jobs[:1]
+    assert [attempt.job_id for attempt in store.store.claim(request)] == jobs[:1]
 
 
 # -- keys --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S0.10", "P8")
-def test_what_waits_for_a_key_does_not_stand_in_the_way(store: StoreUnderTest) -> None:
+def test_jobs_that_wait_for_a_key_do_not_block_others(store: StoreUnderTest) -> None:
     store.store.set_key_limit("smtp", Limit(2))
     keyed = [store.add(limit_key="smtp") for _ in range(50)]
     plain = store.add()
@@ -169,7 +169,7 @@ def test_a_canceled_job_does_not_take_the_room_it_was_given(store: StoreUnderTes
     attempt = store.claim_one()
     assert ids(store) == []  # the others now wait
     store.end(attempt, OutcomeKind.SUCCESS)  # the second is ready
-    store.store.operate(OperatorVerb.CANCEL, [jobs[1]], "somebody", None)
+    store.store.operate(OperatorVerb.CANCEL, [jobs[1]], "ann", None)
     assert ids(store) == [jobs[2]]
 
 
@@ -178,7 +178,7 @@ def test_a_lifted_key_limit_lets_all_go_by_the_sweep(store: StoreUnderTest) -> N
     jobs = [store.add(limit_key="smtp") for _ in range(5)]
     assert ids(store) == jobs[:1]
     store.store.set_key_limit("smtp", NO_LIMIT)
-    assert store.store.relieve(100) == 4
+    assert store.store.admit_limited(100) == 4
     assert ids(store) == jobs[1:]
 
 
@@ -204,10 +204,10 @@ def test_a_limited_key_is_not_claimed_ahead(store: StoreUnderTest) -> None:
     store.store.set_key_limit("smtp", Limit(10))
     keyed = [store.add(limit_key="smtp") for _ in range(3)]
     plain = [store.add() for _ in range(3)]
-    ask = ClaimRequest(
-        owner="w1", lease_seconds=LEASE_SECONDS, wants=(QueueDemand("default", 4, ahead=2),)
+    request = ClaimRequest(
+        owner="w1", lease_seconds=LEASE_SECONDS, demands=(QueueDemand("default", 4, ahead=2),)
     )
-    won = {attempt.job_id for attempt in store.store.claim(ask)}
+    won = {attempt.job_id for attempt in store.store.claim(request)}
     assert len(won) == 4
     # Which of the two free slots a plain job took meanwhile, is the store's affair.
     assert won & set(keyed) in ({keyed[0]}, {keyed[0], keyed[1]})
@@ -224,11 +224,11 @@ def test_a_job_that_lost_its_worker_is_not_claimed_ahead(store: StoreUnderTest) 
     store.store.make_ready(10)
     plain = [store.add() for _ in range(3)]
     ahead = ClaimRequest(
-        owner="w1", lease_seconds=LEASE_SECONDS, wants=(QueueDemand("default", 2, ahead=2),)
+        owner="w1", lease_seconds=LEASE_SECONDS, demands=(QueueDemand("default", 2, ahead=2),)
     )
     assert [attempt.job_id for attempt in store.store.claim(ahead)] == plain[:2]
     at_once = ClaimRequest(
-        owner="w1", lease_seconds=LEASE_SECONDS, wants=(QueueDemand("default", 2, ahead=1),)
+        owner="w1", lease_seconds=LEASE_SECONDS, demands=(QueueDemand("default", 2, ahead=1),)
     )
     assert [attempt.job_id for attempt in store.store.claim(at_once)] == [lost, plain[2]]
 
@@ -251,7 +251,7 @@ def test_a_rate_holds_in_any_window_of_its_period(store: StoreUnderTest) -> None
     assert len(starts) >= 45
 
 
-def test_a_rate_of_a_key_makes_its_jobs_wait_and_nobody_else(store: StoreUnderTest) -> None:
+def test_the_rate_of_a_key_makes_only_its_own_jobs_wait(store: StoreUnderTest) -> None:
     store.store.set_key_limit("api:*", Limit(rate=Rate(2, 60.0)))
     keyed = [store.add(limit_key="api:a") for _ in range(5)]
     other = store.add(limit_key="api:b")
@@ -259,7 +259,7 @@ def test_a_rate_of_a_key_makes_its_jobs_wait_and_nobody_else(store: StoreUnderTe
     assert ids(store) == [*keyed[:2], other, plain]
     assert ids(store) == []
     store.advance(64.0)
-    assert store.store.relieve(100) == 2
+    assert store.store.admit_limited(100) == 2
     assert ids(store) == keyed[2:4]
 
 
@@ -270,7 +270,7 @@ def test_a_failed_attempt_has_started_all_the_same(store: StoreUnderTest) -> Non
     assert ids(store) == []
 
 
-def test_what_is_put_aside_has_not_started(store: StoreUnderTest) -> None:
+def test_a_parked_job_uses_no_rate(store: StoreUnderTest) -> None:
     """Or workers that do not know a task would use up all its starts."""
     store.store.set_queue_limit("default", Limit(rate=Rate(1, 60.0)))
     store.store.set_key_limit("api", Limit(rate=Rate(1, 60.0)))
@@ -298,7 +298,7 @@ def test_limits_can_be_read_back(store: StoreUnderTest) -> None:
     assert (of_mail.name, of_mail.limit) == ("mail", limit)
 
 
-def test_the_use_of_a_key_names_who_holds_it(store: StoreUnderTest) -> None:
+def test_the_use_of_a_key_names_a_job_that_holds_it(store: StoreUnderTest) -> None:
     store.store.set_key_limit("smtp", Limit(1))
     jobs = [store.add(limit_key="smtp") for _ in range(3)]
     store.claim()

@@ -13,7 +13,7 @@ KNOWN = frozenset({"known"})
 
 
 @pytest.mark.requirement("P4")
-def test_a_worker_never_gets_what_it_cannot_run(store: StoreUnderTest) -> None:
+def test_a_worker_never_claims_a_task_it_does_not_know(store: StoreUnderTest) -> None:
     strange = [store.add(task="strange", priority=9) for _ in range(30)]
     known = store.add(task="known")
     assert [a.job_id for a in store.claim(count=1, tasks=KNOWN)] == [known]
@@ -54,15 +54,15 @@ def test_it_comes_back_when_a_worker_that_knows_it_appears(store: StoreUnderTest
 
 
 @pytest.mark.requirement("P4")
-def test_unparking_is_bounded_and_tells_of_no_more_than_it_moved(store: StoreUnderTest) -> None:
+def test_unparking_is_bounded_and_records_only_the_jobs_it_moved(store: StoreUnderTest) -> None:
     for _ in range(5):
         store.add(task="strange")
     store.claim(tasks=KNOWN)
     assert store.store.unpark(["strange"], 2) == 2
-    told = store.sql("select count(*) from {s}event where kind = 'unparked'")
-    assert told == [(2,)]
+    recorded = store.sql("select count(*) from {s}event where kind = 'unparked'")
+    assert recorded == [(2,)]
     moved = store.sql(
-        "select count(*) from {s}job j where stage <> 'u' "
+        "select count(*) from {s}job j where stage <> {parked} "
         "and exists (select 1 from {s}event e where e.job_id = j.id and e.kind = 'unparked')"
     )
     assert moved == [(2,)]
@@ -70,7 +70,7 @@ def test_unparking_is_bounded_and_tells_of_no_more_than_it_moved(store: StoreUnd
 
 
 @pytest.mark.requirement("P4", "S4.3")
-def test_nobody_overtakes_a_parked_job_in_its_lane(store: StoreUnderTest) -> None:
+def test_no_job_overtakes_a_parked_one_in_its_lane(store: StoreUnderTest) -> None:
     first = store.add(task="strange", target="lane")
     second = store.add(task="known", target="lane")
     assert store.claim(tasks=KNOWN) == []

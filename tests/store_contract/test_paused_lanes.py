@@ -30,7 +30,9 @@ def test_nothing_of_a_paused_lane_starts_and_others_pass(store: StoreUnderTest) 
     assert ids(store) == []
 
 
-def test_what_runs_goes_on_and_the_next_waits(store: StoreUnderTest) -> None:
+def test_the_running_job_of_a_paused_lane_continues_and_the_next_waits(
+    store: StoreUnderTest,
+) -> None:
     first, second = store.add(target="lane"), store.add(target="lane")
     attempt = store.claim_one()
     assert attempt.job_id == first
@@ -53,7 +55,7 @@ def test_resume_goes_on_in_order(store: StoreUnderTest) -> None:
         assert store.end(attempt, OutcomeKind.SUCCESS)
 
 
-def test_resuming_a_lane_that_was_not_paused_says_so(store: StoreUnderTest) -> None:
+def test_resuming_a_lane_that_was_not_paused_returns_false(store: StoreUnderTest) -> None:
     store.add(target="lane")
     assert store.store.resume_lane("lane") is False
     assert len(ids(store)) == 1

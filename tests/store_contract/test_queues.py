@@ -16,8 +16,10 @@ def test_nothing_of_a_paused_queue_is_claimed(store: StoreUnderTest) -> None:
     store.add(queue="a")
     other = store.add(queue="b")
     store.store.pause_queue("a", "ann", "deploy", None)
-    wants = (QueueDemand("a", 5), QueueDemand("b", 5))
-    attempts = store.store.claim(ClaimRequest(owner="w1", lease_seconds=LEASE_SECONDS, wants=wants))
+    demands = (QueueDemand("a", 5), QueueDemand("b", 5))
+    attempts = store.store.claim(
+        ClaimRequest(owner="w1", lease_seconds=LEASE_SECONDS, demands=demands)
+    )
     assert [attempt.job_id for attempt in attempts] == [other]
 
 
@@ -55,7 +57,7 @@ def test_a_later_pause_replaces_the_earlier_one(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S0.7")
-def test_a_pause_does_not_touch_what_already_runs(store: StoreUnderTest) -> None:
+def test_a_pause_does_not_touch_running_jobs(store: StoreUnderTest) -> None:
     store.add()
     store.add()
     done, crashed = store.claim()
@@ -77,7 +79,7 @@ def test_a_paused_queue_has_no_depth(store: StoreUnderTest) -> None:
     assert store.store.depth(["a", "b"]) == 2
 
 
-def test_queues_show_what_they_hold(store: StoreUnderTest) -> None:
+def test_queues_show_their_jobs(store: StoreUnderTest) -> None:
     created_at = store.now()
     for queue in ("b", "a", "a", "a"):
         store.add(queue=queue)

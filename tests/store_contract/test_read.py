@@ -6,7 +6,7 @@ import pytest
 
 from freehold.errors import BadInput
 from freehold.model.history import EventKind, timeline
-from freehold.model.job import Error
+from freehold.model.job import ErrorInfo
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import OutcomeKind
 from freehold.model.state import State
@@ -62,7 +62,7 @@ def test_every_state_can_be_read(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("S2.5")
-def test_the_story_of_a_job_is_told_whole_and_in_order(store: StoreUnderTest) -> None:
+def test_the_events_of_a_job_are_complete_and_in_order(store: StoreUnderTest) -> None:
     job_id = store.add(pending=True)
     store.advance(1.0)
     store.store.operate(OperatorVerb.SUBMIT, [job_id], "ann", "go")
@@ -71,7 +71,7 @@ def test_the_story_of_a_job_is_told_whole_and_in_order(store: StoreUnderTest) ->
     store.advance(1.0)
     store.store.start("w1", [key_of(attempt)])
     store.advance(1.0)
-    assert store.end(attempt, OutcomeKind.ERROR, error=Error("E", "no"), delay_seconds=1.0)
+    assert store.end(attempt, OutcomeKind.ERROR, error=ErrorInfo("E", "no"), delay_seconds=1.0)
     store.advance(1.0)
     store.store.make_ready(10)
     store.claim_one("w2")
@@ -84,8 +84,8 @@ def test_the_story_of_a_job_is_told_whole_and_in_order(store: StoreUnderTest) ->
     store.store.start("w3", [key_of(last)])
     store.advance(1.0)
     assert store.end(last, OutcomeKind.SUCCESS)
-    story = timeline(store.job(job_id), store.store.events(job_id))
-    assert [(moment.kind, moment.by, moment.attempt) for moment in story] == [
+    life = timeline(store.job(job_id), store.store.events(job_id))
+    assert [(moment.kind, moment.by, moment.attempt) for moment in life] == [
         (EventKind.CREATED, None, None),
         (EventKind.ENQUEUED, "ann", None),
         (EventKind.LEASED, "w1", 1),
@@ -97,12 +97,12 @@ def test_the_story_of_a_job_is_told_whole_and_in_order(store: StoreUnderTest) ->
         (EventKind.STARTED, "w3", 3),
         (EventKind.SUCCEEDED, "w3", 3),
     ]
-    assert [moment.at for moment in story] == sorted(moment.at for moment in story)
-    assert (story[0].state, story[4].error) == (State.PENDING, Error("E", "no"))
+    assert [moment.at for moment in life] == sorted(moment.at for moment in life)
+    assert (life[0].state, life[4].error) == (State.PENDING, ErrorInfo("E", "no"))
 
 
 @pytest.mark.requirement("S2.5")
-def test_an_event_tells_of_the_lease_that_it_ended(store: StoreUnderTest) -> None:
+def test_an_event_has_the_lease_that_it_ended(store: StoreUnderTest) -> None:
     store.add()
     leased_at = store.now()
     attempt = store.claim_one()
@@ -119,7 +119,7 @@ def test_an_event_tells_of_the_lease_that_it_ended(store: StoreUnderTest) -> Non
 
 
 @pytest.mark.requirement("S2.5")
-def test_nobody_reads_the_events_of_another_job(store: StoreUnderTest) -> None:
+def test_the_events_of_a_job_are_its_own(store: StoreUnderTest) -> None:
     first, second = store.add(), store.add()
     store.store.operate(OperatorVerb.PAUSE, [first, second], "ann", None)
     assert [event.job_id for event in store.store.events(first)] == [first]
@@ -197,7 +197,7 @@ def test_a_page_without_bounds_is_refused(store: StoreUnderTest, limit: int) -> 
 
 
 @pytest.mark.requirement("P12", "S1.1")
-def test_depth_counts_what_can_be_claimed_and_nothing_else(store: StoreUnderTest) -> None:
+def test_depth_counts_claimable_jobs_only(store: StoreUnderTest) -> None:
     one_of_each(store)
     store.add(delay_seconds=60.0)
     store.add(queue="b")
@@ -215,7 +215,7 @@ def test_depth_stops_counting_at_its_bound(store: StoreUnderTest) -> None:
     assert [store.store.depth(["a", "b"], bound) for bound in (2, 3, 4, 5, 9)] == [2, 3, 4, 5, 5]
 
 
-def test_counts_tell_what_live_jobs_wait_for(store: StoreUnderTest) -> None:
+def test_counts_are_by_stage(store: StoreUnderTest) -> None:
     one_of_each(store)
     store.add(delay_seconds=60.0)
     store.add(target="lane", queue="q")

@@ -15,7 +15,7 @@ from freehold.model.outcome import OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.retry import Retry
 from freehold.store.statements import StatementGroup, Verb
-from freehold.store.verbs import finish as finishing
+from freehold.store.verbs.recover import recover
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 STEADY = Policy(retry=Retry(base_seconds=2.0, factor=3.0, jitter=0.0))
@@ -35,11 +35,11 @@ def test_a_job_comes_back_when_its_worker_does_not(store: StoreUnderTest) -> Non
     recovered = store.store.recover(10, 0.0)
     assert [each.attempt for each in recovered] == [lost]
     job = store.job(job_id)
-    assert (job.state, job.lease, job.lost) == ("queued", None, 1)
+    assert (job.state, job.lease, job.lost_attempts) == ("queued", None, 1)
     store.advance(3600.0)
     store.store.make_ready(10)
     again = store.claim_one("w2")
-    assert (again.job_id, again.number, again.lost) == (job_id, 2, 1)
+    assert (again.job_id, again.number, again.lost_attempts) == (job_id, 2, 1)
 
 
 @pytest.mark.requirement("S0.7")
@@ -77,12 +77,12 @@ def test_sweepers_at_once_charge_each_job_once(store: StoreUnderTest) -> None:
         recovered = [job_id for part in pool.map(sweep, range(4)) for job_id in part]
     assert sorted(recovered) == jobs
     stored = store.store.read(jobs).values()
-    assert {(job.state, job.attempt, job.lost) for job in stored} == {("queued", 1, 1)}
+    assert {(job.state, job.attempt, job.lost_attempts) for job in stored} == {("queued", 1, 1)}
     assert len(store.sql("select id from {s}event")) == len(jobs)
 
 
 @pytest.mark.requirement("S3.1")
-def test_recovery_is_bounded_and_says_what_it_took(store: StoreUnderTest) -> None:
+def test_recovery_is_bounded_and_returns_what_it_recovered(store: StoreUnderTest) -> None:
     jobs = [store.add(queue=f"q{n % 2}") for n in range(5)]
     store.claim(queue="q0")
     store.claim(queue="q1")
@@ -122,14 +122,14 @@ def test_a_job_that_kills_every_worker_ends_as_failed(store: StoreUnderTest) -> 
     lose(store)
     store.store.recover(10, 0.0)
     job = store.job(job_id)
-    assert (job.state, job.attempt, job.lost) == ("failed", 2, 2)
+    assert (job.state, job.attempt, job.lost_attempts) == ("failed", 2, 2)
     assert job.reason == "its worker was lost 2 times"
     store.advance(3600.0)
     assert (store.store.make_ready(10), store.claim()) == (0, [])
 
 
 @pytest.mark.requirement("S4.9")
-def test_where_the_policy_says_so_a_lost_worker_fails_the_job(store: StoreUnderTest) -> None:
+def test_a_policy_can_fail_a_job_that_lost_its_worker(store: StoreUnderTest) -> None:
     job_id = store.add(policy=Policy(on_lease_expired="fail"), max_attempts=9)
     lose(store)
     store.store.recover(10, 0.0)
@@ -140,7 +140,7 @@ def test_where_the_policy_says_so_a_lost_worker_fails_the_job(store: StoreUnderT
 
 
 @pytest.mark.requirement("S2.5", "S3.3")
-def test_the_history_says_that_the_worker_was_lost(store: StoreUnderTest) -> None:
+def test_the_events_record_that_the_worker_was_lost(store: StoreUnderTest) -> None:
     job_id = store.add()
     attempt = lose(store)
     store.store.recover(10, 0.0)
@@ -163,26 +163,26 @@ def test_a_request_survives_the_worker_it_was_for(
     store.advance(LEASE_SECONDS)
     store.store.recover(10, 0.0)
     assert store.state(job_id) == state
-    assert store.job(job_id).lost == 1
+    assert store.job(job_id).lost_attempts == 1
 
 
 def read_first(store: StoreUnderTest, steps: Verb[object]) -> StatementGroup:
     """Run a verb until it is about to write, and let it freeze there."""
-    batch = next(steps)
-    while not batch.writes:
-        batch = steps.send(store.store.session.execute(batch))
-    return batch
+    group = next(steps)
+    while not group.writes:
+        group = steps.send(store.store.session.execute(group))
+    return group
 
 
 @pytest.mark.requirement("P10", "S0.8")
 @pytest.mark.parametrize("meanwhile", ["recovered", "taken", "finished"])
-def test_a_sweeper_that_froze_before_its_write_harms_nobody(
+def test_a_sweeper_that_froze_before_its_write_changes_nothing(
     store: StoreUnderTest, meanwhile: str
 ) -> None:
     store.add(policy=Policy(retry=Retry(base_seconds=0.0)))
     lose(store)
-    steps = finishing.recover(10, 0.0)
-    batch = read_first(store, steps)
+    steps = recover(10, 0.0)
+    group = read_first(store, steps)
     # It holds no lock: everybody else goes on.
     assert len(store.store.recover(10, 0.0)) == 1
     if meanwhile != "recovered":
@@ -191,21 +191,21 @@ def test_a_sweeper_that_froze_before_its_write_harms_nobody(
             assert store.end(attempt, OutcomeKind.SUCCESS)
     before = store.everything()
     with pytest.raises(StopIteration) as end:
-        steps.send(store.store.session.execute(batch))
+        steps.send(store.store.session.execute(group))
     assert end.value.value == []
     assert store.everything() == before
 
 
 @pytest.mark.requirement("P10", "P2")
-def test_a_request_between_the_sweepers_look_and_its_write_is_obeyed(
+def test_a_request_between_the_sweepers_read_and_write_is_obeyed(
     store: StoreUnderTest,
 ) -> None:
     job_id = store.add()
     lose(store)
-    steps = finishing.recover(10, 0.0)
-    batch = read_first(store, steps)
+    steps = recover(10, 0.0)
+    group = read_first(store, steps)
     store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
-    batch = steps.send(store.store.session.execute(batch))
+    group = steps.send(store.store.session.execute(group))
     with pytest.raises(StopIteration):
-        steps.send(store.store.session.execute(batch))
+        steps.send(store.store.session.execute(group))
     assert store.state(job_id) == "canceled"

@@ -1,12 +1,12 @@
-"""What is asked of a leased job: its owner hears of it, and whoever ends the job obeys."""
+"""Stop requests: the owner reads them, and every end of the job obeys."""
 
 from __future__ import annotations
 
 import pytest
 
 from freehold.model.history import EventKind
-from freehold.model.job import Request
-from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.job import StopRequest
+from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.outcome import OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.state import State
@@ -27,29 +27,33 @@ CHARGED = (OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.RETRY_LATER)
 @pytest.mark.requirement("S4.5")
 @pytest.mark.parametrize(
     ("verb", "request_"),
-    [(OperatorVerb.CANCEL, Request.CANCEL), (OperatorVerb.PAUSE, Request.PAUSE)],
+    [(OperatorVerb.CANCEL, StopRequest.CANCEL), (OperatorVerb.PAUSE, StopRequest.PAUSE)],
 )
-def test_the_owner_hears_what_anybody_asked(
-    store: StoreUnderTest, verb: OperatorVerb, request_: Request
+def test_the_owner_reads_every_stop_request(
+    store: StoreUnderTest, verb: OperatorVerb, request_: StopRequest
 ) -> None:
     job_id = store.add()
     attempt = store.claim_one()
     answer = store.store.operate(verb, [job_id], "ann", "not now")
-    assert answer == [ActionResult(job_id, "requested", State.ASSIGNED)]
+    assert answer == [ActionResult(job_id, ActionStatus.REQUESTED, State.ASSIGNED)]
     assert store.store.requests("w1") == {key_of(attempt): request_}
     job = store.job(job_id)
-    assert (job.request, job.request_by, job.request_reason) == (request_, "ann", "not now")
+    assert (job.stop_request, job.stop_requested_by, job.stop_request_reason) == (
+        request_,
+        "ann",
+        "not now",
+    )
 
 
 @pytest.mark.requirement("S4.5")
-def test_nobody_hears_what_was_asked_of_others(store: StoreUnderTest) -> None:
+def test_an_owner_reads_no_stop_request_of_another(store: StoreUnderTest) -> None:
     mine, other = store.add(), store.add()
     store.claim_one("w1")
     store.claim_one("w2")
     store.store.operate(OperatorVerb.CANCEL, [other], "ann", None)
     assert store.store.requests("w1") == {}
     assert {key.job_id for key in store.store.requests("w2")} == {other}
-    assert store.job(mine).request is None
+    assert store.job(mine).stop_request is None
 
 
 @pytest.mark.requirement("S4.5")
@@ -68,17 +72,17 @@ def test_a_renewal_brings_the_request_along(store: StoreUnderTest) -> None:
     attempt = store.claim_one()
     store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
     renewed = store.store.renew("w1", [key_of(attempt)], LEASE_SECONDS)
-    assert renewed.held == {job_id: Request.CANCEL}
+    assert renewed.held == {job_id: StopRequest.CANCEL}
 
 
 @pytest.mark.requirement("S4.5", "S2.5")
-def test_asking_twice_is_told_once(store: StoreUnderTest) -> None:
+def test_a_repeated_request_is_recorded_once(store: StoreUnderTest) -> None:
     job_id = store.add()
     store.claim_one()
     store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", "first")
     before = store.everything()
     assert (
-        store.store.operate(OperatorVerb.CANCEL, [job_id], "bob", "second")[0].what == "requested"
+        store.store.operate(OperatorVerb.CANCEL, [job_id], "bob", "second")[0].status == "requested"
     )
     assert store.everything() == before
     event = store.store.events(job_id)[-1]
@@ -95,7 +99,7 @@ def test_a_cancel_outweighs_a_pause_in_either_order(store: StoreUnderTest) -> No
         attempt = store.claim_one()
         for verb in verbs:
             store.store.operate(verb, [job_id], "ann", None)
-        assert store.job(job_id).request is Request.CANCEL
+        assert store.job(job_id).stop_request is StopRequest.CANCEL
         assert store.end(attempt, OutcomeKind.ERROR)
         assert store.state(job_id) == "canceled"
 
@@ -114,14 +118,14 @@ def test_a_request_the_worker_did_not_see_is_obeyed(
     assert store.end(attempt, kind)
     job = store.job(job_id)
     assert (job.state, job.attempt) == (state, 1 if kind in CHARGED else 0)
-    assert job.request is None
+    assert job.stop_request is None
 
 
 @pytest.mark.requirement("P2")
 @pytest.mark.parametrize(
     ("kind", "state"), [(OutcomeKind.SUCCESS, "succeeded"), (OutcomeKind.FAIL, "failed")]
 )
-def test_a_job_that_ended_by_its_own_word_is_not_canceled_afterwards(
+def test_a_job_that_ended_by_itself_is_not_canceled_afterwards(
     store: StoreUnderTest, kind: OutcomeKind, state: str
 ) -> None:
     job_id = store.add()
@@ -176,10 +180,10 @@ def test_a_request_does_not_outlive_the_attempt_it_was_for(store: StoreUnderTest
 
 
 @pytest.mark.requirement("P2")
-def test_an_expired_owner_can_still_be_asked_and_recovery_obeys(store: StoreUnderTest) -> None:
+def test_recovery_obeys_a_request_made_after_the_lease_expired(store: StoreUnderTest) -> None:
     job_id = store.add()
     store.claim_one()
     store.advance(LEASE_SECONDS + 5)
-    assert store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)[0].what == "requested"
+    assert store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)[0].status == "requested"
     store.store.recover(10, 0.0)
     assert store.state(job_id) == "canceled"

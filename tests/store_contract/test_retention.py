@@ -21,15 +21,13 @@ def finished(store: StoreUnderTest, kind: OutcomeKind = OutcomeKind.FAIL) -> int
 
 
 def retain_all(store: StoreUnderTest) -> None:
-    while store.store.retain(KEEP_DAYS, 100):
+    while store.store.apply_retention(KEEP_DAYS, 100):
         pass
 
 
 @pytest.mark.parametrize("prepared", [True, False], ids=["days prepared", "nothing prepared"])
 @pytest.mark.parametrize("kind", [OutcomeKind.SUCCESS, OutcomeKind.FAIL, OutcomeKind.CANCEL])
-def test_what_is_old_and_finished_is_forgotten(
-    store: StoreUnderTest, kind: OutcomeKind, prepared: bool
-) -> None:
+def test_old_finished_jobs_expire(store: StoreUnderTest, kind: OutcomeKind, prepared: bool) -> None:
     if prepared:
         retain_all(store)
     job_id = finished(store, kind)
@@ -40,7 +38,7 @@ def test_what_is_old_and_finished_is_forgotten(
 
 
 @pytest.mark.parametrize("prepared", [True, False], ids=["days prepared", "nothing prepared"])
-def test_what_is_young_is_kept(store: StoreUnderTest, prepared: bool) -> None:
+def test_recent_finished_jobs_are_kept(store: StoreUnderTest, prepared: bool) -> None:
     if prepared:
         retain_all(store)
     old = finished(store)
@@ -70,7 +68,7 @@ def test_a_live_job_is_never_forgotten_however_old(store: StoreUnderTest) -> Non
     assert store.claim_one().job_id == ready
 
 
-def test_forgetting_goes_on_after_the_days_have_turned(store: StoreUnderTest) -> None:
+def test_retention_continues_after_partitions_were_rotated(store: StoreUnderTest) -> None:
     seen = []
     for _ in range(4):
         retain_all(store)
@@ -84,7 +82,7 @@ def test_one_call_forgets_no_more_than_its_limit_of_rows(store: StoreUnderTest) 
     for _ in range(5):
         finished(store, OutcomeKind.SUCCESS)
     store.advance((KEEP_DAYS + 2) * DAY)
-    store.store.retain(KEEP_DAYS, 2)
+    store.store.apply_retention(KEEP_DAYS, 2)
     assert store.sql("select count(*) from {s}history") == [(3,)]
     retain_all(store)
     assert store.sql("select count(*) from {s}history") == [(0,)]

@@ -1,4 +1,4 @@
-"""A stale owner loses: on every verb, in every way of being stale, and it is told so."""
+"""A stale owner loses: on every verb, in every way of being stale, and the verb returns it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OwnerVerb = Callable[[StoreUnderTest, Attempt], tuple[int, ...]]
 Staleness = Callable[[StoreUnderTest, Attempt], Attempt]
 
 
-# -- what an owner can do; each answers with the leases that it was told are lost -------------
+# -- what an owner can do; each returns the leases that the verb reported as lost -------------
 
 
 def _start(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
@@ -48,22 +48,22 @@ def _finish(kind: OutcomeKind) -> OwnerVerb:
 
 
 def _note(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
-    noted = LogChunk(key_of(attempt), Progress(1.0), (NewLogLine(1, "I am still here", 0.0),))
-    return store.store.note(attempt.owner, [noted])
+    chunk = LogChunk(key_of(attempt), Progress(1.0), (NewLogLine(1, "I am still here", 0.0),))
+    return store.store.append_log(attempt.owner, [chunk])
 
 
 def _finish_within(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
     """Outside of a transaction: what it does not write needs no rollback to stay unwritten."""
-    noted = LogChunk(key_of(attempt), Progress(1.0), (NewLogLine(1, "I am done", 0.0),))
+    chunk = LogChunk(key_of(attempt), Progress(1.0), (NewLogLine(1, "I am done", 0.0),))
     ended = AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS))
-    kept = store.store.finish_within(attempt.owner, ended, noted)
+    kept = store.store.finish_within(attempt.owner, ended, chunk)
     return () if kept else (attempt.job_id,)
 
 
 VERBS: dict[str, OwnerVerb] = {
     "start": _start,
     "renew": _renew,
-    "note": _note,
+    "append_log": _note,
     "finish_within": _finish_within,
     "release": _release,
     **{kind.value: _finish(kind) for kind in OutcomeKind},
@@ -82,7 +82,7 @@ def _wrong_owner(store: StoreUnderTest, attempt: Attempt) -> Attempt:
 
 
 def _expired(store: StoreUnderTest, attempt: Attempt) -> Attempt:
-    store.advance(LEASE_SECONDS)  # to the microsecond: the end belongs to nobody
+    store.advance(LEASE_SECONDS)  # to the microsecond: the lease excludes its end
     return attempt
 
 
@@ -133,7 +133,7 @@ def _run_again(store: StoreUnderTest, attempt: Attempt) -> Attempt:
     return attempt
 
 
-WAYS: dict[str, Staleness] = {
+WAYS_TO_BE_STALE: dict[str, Staleness] = {
     "wrong_token": _wrong_token,
     "wrong_owner": _wrong_owner,
     "expired": _expired,
@@ -149,14 +149,12 @@ WAYS: dict[str, Staleness] = {
 
 
 @pytest.mark.requirement("S0.3", "S0.5", "S0.6", "S0.12", "S0.13", "S3.4", "P1")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS_TO_BE_STALE)
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_stale_owner_changes_nothing_and_is_told(
-    store: StoreUnderTest, verb: str, way: str
-) -> None:
+def test_a_stale_owner_loses(store: StoreUnderTest, verb: str, way: str) -> None:
     store.add(target="lane")
-    store.add(target="lane")  # whoever follows in the lane must not move either
-    attempt = WAYS[way](store, store.claim_one("w1"))
+    store.add(target="lane")  # the follower in the lane must not move either
+    attempt = WAYS_TO_BE_STALE[way](store, store.claim_one("w1"))
     before = store.everything()
     assert VERBS[verb](store, attempt) == (attempt.job_id,)
     assert store.everything() == before
@@ -164,10 +162,8 @@ def test_a_stale_owner_changes_nothing_and_is_told(
 
 @pytest.mark.requirement("S0.3", "S0.12")
 @pytest.mark.parametrize("kind", OutcomeKind)
-def test_an_attempt_in_the_wrong_hands_ends_nothing(
-    store: StoreUnderTest, kind: OutcomeKind
-) -> None:
-    """The attempt is genuine; who hands it in is not its owner."""
+def test_another_worker_cannot_finish_an_attempt(store: StoreUnderTest, kind: OutcomeKind) -> None:
+    """The attempt is genuine; the caller is not its owner."""
     store.add()
     attempt = store.claim_one("w1")
     before = store.everything()
@@ -178,7 +174,7 @@ def test_an_attempt_in_the_wrong_hands_ends_nothing(
 
 
 @pytest.mark.requirement("S0.3", "S0.12")
-def test_a_release_by_the_wrong_hands_gives_nothing_back(store: StoreUnderTest) -> None:
+def test_another_worker_cannot_release_an_attempt(store: StoreUnderTest) -> None:
     store.add()
     attempt = store.claim_one("w1")
     before = store.everything()

@@ -1,4 +1,4 @@
-"""Random lives of many jobs, told alike by both stores and by the oracle.
+"""Random lives of many jobs: both stores and the oracle agree.
 
 Three owners, two queues, two lanes, keys, delays, pauses and stale hands, in any order and
 with time moving up to the very microsecond of an expiry. After every step all that can be
@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from freehold.errors import IllegalTransition, Refused, UniqueKeyTaken
-from freehold.model.job import Attempt, Job, NewJob, Request
+from freehold.model.job import Attempt, Job, NewJob, StopRequest
 from freehold.model.operator_actions import NoChange, OperatorVerb, plan
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.state import FINAL, HOLDS_LANE, Stage, State
@@ -43,9 +43,9 @@ from tests.job_strategies import (
     requests_seen,
 )
 from tests.oracle import Oracle
-from tests.oracle_table import TIMED, settled
-from tests.sides import NOBODY, Side
+from tests.oracle_table import TIMED, with_followers
 from tests.stores import PostgresUnderTest, SqliteUnderTest
+from tests.translated_store import NO_JOB, TranslatedStore
 
 EVERYTHING = 1000
 CHARGED = (
@@ -55,7 +55,7 @@ CHARGED = (
     OutcomeKind.RETRY_LATER,
 )
 
-Everyone = Oracle | Side
+Everyone = Oracle | TranslatedStore
 
 
 class StoresAgree(RuleBasedStateMachine):
@@ -65,7 +65,7 @@ class StoresAgree(RuleBasedStateMachine):
         super().__init__()
         self.postgres.reset()
         self.sqlite = SqliteUnderTest()
-        self.sides = [Side(self.sqlite), Side(self.postgres)]
+        self.sides = [TranslatedStore(self.sqlite), TranslatedStore(self.postgres)]
         self.oracle = Oracle(self.sqlite.now())
         self.attempts: list[Attempt] = []
         self.charged: dict[int, int] = {}
@@ -93,17 +93,17 @@ class StoresAgree(RuleBasedStateMachine):
     def enqueue(self, jobs: list[NewJob]) -> None:
         self.all(lambda store: store.enqueue(jobs))
 
-    @precondition(lambda self: self._in(Stage.READY, Stage.HEAD))
+    @precondition(lambda self: self._in(Stage.READY, Stage.LANE_HEAD))
     @rule(owner=owners, count=st.integers(1, 4), lease_seconds=leases)
     def claim_anything(self, owner: str, count: int, lease_seconds: float) -> None:
-        wants = tuple(QueueDemand(queue, count) for queue in QUEUES)
-        self._claim(ClaimRequest(owner=owner, lease_seconds=lease_seconds, wants=wants))
+        demands = tuple(QueueDemand(queue, count) for queue in QUEUES)
+        self._claim(ClaimRequest(owner=owner, lease_seconds=lease_seconds, demands=demands))
 
-    @precondition(lambda self: self._in(Stage.READY, Stage.HEAD))
+    @precondition(lambda self: self._in(Stage.READY, Stage.LANE_HEAD))
     @rule(owner=owners, queue=queues, count=st.integers(1, 4), tasks=known_tasks)
     def claim(self, owner: str, queue: str, count: int, tasks: frozenset[str] | None) -> None:
-        wants = (QueueDemand(queue, count),)
-        self._claim(ClaimRequest(owner=owner, lease_seconds=10.0, wants=wants, tasks=tasks))
+        demands = (QueueDemand(queue, count),)
+        self._claim(ClaimRequest(owner=owner, lease_seconds=10.0, demands=demands, tasks=tasks))
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), stale=st.booleans())
@@ -121,23 +121,23 @@ class StoresAgree(RuleBasedStateMachine):
     @precondition(lambda self: self._holding())
     @rule(data=st.data(), outcome=outcomes, request=requests_seen, chance=chances)
     def finish(
-        self, data: st.DataObject, outcome: Outcome, request: Request | None, chance: float
+        self, data: st.DataObject, outcome: Outcome, request: StopRequest | None, chance: float
     ) -> None:
         attempt = data.draw(st.sampled_from(self._holding()), label="attempt")
         self._finish(attempt.owner, AttemptEnd(attempt, outcome, request, chance))
 
-    @precondition(lambda self: self._in(Stage.READY, Stage.HEAD))
+    @precondition(lambda self: self._in(Stage.READY, Stage.LANE_HEAD))
     @rule(owner=owners, queue=queues, outcome=outcomes)
     def run_one(self, owner: str, queue: str, outcome: Outcome) -> None:
         known = len(self.attempts)
-        self._claim(ClaimRequest(owner=owner, lease_seconds=30.0, wants=(QueueDemand(queue, 1),)))
+        self._claim(ClaimRequest(owner=owner, lease_seconds=30.0, demands=(QueueDemand(queue, 1),)))
         for attempt in self.attempts[known:]:
             self._finish(owner, AttemptEnd(attempt, outcome))
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), outcome=outcomes, owner=owners)
     def finish_with_any_hand(self, data: st.DataObject, outcome: Outcome, owner: str) -> None:
-        """Stale attempts, expired leases, and somebody else's."""
+        """Stale attempts, expired leases, and those of other owners."""
         attempt = data.draw(st.sampled_from(self.attempts), label="attempt")
         self._finish(owner, AttemptEnd(attempt, outcome))
 
@@ -173,7 +173,7 @@ class StoresAgree(RuleBasedStateMachine):
     @rule(data=st.data(), verb=st.sampled_from(OperatorVerb))
     def operate_on_two(self, data: st.DataObject, verb: OperatorVerb) -> None:
         """Whatever is wanted of whom: all of it is possible, or nothing is done."""
-        job_ids = st.sampled_from([*self.oracle.jobs, NOBODY])
+        job_ids = st.sampled_from([*self.oracle.jobs, NO_JOB])
         ids = data.draw(st.lists(job_ids, min_size=2, max_size=2, unique=True), label="ids")
         self._operate(verb, ids, "because")
 
@@ -197,27 +197,27 @@ class StoresAgree(RuleBasedStateMachine):
 
     # -- upkeep and time ---------------------------------------------------------------------
 
-    @precondition(lambda self: self._in(Stage.HELD))
+    @precondition(lambda self: self._in(Stage.LEASED))
     @rule(limit=st.sampled_from([1, 2, EVERYTHING]), chance=chances)
     def recover(self, limit: int, chance: float) -> None:
         for each in self.all(lambda store: store.recover(limit, chance)):
             self._charge(each.attempt)
 
-    @precondition(lambda self: self._in(Stage.HELD))
+    @precondition(lambda self: self._in(Stage.LEASED))
     @rule(data=st.data(), limit=st.sampled_from([2, EVERYTHING]), chance=chances)
     def lose_workers(self, data: st.DataObject, limit: int, chance: float) -> None:
-        """Time passes exactly to the end of some lease, and somebody sweeps."""
+        """The clock moves exactly to the end of a lease, and a sweep runs."""
         jobs = self.oracle.jobs.values()
         ends = sorted({job.lease.expires_at for job in jobs if job.lease})
         wait = data.draw(st.sampled_from(ends), label="until") - self.oracle.now
         self.all(lambda store: store.advance(max(0.0, wait.total_seconds())))
         self.recover(limit, chance)
 
-    @precondition(lambda self: self._in(Stage.WAITING, Stage.BACKOFF, Stage.PARKED))
+    @precondition(lambda self: self._in(Stage.SCHEDULED, Stage.BACKOFF, Stage.PARKED))
     @rule(one=st.booleans(), tasks=st.sampled_from([(), ("u",), ("t", "u")]))
     def make_ready(self, one: bool, tasks: tuple[str, ...]) -> None:
         times = [job.run_at for job in self.oracle.jobs.values() if job.stage in TIMED]
-        # Which of those that are due at the same instant comes first is nobody's promise.
+        # Which of those that are due at the same instant comes first is not promised.
         limit = 1 if one and len(times) == len(set(times)) else EVERYTHING
         self.all(lambda store: store.make_ready(limit))
         self.all(lambda store: store.unpark(tasks, EVERYTHING))
@@ -237,11 +237,11 @@ class StoresAgree(RuleBasedStateMachine):
 
     @invariant()
     def all_see_the_same(self) -> None:
-        jobs = settled(self.oracle.jobs)
-        told = {job_id: events for job_id, events in self.oracle.events.items() if events}
+        jobs = with_followers(self.oracle.jobs)
+        recorded = {job_id: events for job_id, events in self.oracle.events.items() if events}
         for side in self.sides:
-            assert settled(side.all_jobs()) == jobs, side.under_test.kind
-            assert side.all_events() == told, side.under_test.kind
+            assert with_followers(side.all_jobs()) == jobs, side.under_test.kind
+            assert side.all_events() == recorded, side.under_test.kind
             assert side.next_due_seconds() == self.oracle.next_due_seconds()
 
     @invariant()
@@ -273,12 +273,12 @@ class StoresAgree(RuleBasedStateMachine):
 
     def _operate(self, verb: OperatorVerb, ids: list[int], reason: str | None) -> None:
         for answer in self.all(lambda store: store.operate(verb, ids, "ops", reason)):
-            if verb in (OperatorVerb.RESUME, OperatorVerb.RETRY) and answer.what == "done":
+            if verb in (OperatorVerb.RESUME, OperatorVerb.RETRY) and answer.status == "done":
                 self.charged[answer.id] = 0
         self.all(lambda store: [store.requests(owner) for owner in OWNERS])
 
-    def _claim(self, ask: ClaimRequest) -> None:
-        self.attempts += self.all(lambda store: store.claim(ask))
+    def _claim(self, request: ClaimRequest) -> None:
+        self.attempts += self.all(lambda store: store.claim(request))
 
     def _finish(self, owner: str, *ended: AttemptEnd) -> None:
         answer = self.all(lambda store: store.finish(owner, ended))
@@ -290,7 +290,7 @@ class StoresAgree(RuleBasedStateMachine):
         self.charged[attempt.job_id] = self.charged.get(attempt.job_id, 0) + 1
 
     def _holding(self) -> list[Attempt]:
-        """Attempts whose lease is still their own, whether or not it has run out."""
+        """Attempts that still own their lease, expired or not."""
         tokens = {job.id: job.lease.token for job in self.oracle.jobs.values() if job.lease}
         return [each for each in self.attempts if tokens.get(each.job_id) == each.token]
 
@@ -314,7 +314,9 @@ def answer_of(verb: Callable[[Everyone], Any], store: Everyone) -> Any:
     try:
         return verb(store)
     except UniqueKeyTaken as taken:
-        holder = store.ours(taken.holder) if isinstance(store, Side) else taken.holder
+        holder = (
+            store.oracle_id(taken.holder) if isinstance(store, TranslatedStore) else taken.holder
+        )
         return [Refusal("UniqueKeyTaken", holder)]
     except Refused as refusal:
         return [Refusal(type(refusal).__name__)]
@@ -328,7 +330,7 @@ def has_effect(verb: OperatorVerb, job: Job) -> bool:
 
 
 class Refusal:
-    what = "refused"
+    status = "refused"
 
     def __init__(self, name: str, id_: int | None = None) -> None:
         self.name, self.id = name, id_

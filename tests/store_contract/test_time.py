@@ -52,7 +52,7 @@ def test_a_job_that_became_due_stands_by_its_creation_not_its_time(store: StoreU
 
 
 @pytest.mark.requirement("S1.1")
-def test_what_becomes_due_is_moved_in_bounded_batches_earliest_first(
+def test_due_jobs_become_ready_in_bounded_batches_earliest_first(
     store: StoreUnderTest,
 ) -> None:
     third, first, second = (store.add(delay_seconds=n) for n in (3, 1, 2))
@@ -64,17 +64,17 @@ def test_what_becomes_due_is_moved_in_bounded_batches_earliest_first(
 
 
 def test_how_long_until_the_next_is_known(store: StoreUnderTest) -> None:
-    assert store.store.chores(()).due_seconds is None
+    assert store.store.sweep_check(()).due_seconds is None
     store.add()
     store.add(pending=True, delay_seconds=1.0)
-    assert store.store.chores(()).due_seconds is None
+    assert store.store.sweep_check(()).due_seconds is None
     store.add(delay_seconds=90.0)
     store.add(delay_seconds=30.5)
-    assert store.store.chores(()).due_seconds == 30.5
+    assert store.store.sweep_check(()).due_seconds == 30.5
     store.advance(100.0)
-    assert store.store.chores(()).due_seconds == 0.0
+    assert store.store.sweep_check(()).due_seconds == 0.0
     store.store.make_ready(10)
-    assert store.store.chores(()).due_seconds is None
+    assert store.store.sweep_check(()).due_seconds is None
 
 
 @pytest.mark.requirement("S2.7")
@@ -82,7 +82,7 @@ def test_how_long_until_the_next_is_known(store: StoreUnderTest) -> None:
 def test_a_retry_is_something_to_wait_for(store: StoreUnderTest, target: str | None) -> None:
     store.add(target=target)
     assert store.end(store.claim_one(), OutcomeKind.RETRY_LATER, delay_seconds=12.0)
-    assert store.store.chores(()).due_seconds == 12.0
+    assert store.store.sweep_check(()).due_seconds == 12.0
 
 
 @pytest.mark.requirement("S1.1")

@@ -34,7 +34,7 @@ def owners(store: StoreUnderTest) -> list[str]:
 @pytest.mark.requirement("S2.11")
 def test_a_worker_is_listed_as_it_described_itself(store: StoreUnderTest) -> None:
     beat = word(manager="m1", running=3, waiting=2, finished=2**40, state=WorkerState.STUCK)
-    store.store.beat(beat, EXPIRY)
+    store.store.heartbeat(beat, EXPIRY)
     (seen,) = store.store.workers()
     assert {name: getattr(seen, name) for name in beat.__struct_fields__} == {
         name: getattr(beat, name) for name in beat.__struct_fields__
@@ -44,12 +44,12 @@ def test_a_worker_is_listed_as_it_described_itself(store: StoreUnderTest) -> Non
     assert seen.expires_at == now + timedelta(seconds=EXPIRY)
 
 
-def test_a_later_beat_tells_what_changed_and_keeps_the_start(store: StoreUnderTest) -> None:
-    store.store.beat(word(), EXPIRY)
+def test_a_later_heartbeat_updates_the_row_and_keeps_the_start(store: StoreUnderTest) -> None:
+    store.store.heartbeat(word(), EXPIRY)
     started = store.now()
     store.advance(10.0)
     changed = word(manager="m2", running=1, waiting=4, finished=9, state=WorkerState.DRAINING)
-    store.store.beat(changed, EXPIRY)
+    store.store.heartbeat(changed, EXPIRY)
     (seen,) = store.store.workers()
     assert (seen.started_at, seen.seen_at) == (started, store.now())
     assert (seen.manager, seen.running, seen.waiting, seen.finished) == ("m2", 1, 4, 9)
@@ -65,51 +65,51 @@ def test_a_later_beat_tells_what_changed_and_keeps_the_start(store: StoreUnderTe
         ({"state": WorkerState.DRAINING}, False),
     ],
 )
-def test_idle_is_one_that_works_with_nothing_in_hand(
+def test_a_worker_without_leases_is_idle(
     store: StoreUnderTest, fields: dict[str, Any], idle: bool
 ) -> None:
-    store.store.beat(word(**fields), EXPIRY)
+    store.store.heartbeat(word(**fields), EXPIRY)
     assert [worker.is_idle for worker in store.store.workers()] == [idle]
 
 
-def test_a_silent_worker_is_listed_until_its_word_expires(store: StoreUnderTest) -> None:
-    store.store.beat(word("a"), EXPIRY)
+def test_a_silent_worker_is_listed_until_its_heartbeat_expires(store: StoreUnderTest) -> None:
+    store.store.heartbeat(word("a"), EXPIRY)
     store.advance(EXPIRY - 0.000001)
-    store.store.beat(word("b"), EXPIRY)
+    store.store.heartbeat(word("b"), EXPIRY)
     assert owners(store) == ["a", "b"]
     store.advance(0.000001)
     assert owners(store) == ["b"]
 
 
 def test_an_expired_worker_that_speaks_again_is_back(store: StoreUnderTest) -> None:
-    store.store.beat(word(), EXPIRY)
+    store.store.heartbeat(word(), EXPIRY)
     store.advance(EXPIRY * 2)
-    store.store.beat(word(), EXPIRY)
+    store.store.heartbeat(word(), EXPIRY)
     assert owners(store) == ["w1"]
 
 
-def test_who_leaves_is_listed_no_more(store: StoreUnderTest) -> None:
-    store.store.beat(word("a"), EXPIRY)
-    store.store.beat(word("b"), EXPIRY)
-    store.store.leave("a")
-    store.store.leave("never came")
+def test_a_worker_that_ended_is_not_listed(store: StoreUnderTest) -> None:
+    store.store.heartbeat(word("a"), EXPIRY)
+    store.store.heartbeat(word("b"), EXPIRY)
+    store.store.remove_worker("a")
+    store.store.remove_worker("never came")
     assert owners(store) == ["b"]
 
 
 def test_those_silent_for_long_are_forgotten_and_no_others(store: StoreUnderTest) -> None:
-    store.store.beat(word("dead"), EXPIRY)
+    store.store.heartbeat(word("dead"), EXPIRY)
     store.advance(60.0)
-    store.store.beat(word("late"), EXPIRY)
+    store.store.heartbeat(word("late"), EXPIRY)
     store.advance(EXPIRY + 40.0)
-    store.store.beat(word("alive"), EXPIRY)
-    assert store.store.forget_workers(100.0) == 1
+    store.store.heartbeat(word("alive"), EXPIRY)
+    assert store.store.remove_silent_workers(100.0) == 1
     rows = store.sql("select owner from {s}worker order by owner")
     assert rows == [("alive",), ("late",)]
-    assert store.store.forget_workers(100.0) == 0
+    assert store.store.remove_silent_workers(100.0) == 0
 
 
 @pytest.mark.requirement("S0.6")
-def test_a_renewal_takes_a_beat_along(store: StoreUnderTest) -> None:
+def test_a_renewal_carries_a_heartbeat(store: StoreUnderTest) -> None:
     store.add()
     attempt = store.claim_one()
     renewed = store.store.renew("w1", [key_of(attempt)], LEASE_SECONDS, word(running=1), EXPIRY)
@@ -118,7 +118,7 @@ def test_a_renewal_takes_a_beat_along(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("P1")
-def test_a_beat_gives_nobody_a_lease(store: StoreUnderTest) -> None:
+def test_a_heartbeat_renews_no_lease(store: StoreUnderTest) -> None:
     """Being alive is not owning: what decides is the job's row alone."""
     store.add()
     attempt = store.claim_one()
@@ -130,7 +130,7 @@ def test_a_beat_gives_nobody_a_lease(store: StoreUnderTest) -> None:
 
 def test_the_order_is_that_of_coming(store: StoreUnderTest) -> None:
     for owner in ("c", "a", "b"):
-        store.store.beat(word(owner), EXPIRY)
+        store.store.heartbeat(word(owner), EXPIRY)
         store.advance(1.0)
-    store.store.beat(replace(word("c"), running=1), EXPIRY)
+    store.store.heartbeat(replace(word("c"), running=1), EXPIRY)
     assert owners(store) == ["c", "a", "b"]

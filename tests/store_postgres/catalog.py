@@ -1,4 +1,4 @@
-"""What the server says about a schema, and about who waits there."""
+"""Queries on the system catalog: the parts of a schema, and waiting backends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import Connection
 
-#: Who waits for a lock in this database. Other tests have others on the same server.
+#: Backends that wait for a lock in this database; other tests use others on the same server.
 WAITING = """
     from pg_locks join pg_database d on d.oid = database
     where not granted and d.datname = current_database()"""

@@ -20,7 +20,7 @@ Connect = Callable[[], Connection[Any]]
 
 @pytest.fixture(scope="session")
 def shared_database() -> Iterator[PostgresDatabase]:
-    """Migrated once for all tests of this process that leave its schema as it is."""
+    """Migrated once for all tests of this process that do not change its schema."""
     with fresh_database(os.environ[POSTGRES_VARIABLE]) as url:
         database = PostgresDatabase(url, pool_size=80)
         database.migrate()
@@ -46,7 +46,7 @@ def queue(database: PostgresDatabase) -> Store:
 
 @pytest.fixture
 def connect(database: PostgresDatabase) -> Iterator[Connect]:
-    """Connections of somebody else, in a transaction as psycopg opens them."""
+    """Other connections, in a transaction as psycopg opens them."""
     opened: list[Connection[Any]] = []
 
     def connect() -> Connection[Any]:

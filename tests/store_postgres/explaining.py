@@ -1,10 +1,10 @@
-"""What a statement really read: its plan, executed, undone, and added up.
+"""How much a statement reads: its plan, executed and rolled back.
 
-Buffers are counted per relation, by the server's own statistics of the running transaction, and
-only those of our relations. The buffers of EXPLAIN also contain the reads of the system catalogs,
-which depend on what the session has in its caches. Any DDL in any database of the server sends
-invalidation messages; a session that falls 4,096 messages behind drops its caches and reads the
-catalogs again, 300 buffers for an insert into `job`. On a busy machine that happened now and then.
+Buffers are counted per relation, by the server's statistics of the running transaction, and only
+those of freehold's relations. The buffers of EXPLAIN also contain the reads of the system catalogs,
+which depend on the caches of the session. Any DDL in any database of the server sends invalidation
+messages. A session that falls 4,096 messages behind drops its caches and reads the catalogs again:
+300 buffers for an insert into `job`. On a busy machine that happened now and then.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from psycopg import Connection, sql
 
-#: Relations with a smaller oid are made by initdb: the system catalogs. Of a table, `numscans`
-#: counts the sequential scans; index scans are counted at the index.
+#: Relations with a smaller oid are made by initdb: the system catalogs. `numscans` of a table is
+#: the number of its sequential scans; index scans are counted at the index.
 _COUNTS = """
 select oid, relname, relkind, pg_stat_get_xact_blocks_fetched(oid), pg_stat_get_xact_numscans(oid)
 from pg_class where oid >= 16384 and relkind in ('r', 'i', 'S', 't')
@@ -25,7 +25,7 @@ from pg_class where oid >= 16384 and relkind in ('r', 'i', 'S', 't')
 
 @dataclass(frozen=True)
 class Reading:
-    """One executed plan, in numbers. What its functions and triggers read is counted too."""
+    """One executed plan, in numbers. The reads of its functions and triggers are included."""
 
     plan: dict[str, Any]
     rows_read: float
@@ -33,7 +33,7 @@ class Reading:
     whole_tables: frozenset[str]
 
     def story(self) -> str:
-        """The plan's nodes, a line each, to find out what went wrong."""
+        """The nodes of the plan, a line each, for the failure message."""
         whole = ", ".join(sorted(self.whole_tables)) or "no table"
         lines = [f"read {self.rows_read:.0f} rows, {self.buffers} buffers, {whole} in whole"]
         for depth, node in _nodes(self.plan, 0):
@@ -45,10 +45,10 @@ class Reading:
 
 
 def explain(connection: Connection[Any], query: sql.Composed) -> Reading:
-    """Execute it for its plan, and undo what it wrote."""
+    """Execute it for its plan, and roll back."""
     with connection.transaction(force_rollback=True):
-        # A parallel plan stays one, but its worker processes, which count for themselves, do not
-        # start: the session reads everything itself.
+        # Parallel workers have their own counts. So none starts: the plan remains parallel, but the
+        # session reads everything itself.
         connection.execute("set local max_parallel_workers = 0")
         before = _counts(connection)
         row = connection.execute(sql.SQL("explain (analyze, format json) ") + query).fetchone()
@@ -59,7 +59,7 @@ def explain(connection: Connection[Any], query: sql.Composed) -> Reading:
 
 @dataclass(frozen=True)
 class _Count:
-    """What the session has read of one relation, and not yet reported to the server."""
+    """The reads of one relation that the session has not yet reported to the server."""
 
     name: str
     kind: str

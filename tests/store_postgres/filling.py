@@ -9,6 +9,8 @@ from typing import Any
 
 from psycopg import Connection
 
+from freehold.store.stage_sql import STAGE_NAMES
+
 FINISHED = 1_000_000
 SCHEDULED = 200_000
 READY = 100_000
@@ -39,7 +41,7 @@ end $$
 
 _FINISHED = """
 insert into freehold.history (id, created_at, leased_at, started_at, finished_at, token, priority,
-    attempt, max_attempts, lost, state, queue, task, by, args)
+    attempt, max_attempts, lost_attempts, state, queue, task, finished_by, args)
 select i, at, at, at, at, i, 0, 1, 5, 0,
     case when i % 100 = 0 then 'failed' when i % 100 = 50 then 'canceled' else 'succeeded' end,
     'q' || i % 20, 't' || i % 50, 'w' || i % 8, '{{"n": 1}}'
@@ -61,7 +63,7 @@ select 'key' || i, i, now() + interval '1 hour' from generate_series(1, {count})
 _LIVE = """
 insert into freehold.job (id, created_at, run_at, stage, priority, attempt, max_attempts, queue,
     task, target, limit_key, unique_key, lease_owner, lease_token, leased_at,
-    lease_expires_at, request, args)
+    lease_expires_at, stop_request, args)
 select nextval('freehold.job_id'), now(), {run_at}, {stage}, i % 5, 0, 5, {queue}, 't' || i % 50,
     {target}, {limit_key}, {unique_key}, {owner}, {token}, {leased_at}, {expires_at}, {request},
     '{{"n": 1}}'
@@ -78,31 +80,41 @@ _PLAIN = {
     "token": "null::bigint",
     "leased_at": "null::timestamptz",
     "expires_at": "null::timestamptz",
-    "request": 'null::"char"',
+    "request": "null::text",
 }
 
 
 def fill(connection: Connection[Any]) -> None:
-    """Jobs in every stage; none of what this writes is known to the planner's statistics."""
+    """Jobs in every stage, of which the planner has no statistics."""
     connection.execute(_FINISHED.format(count=FINISHED).encode())
     connection.execute(_EVENTS)
     connection.execute(_KEYS.format(count=KEYS).encode())
     connection.execute("select setval('freehold.job_id', %s)", (FINISHED,))
     scheduled = "now() + i * interval '1 second' - interval '1 hour'"
-    live(connection, SCHEDULED, "'w'", run_at=scheduled)
-    live(connection, READY, "'r'")
+    live(connection, SCHEDULED, STAGE_NAMES["scheduled"], run_at=scheduled)
+    live(connection, READY, STAGE_NAMES["ready"])
     # Lanes with one ready job at their head, others waiting behind it; and a few that are blocked.
     for _ in range(FOLLOWERS_EACH):
-        live(connection, LANES, "'f'", target="'lane' || i")
-    live(connection, LANES // 2, "'R'", target="'lane' || i")
-    live(connection, LANES // 10, "'p'", target=f"'lane' || i + {LANES // 2}")
-    live(connection, LANES // 10, "'x'", target=f"'lane' || i + {LANES // 2 + LANES // 10}")
+        live(connection, LANES, STAGE_NAMES["follower"], target="'lane' || i")
+    live(connection, LANES // 2, STAGE_NAMES["lane_head"], target="'lane' || i")
+    live(connection, LANES // 10, STAGE_NAMES["paused"], target=f"'lane' || i + {LANES // 2}")
+    live(
+        connection,
+        LANES // 10,
+        STAGE_NAMES["failed"],
+        target=f"'lane' || i + {LANES // 2 + LANES // 10}",
+    )
     for stage in ("n", "p", "u"):
         live(connection, 200, f"'{stage}'")
     # Two keys with a limit: one has room for a few, the other has none left. And a queue.
-    live(connection, LIMITED, "'l'", limit_key="case i % 2 when 0 then 'roomy' else 'full' end")
-    live(connection, 200, "'r'", queue="'limited'", limit_key="'full'")
-    live(connection, 200, "'r'", queue="'limited'", limit_key="'key:' || i")
+    live(
+        connection,
+        LIMITED,
+        STAGE_NAMES["limited"],
+        limit_key="case i % 2 when 0 then 'roomy' else 'full' end",
+    )
+    live(connection, 200, STAGE_NAMES["ready"], queue="'limited'", limit_key="'full'")
+    live(connection, 200, STAGE_NAMES["ready"], queue="'limited'", limit_key="'key:' || i")
     connection.execute("insert into freehold.key_limit (key, max_leases) values ('full', 0)")
     connection.execute("insert into freehold.key_limit (key, max_leases) values ('roomy', 7)")
     connection.execute("insert into freehold.key_limit (key, max_leases) values ('key:*', 1)")
@@ -111,16 +123,16 @@ def fill(connection: Connection[Any]) -> None:
 
 
 def _lease(connection: Connection[Any]) -> None:
-    """Leases of a small fleet, some of them run out, some with a request."""
+    """Leases of a small fleet, some of them expired, some with a stop request."""
     live(
         connection,
         LEASED,
-        "'h'",
+        STAGE_NAMES["leased"],
         owner="'w' || i % 8",
         token="i",
         leased_at="now() - interval '1 minute'",
         expires_at=f"now() + case when i <= {EXPIRED} then -1 else 86400 end * interval '1 second'",
-        request="case when i % 100 = 1 then 'c'::\"char\" end",
+        request="case when i % 100 = 1 then 'cancel' end",
     )
 
 
@@ -131,7 +143,13 @@ def live(connection: Connection[Any], count: int, stage: str, **columns: str) ->
 
 def rest_after_another_hour(connection: Connection[Any]) -> None:
     """Empty and vacuumed, with statistics from when all jobs waited and no lane or key was used."""
-    live(connection, 3_000, "'w'", run_at="now() + interval '1 day'", unique_key="null::text")
+    live(
+        connection,
+        3_000,
+        STAGE_NAMES["scheduled"],
+        run_at="now() + interval '1 day'",
+        unique_key="null::text",
+    )
     connection.execute("analyze freehold.job, freehold.history, freehold.event")
     connection.execute("delete from freehold.job")
     connection.execute("vacuum freehold.job, freehold.idempotency")
@@ -143,7 +161,7 @@ def add_days(connection: Connection[Any]) -> None:
 
 
 def forget_statistics(connection: Connection[Any]) -> None:
-    """As after a restore, before anybody has analyzed anything."""
+    """As after a restore, before ANALYZE."""
     connection.execute("set allow_system_table_mods = on")
     connection.execute(
         "delete from pg_statistic where starelid in "

@@ -1,4 +1,4 @@
-"""Every statement whose cost must not grow with the tables, with what it may read."""
+"""Every statement whose cost must not grow with the tables, and how much it may read."""
 
 from __future__ import annotations
 
@@ -8,39 +8,41 @@ from typing import Any
 
 from psycopg import Connection
 
+from freehold.model.state import Stage
 from freehold.store.rows import json_text
+from freehold.store.stage_sql import STAGE_NAMES, stage_byte
 from freehold.store.statements import Statement
 from freehold.store.verbs.queries import PAGE_WINDOW
 from tests.store_postgres.filling import FINISHED, LEASED, OWNER, QUEUES, SCHEDULED
 
-#: What a statement may read for each row that it hands out or changes: the row itself, once
+#: How much a statement may read for each row that it returns or changes: the row itself, once
 #: more to write it, the rows of its lane, and entries of versions that are not yet vacuumed.
-ROWS_PER_ANSWER = 8
-BUFFERS_PER_ANSWER = 40
-#: Days of history and of events: a read by id looks into each of them.
+ROWS_PER_RESULT = 8
+BUFFERS_PER_RESULT = 40
+#: Days of history and of events: a read by id probes each of them.
 DAYS = 40
 BATCH = 100
 NEWEST = 2**63 - 1
-#: All that page_attention looks through for the paused among those that wait for a person.
+#: Jobs that wait for a person: page_attention reads all of them to find the paused ones.
 ATTENTION = 1_100
 
 
 @dataclass(frozen=True)
 class Case:
-    """``answers``: how many rows it hands out or changes. ``besides``: what it reads once."""
+    """``results``: how many rows it returns or changes. ``besides``: how many it reads once."""
 
     name: str
     statement: Statement
-    answers: int = 1
+    results: int = 1
     besides: int = 10
 
     @property
     def rows_allowed(self) -> int:
-        return ROWS_PER_ANSWER * self.answers + self.besides
+        return ROWS_PER_RESULT * self.results + self.besides
 
     @property
     def buffers_allowed(self) -> int:
-        return BUFFERS_PER_ANSWER * self.answers + 10 * self.besides
+        return BUFFERS_PER_RESULT * self.results + 10 * self.besides
 
 
 @dataclass(frozen=True)
@@ -60,17 +62,22 @@ def look(connection: Connection[Any]) -> Found:
 
     middle = "select coalesce(avg(id), 0)::bigint from freehold.job where stage "
     leases = (
-        f"select id, lease_token from freehold.job where stage = 'h' and lease_owner = '{OWNER}' "
-        f"and lease_expires_at > now() order by id limit {BATCH}"
+        f"select id, lease_token from freehold.job where stage = {STAGE_NAMES['leased']} "
+        f"and lease_owner = '{OWNER}' and lease_expires_at > now() order by id limit {BATCH}"
     )
-    live = f"select id from freehold.job where stage = 'r' order by id desc limit {BATCH}"
+    waiting = ("pending", "paused", "paused_follower", "failed")
+    attention = ", ".join(STAGE_NAMES[stage] for stage in waiting)
+    live = (
+        f"select id from freehold.job where stage = {STAGE_NAMES['ready']} "
+        f"order by id desc limit {BATCH}"
+    )
     keys = f"select unique_key from freehold.job where unique_key <> '' limit {BATCH}"
     return Found(
         leases=values(leases),
         live=[row[0] for row in values(live)],
         keys=[row[0] for row in values(keys)],
-        leased_middle=values(f"{middle} = 'h'")[0][0],
-        attention_middle=values(f"{middle} in ('n','p','q','x','u')")[0][0],
+        leased_middle=values(f"{middle} = {STAGE_NAMES['leased']}")[0][0],
+        attention_middle=values(f"{middle} in ({attention})")[0][0],
     )
 
 
@@ -99,19 +106,24 @@ def _claims() -> Iterator[Case]:
         "claim beyond the last", _claim(10, rank=-2, after=FINISHED + SCHEDULED + 50_000), 10
     )
     yield Case("claim of a limited queue", _claim(10, queue="limited"))
-    # Counts its leases, and those of each key that it meets.
+    # Counts the leases of the queue, and of each key that it meets.
     limited = _claim(10, queue="limited", locked=True, keys=["full", "key:1", "key:2"])
     yield Case("claim under limits", limited, 10, 100)
     keys = [{"limit_key": key} for key in ("roomy", "full", "key:7")]
     yield Case("admit", Statement("admit", {}, keys), 7, 30)
     yield Case("waiting_keys", Statement("waiting_keys", {"after": "", "limit": 100}), 2)
-    # For people who ask why: it may look through what is leased.
+    # For `explain`, which may read all leased jobs.
     yield Case("key_use", Statement("key_use", {"key": "roomy"}), 1, 2 * LEASED)
-    yield Case("doors", Statement("doors", {"queue": "limited"}), 1, 2 * LEASED)
+    yield Case("queue_rules", Statement("queue_rules", {"queue": "limited"}), 1, 2 * LEASED)
     lanes = {"after": "", "limit": BATCH, "bound": BATCH}
     yield Case("lanes", Statement("lanes", lanes), BATCH, 10 * BATCH)
     yield Case("lane", Statement("lane", {"target": "lane7", "bound": BATCH}), 10)
-    yield Case("adrift", Statement("adrift", {"after": "", "limit": BATCH}), BATCH, 10 * BATCH)
+    yield Case(
+        "stalled_lanes",
+        Statement("stalled_lanes", {"after": "", "limit": BATCH}),
+        BATCH,
+        10 * BATCH,
+    )
     yield Case("wake_lane", Statement("wake_lane", {"target": "lane7"}))
 
 
@@ -130,7 +142,7 @@ def _claim(count: int, queue: str = "default", **more: Any) -> Statement:
         {
             "queue": queue,
             "wanted": count,
-            "looked_at": count,
+            "examined": count,
             "owner": OWNER,
             "lease_seconds": 30.0,
             **usual,
@@ -151,24 +163,26 @@ def _owner(found: Found) -> Iterator[Case]:
     yield Case("start", Statement("start", owner, leases), BATCH)
     yield Case("succeed", Statement("succeed", owner, leases), BATCH)
     yield Case(
-        "settle", Statement("settle", {"by": None}, [_lost(*x) for x in found.leases]), BATCH
+        "transition",
+        Statement("transition", {"by": None}, [_lost(*x) for x in found.leases]),
+        BATCH,
     )
     yield Case("requests", Statement("requests", owner), 10)
     lanes = [{"target": f"lane{i}"} for i in range(1_500, 1_500 + BATCH)]
     yield Case("promote", Statement("promote", {}, lanes), BATCH)
     job_id, token = found.leases[0] if found.leases else (0, 0)
-    asked = {"id": job_id, "token": token, "request": "c", "event": "cancel_requested"}
-    yield Case("ask", Statement("ask", {**asked, "by": "somebody", "reason": None}))
+    request = {"id": job_id, "token": token, "stop_request": "cancel", "event": "cancel_requested"}
+    yield Case("request_stop", Statement("request_stop", {**request, "by": "ann", "reason": None}))
 
 
 def _lost(job_id: int, token: int) -> dict[str, Any]:
     return {
         "id": job_id,
-        "seen_stage": "h",
+        "seen_stage": stage_byte(Stage.LEASED),
         "token": token,
         "owner": OWNER,
         "expired": False,
-        "request": None,
+        "stop_request": None,
         "leaves": True,
         "state": "failed",
         "stage_due": None,
@@ -177,7 +191,7 @@ def _lost(job_id: int, token: int) -> dict[str, Any]:
         "keep_run_at": False,
         "fresh_attempts": False,
         "refund": 0,
-        "lost": 1,
+        "lost_attempts": 1,
         "reason": "lost",
         "error": None,
         "result": None,
@@ -189,9 +203,9 @@ def _lost(job_id: int, token: int) -> dict[str, Any]:
 def _upkeep() -> Iterator[Case]:
     yield Case("expired", Statement("expired", {"limit": BATCH}), BATCH)
     yield Case("make_ready", Statement("make_ready", {"limit": BATCH}), BATCH)
-    yield Case("chores", Statement("chores", {"tasks": ["t1", "t2"]}), 1, 3 * QUEUES)
+    yield Case("sweep_check", Statement("sweep_check", {"tasks": ["t1", "t2"]}), 1, 3 * QUEUES)
     yield Case("unpark", Statement("unpark", {"tasks": ["t1", "t2"], "limit": BATCH}), 8)
-    # Counted inside of functions, whose plans do not show: the buffers tell how far they read.
+    # Counted inside functions, whose plans are not shown: the buffers show how far they read.
     yield Case("depth", Statement("depth", {"queue": "default", "bound": BATCH}), 1, 15)
     yield Case("counts", Statement("counts", {"bound": BATCH}), 1, 8 * 20)
     yield Case("queues", Statement("queues", {"bound": BATCH}), QUEUES, 2 * LEASED)
@@ -209,26 +223,28 @@ def _live_reads(found: Found) -> Iterator[Case]:
         page = _page("page_attention", before, "paused")
         yield Case(f"page_attention {where}", page, 50, ATTENTION)
     ahead = {"queue": "default", "priority": 0, "id": middle, "bound": BATCH}
-    yield Case("ahead", Statement("ahead", ahead), BATCH)
+    yield Case("jobs_ahead", Statement("jobs_ahead", ahead), BATCH)
 
 
 def _keys(found: Found) -> Iterator[Case]:
-    asked = [
-        {"place": place, "unique_key": key, "idempotency_key": f"key{place + 1}"}
-        for place, key in enumerate(found.keys)
+    request = [
+        {"position": position, "unique_key": key, "idempotency_key": f"key{position + 1}"}
+        for position, key in enumerate(found.keys)
     ]
-    yield Case("find_holders", Statement("find_holders", {}, asked), BATCH)
-    new = [_new(place, f"new {place}") for place in range(BATCH)]
+    yield Case("find_holders", Statement("find_holders", {}, request), BATCH)
+    new = [_new(position, f"new {position}") for position in range(BATCH)]
     yield Case("enqueue", Statement("enqueue", {}, new), BATCH)
     yield Case("enqueue_one", Statement("enqueue_one", new[0]))
     calls = json_text(["{}"] * BATCH)
-    yield Case("enqueue_alike", Statement("enqueue_alike", {**new[0], "calls": calls}), BATCH)
+    yield Case(
+        "enqueue_same_shape", Statement("enqueue_same_shape", {**new[0], "calls": calls}), BATCH
+    )
     yield Case("enqueue_keyed", Statement("enqueue_keyed", {}, new), BATCH)
 
 
-def _new(place: int, key: str) -> dict[str, Any]:
+def _new(position: int, key: str) -> dict[str, Any]:
     return {
-        "place": place,
+        "position": position,
         "task": "t",
         "queue": "default",
         "priority": 0,
@@ -237,7 +253,7 @@ def _new(place: int, key: str) -> dict[str, Any]:
         "pending": False,
         "run_at": None,
         "delay_seconds": None,
-        "target": f"lane{place}",
+        "target": f"lane{position}",
         "limit_key": None,
         "unique_key": key,
         "timeout_seconds": None,
@@ -261,11 +277,18 @@ def _history(found: Found) -> Iterator[Case]:
     yield Case("events_after", Statement("events_after", after), BATCH, 2 * DAYS)
     yield Case("newest_event", Statement("newest_event", {}), 1, 2 * DAYS)
     yield Case("delete", Statement("delete", {}, _ids(ids)), len(ids), 2 * DAYS)
-    known = {"id": FINISHED // 2, "by": "somebody", "reason": None}
-    back = {"seen_state": "failed", "stage": "r", "event": "resumed", "fresh_attempts": True}
-    yield Case("revive", Statement("revive", known | back), 1, DAYS)
-    yield Case("resolve", Statement("resolve", known), 1, DAYS)
-    yield Case("retain", Statement("retain", {"history_days": 30.0, "limit": BATCH}))
+    known = {"id": FINISHED // 2, "by": "ann", "reason": None}
+    back = {
+        "seen_state": "failed",
+        "stage": stage_byte(Stage.READY),
+        "event": "resumed",
+        "fresh_attempts": True,
+    }
+    yield Case("requeue_finished", Statement("requeue_finished", known | back), 1, DAYS)
+    yield Case("mark_resolved", Statement("mark_resolved", known), 1, DAYS)
+    yield Case(
+        "apply_retention", Statement("apply_retention", {"history_days": 30.0, "limit": BATCH})
+    )
 
 
 def _ids(ids: list[int]) -> list[dict[str, int]]:

@@ -1,4 +1,4 @@
-"""`freehold.backlog()`: what an autoscaler asks. It agrees with the depth that a manager sees."""
+"""`freehold.backlog()`, for autoscalers. It agrees with the depth that a manager reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 
 from freehold.model.job import NewJob
 from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.stage_sql import STAGE_NAMES
 from freehold.store.store import Store
 from freehold.store.types import ClaimRequest, QueueDemand
 
@@ -24,20 +25,20 @@ def fill(queue: Store, name: str, count: int) -> None:
 
 
 @pytest.mark.requirement("P12")
-def test_it_counts_what_can_be_claimed_in_one_queue_or_in_all(
+def test_it_counts_claimable_jobs_of_one_queue_or_of_all(
     database: PostgresDatabase, queue: Store
 ) -> None:
     assert backlog(database) == 0
     fill(queue, "mail", 3)
     fill(queue, "reports", 5)
-    queue.claim(ClaimRequest(owner="w1", lease_seconds=30, wants=(QueueDemand("mail", 1),)))
+    queue.claim(ClaimRequest(owner="w1", lease_seconds=30, demands=(QueueDemand("mail", 1),)))
     assert (backlog(database, "mail"), backlog(database, "reports")) == (2, 5)
-    assert backlog(database, "nobody") == 0
+    assert backlog(database, "empty") == 0
     assert backlog(database) == 7 == queue.depth(["mail", "reports"])
 
 
 @pytest.mark.requirement("P12")
-def test_of_a_paused_queue_nothing_can_be_claimed(database: PostgresDatabase, queue: Store) -> None:
+def test_it_counts_no_job_of_a_paused_queue(database: PostgresDatabase, queue: Store) -> None:
     fill(queue, "mail", 3)
     fill(queue, "reports", 5)
     queue.pause_queue("mail", "ann", None, None)
@@ -54,7 +55,8 @@ def test_it_stops_at_its_bound(database: PostgresDatabase) -> None:
     with psycopg.connect(database.url) as connection:
         connection.execute(
             "insert into freehold.job (id, created_at, priority, max_attempts, stage, queue, "
-            "task, args) select nextval('freehold.job_id'), now(), 0, 1, 'r', "
+            "task, args) select nextval('freehold.job_id'), now(), 0, 1, "
+            f"{STAGE_NAMES['ready']}, "
             "case when i % 2 = 0 then 'a' else 'b' end, 't', '{}' from generate_series(1, 24000) i"
         )
     assert (backlog(database, "a"), backlog(database)) == (10_000, 10_000)

@@ -1,6 +1,6 @@
-"""Overlapping batches in any order, from all sides at once: no deadlock.
+"""Concurrent statements on overlapping sets of rows, in any order, never deadlock.
 
-FREEHOLD_FIRE_SECONDS makes it longer.
+FREEHOLD_LOAD_SECONDS makes it longer.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from freehold.model.retry import Retry
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
-from tests.crowd import at_once
+from tests.concurrency import run_concurrently
 
-SECONDS = float(os.environ.get("FREEHOLD_FIRE_SECONDS", "3"))
-#: Of each thread, however long a busy machine takes for them.
+SECONDS = float(os.environ.get("FREEHOLD_LOAD_SECONDS", "3"))
+#: Of each thread, also if a busy machine needs longer for them.
 LEAST_STEPS = 5
 JOBS = 400
 BATCH = 60
-OWNER = "everybody"
-#: Jobs come back at once, for ever.
+OWNER = "w"
+#: Retried at once, for ever.
 AGAIN = NewJob(
     task="t", max_attempts=30_000, policy=Policy(retry=Retry(base_seconds=0.0, jitter=0.0))
 )
@@ -46,17 +46,18 @@ def deadlocks(database: PostgresDatabase) -> int:
     return int(row[0])
 
 
-def for_a_while(step: Callable[[random.Random], object], seed: int) -> None:
-    chance = random.Random(seed)
+def repeat(step: Callable[[random.Random], object], seed: int) -> None:
+    """Until the time is up and the least number of steps is done."""
+    rng = random.Random(seed)
     deadline = time.monotonic() + SECONDS
     steps = 0
     while steps < LEAST_STEPS or time.monotonic() < deadline:
-        step(chance)
+        step(rng)
         steps += 1
 
 
-class Crowd:
-    """All use the same leases, as if the owner's threads had lost their heads."""
+class SharedLeases:
+    """Threads of one owner that all use the same leases."""
 
     def __init__(self, queue: Store) -> None:
         self.queue = queue
@@ -65,78 +66,87 @@ class Crowd:
         self.claim(random.Random(0))
 
     def claim(self, _: random.Random) -> None:
-        ask = ClaimRequest(owner=OWNER, lease_seconds=0.2, wants=(QueueDemand("default", JOBS),))
-        self.leased.update((attempt.job_id, attempt) for attempt in self.queue.claim(ask))
+        request = ClaimRequest(
+            owner=OWNER, lease_seconds=0.2, demands=(QueueDemand("default", JOBS),)
+        )
+        self.leased.update((attempt.job_id, attempt) for attempt in self.queue.claim(request))
 
-    def some(self, chance: random.Random) -> list[Attempt]:
+    def some(self, rng: random.Random) -> list[Attempt]:
         """Some of the leases, in any order."""
-        return [self.leased[job_id] for job_id in chance.sample(sorted(self.leased), BATCH)]
+        return [self.leased[job_id] for job_id in rng.sample(sorted(self.leased), BATCH)]
 
-    def renew(self, chance: random.Random) -> None:
-        keys = [LeaseKey(each.job_id, each.token) for each in self.some(chance)]
+    def renew(self, rng: random.Random) -> None:
+        keys = [LeaseKey(each.job_id, each.token) for each in self.some(rng)]
         self.queue.renew(OWNER, keys, 0.2)
         self.queue.start(OWNER, keys)
 
-    def finish(self, chance: random.Random) -> None:
+    def finish(self, rng: random.Random) -> None:
         kinds = [OutcomeKind.ERROR, OutcomeKind.SNOOZE, OutcomeKind.GIVE_BACK]
-        ended = [AttemptEnd(each, Outcome(kind=chance.choice(kinds))) for each in self.some(chance)]
+        ended = [AttemptEnd(each, Outcome(kind=rng.choice(kinds))) for each in self.some(rng)]
         self.queue.finish(OWNER, ended)
-        self.claim(chance)
+        self.claim(rng)
 
-    def succeed(self, chance: random.Random) -> None:
+    def succeed(self, rng: random.Random) -> None:
         success = Outcome(kind=OutcomeKind.SUCCESS)
-        ended = [AttemptEnd(each, success) for each in self.some(chance)[:10]]
+        ended = [AttemptEnd(each, success) for each in self.some(rng)[:10]]
         done = self.queue.finish(OWNER, ended).decisions
         if done:
             self.queue.operate(OperatorVerb.RETRY, list(done), "me", None)
 
-    def recover(self, chance: random.Random) -> None:
-        self.queue.recover(BATCH, chance.random())
+    def recover(self, rng: random.Random) -> None:
+        self.queue.recover(BATCH, rng.random())
         self.queue.make_ready(BATCH)
 
-    def operate(self, chance: random.Random) -> None:
-        ids = chance.sample(self.ids, 10)
+    def operate(self, rng: random.Random) -> None:
+        ids = rng.sample(self.ids, 10)
         try:
             self.queue.operate(
-                chance.choice([OperatorVerb.PAUSE, OperatorVerb.RESUME]), ids, "me", None
+                rng.choice([OperatorVerb.PAUSE, OperatorVerb.RESUME]), ids, "me", None
             )
         except IllegalTransition:
             return
 
 
 @pytest.mark.requirement("S0.8", "P10")
-def test_batches_of_all_verbs_in_any_order_never_deadlock(
+def test_all_verbs_on_the_same_jobs_in_any_order_never_deadlock(
     database: PostgresDatabase, queue: Store
 ) -> None:
     before = deadlocks(database)
-    crowd = Crowd(queue)
-    steps = [crowd.renew, crowd.finish, crowd.succeed, crowd.recover, crowd.operate, crowd.renew]
-    at_once([partial(for_a_while, step, seed) for seed, step in enumerate(steps)])
+    leases = SharedLeases(queue)
+    steps = [
+        leases.renew,
+        leases.finish,
+        leases.succeed,
+        leases.recover,
+        leases.operate,
+        leases.renew,
+    ]
+    run_concurrently([partial(repeat, step, seed) for seed, step in enumerate(steps)])
     assert deadlocks(database) == before
-    ids = {job_id for job_id, job in queue.read(crowd.ids).items()}
-    assert ids == set(crowd.ids), "no job was lost on the way"
+    ids = {job_id for job_id, job in queue.read(leases.ids).items()}
+    assert ids == set(leases.ids), "no job was lost"
 
 
 @pytest.mark.requirement("P9")
-def test_batches_of_keys_in_any_order_never_deadlock(
+def test_the_same_keys_in_any_order_never_deadlock(
     database: PostgresDatabase, queue: Store
 ) -> None:
     before = deadlocks(database)
 
-    def enqueue(chance: random.Random) -> None:
-        numbers = chance.sample(range(100), 40)
+    def enqueue(rng: random.Random) -> None:
+        numbers = rng.sample(range(100), 40)
         jobs = [
             NewJob(
                 task="t",
-                unique_key=chance.choice([None, f"u{n}"]),
-                idempotency_key=chance.choice([None, f"i{chance.randrange(100)}"]),
+                unique_key=rng.choice([None, f"u{n}"]),
+                idempotency_key=rng.choice([None, f"i{rng.randrange(100)}"]),
                 idempotency_seconds=0.01,
             )
             for n in numbers
         ]
-        answers = queue.enqueue(jobs)
-        if chance.random() < 0.5:
-            queue.delete([each.id for each in answers if each.created])
+        results = queue.enqueue(jobs)
+        if rng.random() < 0.5:
+            queue.delete([each.id for each in results if each.created])
 
-    at_once([partial(for_a_while, enqueue, seed) for seed in range(5)])
+    run_concurrently([partial(repeat, enqueue, seed) for seed in range(5)])
     assert deadlocks(database) == before

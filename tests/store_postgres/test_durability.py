@@ -1,4 +1,4 @@
-"""What was acknowledged is there after a crash of the server."""
+"""Acknowledged writes survive a crash of the server."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from freehold.model.state import State
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
-from tests.crowd import wait_until
+from tests.concurrency import wait_until
 
 WRITERS = 4
 
 
 @pytest.fixture
 def server() -> Iterator[DevPostgres]:
-    """With PostgreSQL's own settings: nothing is done faster at the price of safety."""
+    """With the default settings of PostgreSQL: none trades durability for speed."""
     with DevPostgres() as server:
         yield server
 
 
 @pytest.mark.requirement("S2.1", "S2.11")
-def test_a_crashed_server_has_lost_nothing_that_was_acknowledged(server: DevPostgres) -> None:
+def test_a_crash_of_the_server_loses_no_acknowledged_write(server: DevPostgres) -> None:
     database = PostgresDatabase(server.url)
     database.migrate()
     queue = Store(database.session())
     queue.enqueue([NewJob(task="t")] * 20)
-    ask = ClaimRequest(owner="w", lease_seconds=600.0, wants=(QueueDemand("default", 10),))
-    leased = queue.claim(ask)
+    request = ClaimRequest(owner="w", lease_seconds=600.0, demands=(QueueDemand("default", 10),))
+    leased = queue.claim(request)
     done, held = leased[0], leased[1:]
     success = Outcome(kind=OutcomeKind.SUCCESS, result=b'{"x":1}')
     queue.finish("w", [AttemptEnd(done, success)])
@@ -49,14 +49,14 @@ def test_a_crashed_server_has_lost_nothing_that_was_acknowledged(server: DevPost
         lease = jobs[attempt.job_id].lease
         assert lease is not None
         assert (lease.owner, lease.token) == ("w", attempt.token)
-    later = queue.claim(ask)
+    later = queue.claim(request)
     assert min(each.token for each in later) > max(each.token for each in leased)
     assert not {each.job_id for each in later} & {each.job_id for each in held}
     database.close()
 
 
 def enqueue_until_it_crashes(queue: Store, server: DevPostgres) -> list[int]:
-    """The ids of all jobs whose enqueueing was acknowledged."""
+    """Returns the ids of all acknowledged jobs."""
     acknowledged: list[int] = []
 
     def enqueue() -> None:

@@ -1,4 +1,4 @@
-"""`select * from freehold.enqueue(…)`: the same queue for those who only speak SQL."""
+"""`select * from freehold.enqueue(…)`: enqueueing from SQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 
 @pytest.fixture
 def sql(database: PostgresDatabase) -> Iterator[Connection[Any]]:
-    """Somebody with nothing but a connection."""
+    """A client with a plain connection."""
     with psycopg.connect(database.url) as connection:
         yield connection
 
@@ -31,12 +31,12 @@ def enqueue(sql: Connection[Any], arguments: str) -> Enqueued:
     return Enqueued(*row)
 
 
-def ask() -> ClaimRequest:
-    return ClaimRequest(owner="w", lease_seconds=60.0, wants=(QueueDemand("default", 10),))
+def claim_request() -> ClaimRequest:
+    return ClaimRequest(owner="w", lease_seconds=60.0, demands=(QueueDemand("default", 10),))
 
 
 @pytest.mark.requirement("S0.18")
-def test_the_job_is_there_if_and_only_if_the_transaction_commits(
+def test_the_job_exists_if_and_only_if_the_transaction_commits(
     sql: Connection[Any], queue: Store
 ) -> None:
     lost = enqueue(sql, "'send'")
@@ -44,7 +44,7 @@ def test_the_job_is_there_if_and_only_if_the_transaction_commits(
     kept = enqueue(sql, """'send', '{"to": "a@example.org"}'""")
     sql.commit()
     assert set(queue.read([lost.id, kept.id])) == {kept.id}
-    attempt = queue.claim(ask())[0]
+    attempt = queue.claim(claim_request())[0]
     assert (attempt.job_id, attempt.task, attempt.args) == (
         kept.id,
         "send",
@@ -53,7 +53,7 @@ def test_the_job_is_there_if_and_only_if_the_transaction_commits(
 
 
 @pytest.mark.requirement("S0.18", "S0.14")
-def test_its_jobs_are_like_those_of_the_client(sql: Connection[Any], queue: Store) -> None:
+def test_its_jobs_equal_those_of_the_client(sql: Connection[Any], queue: Store) -> None:
     mine = queue.enqueue([NewJob(task="t", priority=3, target="lane", tags=("a",))])[0]
     theirs = enqueue(
         sql, """'t', priority => 3, target => 'lane', tags => '["a"]', max_attempts => 5"""
@@ -67,21 +67,23 @@ def test_its_jobs_are_like_those_of_the_client(sql: Connection[Any], queue: Stor
         if getattr(one, name) != getattr(two, name) and name not in ("created_at", "run_at")
     }
     assert differ == {"id"}
-    assert [attempt.job_id for attempt in queue.claim(ask())] == [mine.id], "one lane, one order"
+    assert [attempt.job_id for attempt in queue.claim(claim_request())] == [mine.id], (
+        "one lane, one order"
+    )
 
 
 @pytest.mark.requirement("S1.1")
-def test_a_time_to_come_is_waited_for(sql: Connection[Any], queue: Store) -> None:
+def test_a_job_with_a_later_run_at_is_scheduled(sql: Connection[Any], queue: Store) -> None:
     later = enqueue(sql, "'t', run_at => now() + interval '1 hour'")
     past = enqueue(sql, "'t', run_at => now() - interval '1 hour'")
     sql.commit()
     jobs = queue.read([later.id, past.id])
-    assert (jobs[later.id].stage, jobs[past.id].stage) == (Stage.WAITING, Stage.READY)
-    assert [attempt.job_id for attempt in queue.claim(ask())] == [past.id]
+    assert (jobs[later.id].stage, jobs[past.id].stage) == (Stage.SCHEDULED, Stage.READY)
+    assert [attempt.job_id for attempt in queue.claim(claim_request())] == [past.id]
 
 
 @pytest.mark.requirement("P9")
-def test_keys_mean_the_same_from_both_sides(sql: Connection[Any], queue: Store) -> None:
+def test_keys_are_shared_with_the_client(sql: Connection[Any], queue: Store) -> None:
     first = enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'i'")
     sql.commit()
     assert first.created
@@ -97,7 +99,7 @@ def test_keys_mean_the_same_from_both_sides(sql: Connection[Any], queue: Store) 
 
 
 @pytest.mark.requirement("P9")
-def test_an_answer_of_a_unique_key_is_remembered_under_the_idempotency_key(
+def test_the_job_of_a_unique_key_is_remembered_under_the_idempotency_key(
     sql: Connection[Any], queue: Store
 ) -> None:
     holder = queue.enqueue([NewJob(task="t", unique_key="u")])[0]
@@ -123,7 +125,7 @@ def test_an_expired_key_makes_a_new_job(sql: Connection[Any], queue: Store) -> N
 
 
 def finish_all(queue: Store) -> None:
-    attempts = queue.claim(ask())
+    attempts = queue.claim(claim_request())
     success = Outcome(kind=OutcomeKind.SUCCESS)
     assert not queue.finish("w", [AttemptEnd(attempt, success) for attempt in attempts]).lost
 
@@ -173,7 +175,7 @@ def test_bad_input_is_refused_with_the_reason(
 
 
 @pytest.mark.requirement("S0.18")
-def test_what_only_looks_like_a_nul_is_kept(sql: Connection[Any], queue: Store) -> None:
+def test_an_escaped_backslash_before_u0000_is_no_nul(sql: Connection[Any], queue: Store) -> None:
     kept = enqueue(sql, r"""'t', '{"a": "\\u0000"}'""")
     sql.commit()
     assert queue.read([kept.id])[kept.id].args == r'{"a": "\\u0000"}'

@@ -1,4 +1,4 @@
-"""When the database is not well: told what happened, told the truth, told no secrets."""
+"""Errors of the database: each names what happened and what to do, and no secrets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from freehold.model.job import NewJob
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.schema_version import check_migrated
 from freehold.store.store import AsyncStore, Store
-from tests.crowd import wait_until
+from tests.concurrency import wait_until
 from tests.store_postgres.conftest import Connect
 
 SECRET = "hunter2"
@@ -37,7 +37,7 @@ OURS = "from pg_stat_activity where application_name = 'freehold' and datname = 
 
 @pytest.fixture
 def database(postgres_url: str) -> Iterator[PostgresDatabase]:
-    """One of our own: these tests break it."""
+    """Not shared: these tests break it."""
     database = PostgresDatabase(postgres_url)
     database.migrate()
     yield database
@@ -52,7 +52,7 @@ def admin(postgres_url: str) -> Iterator[Connection[Any]]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """Bound, so that nobody else takes it, but not listened to."""
+    """Bound, so that no other process takes it, but not listened on."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
@@ -68,18 +68,18 @@ def test_a_server_that_is_down_is_named_at_once_and_its_password_is_not(closed_p
         asyncio.run(AsyncStore(database.async_session()).enqueue([JOB]))
     assert time.monotonic() - begun < 60
     for error in (caught.value, awaited.value):
-        assert SECRET not in everything(error)
+        assert SECRET not in full_text(error)
     assert SECRET not in database.shown
 
 
-def everything(error: BaseException) -> str:
-    """The error with all that a log would print of it."""
-    told = []
+def full_text(error: BaseException) -> str:
+    """The error with its causes, as a log prints it."""
+    texts = []
     cause: BaseException | None = error
     while cause is not None:
-        told.append(repr(cause) + str(cause))
+        texts.append(repr(cause) + str(cause))
         cause = cause.__cause__
-    return "\n".join(told)
+    return "\n".join(texts)
 
 
 @pytest.mark.requirement("S2.1")
@@ -93,32 +93,32 @@ def everything(error: BaseException) -> str:
         f"postgresql://me:{SECRET}%zz@127.0.0.1/jobs",
     ],
 )
-def test_a_url_that_makes_no_sense_is_refused_without_its_password(url: str) -> None:
+def test_an_invalid_url_is_refused_without_its_password(url: str) -> None:
     with pytest.raises((BadSettings, StoreUnavailable)) as caught:
         Store(PostgresDatabase(url).session()).enqueue([JOB])
-    assert SECRET not in everything(caught.value)
+    assert SECRET not in full_text(caught.value)
 
 
 @pytest.mark.requirement("S2.1")
-def test_a_password_is_in_no_message(postgres_url: str, admin: Connection[Any]) -> None:
+def test_no_message_contains_the_password(postgres_url: str, admin: Connection[Any]) -> None:
     address, _, options = postgres_url.partition("?")
     url = f"{address}?{options}&password={SECRET}"
     database = PostgresDatabase(url)
     store = Store(database.session())
-    told = [database.shown]
+    texts = [database.shown]
     with pytest.raises(SchemaMissing) as missing:
         store.enqueue([JOB])
-    told.append(everything(missing.value))
+    texts.append(full_text(missing.value))
     with pytest.raises(SchemaMissing) as checked:
         check_migrated(database)
-    told.append(everything(checked.value))
-    told += [f"{each.name} {each.detail}" for each in database.diagnose()]
+    texts.append(full_text(checked.value))
+    texts += [f"{each.name} {each.detail}" for each in database.diagnose()]
     database.close()
-    assert SECRET not in "\n".join(told)
+    assert SECRET not in "\n".join(texts)
 
 
 @pytest.mark.requirement("S2.1")
-def test_without_a_schema_the_remedy_is_named(postgres_url: str) -> None:
+def test_a_missing_schema_is_reported_with_the_command_to_run(postgres_url: str) -> None:
     database = PostgresDatabase(postgres_url)
     store = Store(database.session())
     for call in (lambda: store.enqueue([JOB]), store.counts, lambda: check_migrated(database)):
@@ -146,7 +146,7 @@ def test_a_connection_cut_during_a_write_leaves_the_outcome_unknown(
 
 
 @pytest.mark.requirement("S2.1")
-def test_a_connection_cut_during_a_read_can_simply_be_tried_again(
+def test_a_connection_cut_during_a_read_makes_the_store_unavailable(
     queue: Store, connect: Connect, admin: Connection[Any]
 ) -> None:
     job_id = queue.enqueue([JOB])[0].id
@@ -164,16 +164,14 @@ def test_a_connection_cut_during_a_read_can_simply_be_tried_again(
 
 
 @pytest.mark.requirement("S2.11")
-def test_connections_cut_while_idle_are_not_even_noticed(
-    queue: Store, admin: Connection[Any]
-) -> None:
+def test_connections_cut_while_idle_cause_no_error(queue: Store, admin: Connection[Any]) -> None:
     queue.enqueue([JOB])
     cut_all(admin)
     assert queue.enqueue([JOB])[0].created
 
 
 @pytest.mark.requirement("S2.11")
-def test_asyncio_connections_cut_while_idle_are_not_even_noticed(
+def test_asyncio_connections_cut_while_idle_cause_no_error(
     database: PostgresDatabase, admin: Connection[Any]
 ) -> None:
     async def enqueue_twice() -> bool:
@@ -224,7 +222,7 @@ def test_a_database_that_takes_no_writes_is_read_and_recovers_without_a_restart(
 def test_every_error_of_the_store_is_a_freehold_error(
     database: PostgresDatabase, queue: Store, admin: Connection[Any]
 ) -> None:
-    admin.execute("alter table freehold.job add constraint nobody check (task <> 'bad')")
+    admin.execute("alter table freehold.job add constraint no_bad_tasks check (task <> 'bad')")
     with pytest.raises(FreeholdError, match="the database refused"):
         queue.enqueue([NewJob(task="bad")])
     role = f"nothing_{uuid.uuid4().hex}"

@@ -1,4 +1,4 @@
-"""A fork while the pool is in use: the child has connections of its own, the parent keeps its."""
+"""A fork while the pool is in use: the child opens its own connections."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ROOT = Path(__file__).parents[2]
 def test_a_child_forked_while_all_connections_are_in_use_does_not_hang(
     database: PostgresDatabase, queue: Store
 ) -> None:
-    said = subprocess.run(
-        [sys.executable, "-m", "tests.store_postgres.forked", database.url],
+    output = subprocess.run(
+        [sys.executable, "-m", "tests.store_postgres.fork_while_busy", database.url],
         cwd=ROOT,
         check=True,
         stdout=subprocess.PIPE,
         text=True,
     ).stdout
-    assert said == "0\n"
+    assert output == "0\n"
     assert {job.task for job in queue.page(JobFilter()).jobs} == {"child", "parent"}

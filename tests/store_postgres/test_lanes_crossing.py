@@ -1,4 +1,4 @@
-"""Two removals from one lane that cross each other, and the jobs behind them."""
+"""Two jobs leave one lane concurrently: the next job is still promoted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from freehold.store.statements import run
 from freehold.store.types import AttemptEnd
 from freehold.store.verbs.finish import finish
 from freehold.store.verbs.operator import operate
-from tests.crowd import wait_until
+from tests.concurrency import wait_until
 from tests.stores import PostgresUnderTest, StoreUnderTest
 
 
@@ -34,19 +34,19 @@ def _waits_for_a_lock(store: StoreUnderTest) -> bool:
 
 
 @pytest.mark.requirement("S4.3", "S4.7", "P6")
-def test_a_lane_whose_next_job_is_canceled_while_the_holder_ends_goes_on(
+def test_a_lane_continues_if_its_next_job_is_canceled_while_the_holder_ends(
     lane: PostgresUnderTest,
 ) -> None:
-    """The end waits for the job that the cancel removes, and must then look for another."""
+    """The end waits for the job that the cancel removes, and must then find another."""
     ids = [lane.add(target="L") for _ in range(3)]
     first = lane.claim_one()
-    assert lane.claim() == []  # the two others are behind it now
+    assert lane.claim() == []  # the two others are followers now
     ended = threading.Thread(target=lane.end, args=(first, OutcomeKind.SUCCESS))
     assert isinstance(lane.database, PostgresDatabase)
     with psycopg.connect(lane.database.url) as canceler:
         session = lane.database.caller_session(canceler)
-        answers = run(operate(OperatorVerb.CANCEL, [ids[1]], "ann", None), session)
-        assert answers[0].what == "done"
+        results = run(operate(OperatorVerb.CANCEL, [ids[1]], "ann", None), session)
+        assert results[0].status == "done"
         ended.start()
         wait_until(lambda: _waits_for_a_lock(lane), "the end waits")
     ended.join()
@@ -54,7 +54,7 @@ def test_a_lane_whose_next_job_is_canceled_while_the_holder_ends_goes_on(
 
 
 @pytest.mark.requirement("S4.3", "P6")
-def test_if_the_process_is_gone_before_it_looks_for_another_the_next_walk_does(
+def test_the_sweep_continues_the_lane_if_the_process_dies_before_it_promotes(
     lane: PostgresUnderTest,
 ) -> None:
     ids = [lane.add(target="L") for _ in range(3)]
@@ -72,10 +72,10 @@ def test_if_the_process_is_gone_before_it_looks_for_another_the_next_walk_does(
         ended.start()
         wait_until(lambda: _waits_for_a_lock(lane), "the end waits")
     ended.join()
-    steps.close()  # it was about to ask again, and is gone
+    steps.close()  # the process ends before it repeats the statement
     assert lane.claim() == []
-    with psycopg.connect(lane.database.url) as other:  # who has it in hand is not waited for
+    with psycopg.connect(lane.database.url) as other:  # a locked row is not waited for
         other.execute(b"select from freehold.job where id = %d for update" % ids[2])
-        assert lane.store.free_lanes("", 10).freed == ()
-    assert lane.store.free_lanes("", 10).freed == ("L",)
+        assert lane.store.promote_stalled_lanes("", 10).freed == ()
+    assert lane.store.promote_stalled_lanes("", 10).freed == ("L",)
     assert [attempt.job_id for attempt in lane.claim()] == [ids[2]]

@@ -1,4 +1,4 @@
-"""Events whose transactions commit in another order than they drew their numbers."""
+"""Events whose transactions commit in another order than that of their ids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from freehold.model.history import SETTLE_SECONDS
+from freehold.model.history import GAP_SECONDS
 from freehold.model.operator_actions import OperatorVerb
 from tests.stores import PostgresUnderTest
 
@@ -38,13 +38,13 @@ def _pause_one(postgres: PostgresUnderTest) -> int:
 
 
 def _beginning(postgres: PostgresUnderTest) -> int:
-    """A place in the sequence right before what comes."""
+    """The id right before the events of the test."""
     _pause_one(postgres)
     return postgres.store.newest_event()
 
 
 @pytest.mark.requirement("S2.5")
-def test_an_event_that_commits_late_is_not_passed_over(postgres: PostgresUnderTest) -> None:
+def test_an_event_that_commits_late_is_not_skipped(postgres: PostgresUnderTest) -> None:
     start = _beginning(postgres)
     with _open_transaction(postgres) as late:
         (late_id,) = late.execute(_EVENT).fetchone() or (0,)
@@ -57,13 +57,13 @@ def test_an_event_that_commits_late_is_not_passed_over(postgres: PostgresUnderTe
     assert seen[0].id == late_id
 
 
-def test_what_was_rolled_back_holds_up_nobody_for_long(postgres: PostgresUnderTest) -> None:
+def test_a_rolled_back_event_does_not_delay_readers_for_long(postgres: PostgresUnderTest) -> None:
     start = _beginning(postgres)
     with _open_transaction(postgres) as lost:
         lost.execute(_EVENT)
         lost.rollback()
     job_id = _pause_one(postgres)
-    postgres.advance(SETTLE_SECONDS - 0.001)
+    postgres.advance(GAP_SECONDS - 0.001)
     assert postgres.store.events_after(start, 10) == []
     postgres.advance(0.001)
     assert [event.job_id for event in postgres.store.events_after(start, 10)] == [job_id]

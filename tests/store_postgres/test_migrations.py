@@ -1,4 +1,4 @@
-"""Migrations: once, whole or not at all, whoever runs them and whatever kills them."""
+"""Migrations are applied once, and completely or not at all, even if killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from freehold.model.job import NewJob
 from freehold.store.database import Migration
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
-from tests.crowd import at_once, wait_until
+from tests.concurrency import run_concurrently, wait_until
 from tests.store_postgres.catalog import WAITING, catalog
 
 ROOT = Path(__file__).parents[2]
@@ -56,10 +56,10 @@ def migrated(url: str, schema: str) -> int:
 
 
 @pytest.mark.requirement("S2.1")
-def test_eight_migrate_at_once_and_each_step_is_applied_once(
+def test_eight_concurrent_migrators_apply_each_step_once(
     postgres_url: str, admin: Connection[Any]
 ) -> None:
-    counts = at_once([lambda: migrated(postgres_url, "freehold")] * AT_ONCE)
+    counts = run_concurrently([lambda: migrated(postgres_url, "freehold")] * AT_ONCE)
     known = len(PostgresDatabase(postgres_url).migration_sql())
     assert sum(counts) == known
     row = admin.execute("select count(*) from freehold.migration").fetchone()
@@ -67,15 +67,15 @@ def test_eight_migrate_at_once_and_each_step_is_applied_once(
 
 
 @pytest.mark.requirement("S2.1")
-def test_killed_at_any_moment_it_is_finished_by_the_next(
+def test_a_killed_migration_is_completed_by_the_next(
     postgres_url: str, admin: Connection[Any]
 ) -> None:
     begun = time.monotonic()
     migrated(postgres_url, "whole")
     took = time.monotonic() - begun
-    migrator = [sys.executable, "-m", "tests.store_postgres.migrator", postgres_url]
+    command = [sys.executable, "-m", "tests.store_postgres.kill_migrations", postgres_url]
     schemas = subprocess.run(
-        [*migrator, str(took), str(KILLS), str(KILLS // 4)],
+        [*command, str(took), str(KILLS), str(KILLS // 4)],
         cwd=ROOT,
         text=True,
         check=True,
@@ -121,7 +121,7 @@ def test_a_schema_of_a_newer_program_is_left_alone(
 
 
 @pytest.mark.requirement("S4.2")
-def test_two_schemas_in_one_database_know_nothing_of_each_other(
+def test_two_schemas_in_one_database_are_independent(
     postgres_url: str, admin: Connection[Any]
 ) -> None:
     databases = [PostgresDatabase(postgres_url, name) for name in ("one", "two")]
@@ -131,7 +131,7 @@ def test_two_schemas_in_one_database_know_nothing_of_each_other(
     key = NewJob(task="t", unique_key="k", idempotency_key="i")
     assert one.enqueue([key])[0].created
     assert two.counts().ready == 0
-    assert two.enqueue([key])[0].created, "keys are the schema's own"
+    assert two.enqueue([key])[0].created, "each schema has its own keys"
     one.pause_queue("default", "me", None, None)
     assert not two.queues()[0].paused
     admin.execute("drop schema one cascade")
@@ -166,7 +166,7 @@ def test_a_schema_name_outside_the_whitelist_is_refused(name: Any) -> None:
 
 
 class _Next(PostgresDatabase):
-    """Of a version with one step more."""
+    """A later version, with one more step."""
 
     def migration_sql(self) -> list[Migration]:
         known = super().migration_sql()
@@ -176,10 +176,10 @@ class _Next(PostgresDatabase):
 
 
 @pytest.mark.requirement("S2.1")
-def test_a_migration_that_waits_for_a_held_transaction_does_not_hold_up_the_fleet(
+def test_a_migration_that_waits_for_an_open_transaction_does_not_block_the_fleet(
     postgres_url: str, admin: Connection[Any]
 ) -> None:
-    """Whoever came behind it would wait for it, renewals too, and leases would run out."""
+    """Later statements would queue behind its lock, renewals too, and leases would expire."""
     migrated(postgres_url, "freehold")
     database, newer = PostgresDatabase(postgres_url), _Next(postgres_url)
     store = Store(database.session())

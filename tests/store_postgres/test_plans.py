@@ -1,7 +1,7 @@
-"""A million finished jobs, and no statement reads more than it needs.
+"""With a million finished jobs no statement reads more than it needs.
 
-Neither does it while the planner knows nothing, or knows only what was true at another hour,
-or keeps a plan from when the queue was empty.
+Nor if the planner has no statistics, or those of another hour, or keeps a plan that was made when
+the queue was empty.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Full:
 
 @pytest.fixture(scope="module")
 def full() -> Iterator[Full]:
-    """On a server of its own: DDL of other tests sends invalidation messages to every session of
-    a server, and a session that falls behind drops the plans that it was to keep."""
+    """On its own server: DDL of other tests sends invalidation messages to every session of a
+    server, and a session that falls behind drops the plans that it should keep."""
     with DevPostgres(settings={**SERVER_SETTINGS, "autovacuum": "off"}) as server:
         database = PostgresDatabase(server.url)
         database.migrate()
@@ -150,17 +150,19 @@ def measured(full: Full, connection: Connection[Any], name: str) -> Reading:
 
 @pytest.mark.requirement("S1.7")
 @pytest.mark.parametrize("text", ["{scan}", "select pg_temp.scan()"], ids=["plain", "function"])
-@pytest.mark.parametrize("way", ["table", "index"])
-def test_the_checker_finds_a_statement_that_reads_too_much(full: Full, way: str, text: str) -> None:
+@pytest.mark.parametrize("kind", ["table", "index"])
+def test_the_checker_finds_a_statement_that_reads_too_much(
+    full: Full, kind: str, text: str
+) -> None:
     scan = "select count(args::text) from freehold.job where id > 0"
     connection = full.connection
     with connection.transaction(force_rollback=True):
-        for off in ("seqscan",) if way == "index" else ("indexscan", "bitmapscan"):
+        for off in ("seqscan",) if kind == "index" else ("indexscan", "bitmapscan"):
             connection.execute(f"set local enable_{off} = off".encode())
         connection.execute(
             f"create function pg_temp.scan() returns bigint language sql as '{scan}'".encode()
         )
         reading = explain(connection, sql.SQL(text.replace("{scan}", scan)).format())
-    assert ("job" in reading.whole_tables) == (way == "table"), reading.story()
+    assert ("job" in reading.whole_tables) == (kind == "table"), reading.story()
     with pytest.raises(AssertionError, match="buffers"):
         full.check("claim 1", reading)

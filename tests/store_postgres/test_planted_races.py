@@ -1,6 +1,6 @@
-"""Races are found by a short stress: first where the bug is planted, then not where there is none.
+"""A short stress test finds planted races, and finds nothing without them.
 
-The simulation cannot see these: its store executes one batch after the other.
+The simulation cannot find these: its store executes one statement group after the other.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.statements import run
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
-from freehold.store.verbs import queries as reading
+from freehold.store.verbs import queries
 from freehold.store.verbs.operator import operate
-from tests.store_postgres.races import (
+from tests.store_postgres.planted_races import (
     counted_before_the_lock,
     drawn_with_the_first_winner,
     planted,
@@ -35,8 +35,8 @@ from tests.store_postgres.races import (
 
 #: A planted bug is found long before.
 MOST_SECONDS = 240.0
-#: Without a bug nothing is found in so long a time, nor in so many steps: a busy machine takes
-#: longer for them, and a stress that does nothing finds nothing.
+#: Without a bug nothing is found in this time, nor in this number of steps. A busy machine needs
+#: longer for the steps, and a stress test without steps finds nothing.
 CLEAN_SECONDS = 3.0
 CLEAN_STEPS = 50
 ALONE_SECONDS = 1.5
@@ -44,7 +44,7 @@ ALONE_STEPS = 25
 LIMIT = 2
 LANES = 6
 WORKERS = 6
-_LOOK_SECONDS = 0.1
+_CHECK_SECONDS = 0.1
 _STUCK_SECONDS = 0.7
 
 Work = Callable[[random.Random], None]
@@ -52,61 +52,63 @@ Found = Callable[[], str | None]
 
 
 class Stress:
-    """Threads that work until something is found, or the time is up."""
+    """Threads that run until a violation is found, or the time is up."""
 
     def __init__(self, database: PostgresDatabase, workers: int = WORKERS) -> None:
         self.database = database
         self.workers = workers
         self.store = Store(database.session())
-        self.looker = psycopg.connect(database.url, autocommit=True)
+        self.observer = psycopg.connect(database.url, autocommit=True)
         self._over = threading.Event()
-        #: How often something was done.
+        #: Completed steps: a stress test without any proves nothing.
         self.done = 0
 
-    def burn(self, works: Sequence[Work], found: Found, seconds: float, steps: int) -> str | None:
-        """Until something is found, or so much time has passed and so many steps were done."""
+    def run_threads(
+        self, tasks: Sequence[Work], found: Found, seconds: float, steps: int
+    ) -> str | None:
+        """Until a race is found, or the time has passed and all steps are done."""
         began = time.monotonic()
-        with ThreadPoolExecutor(len(works)) as pool:
-            futures = [pool.submit(self._loop, work, n) for n, work in enumerate(works)]
+        with ThreadPoolExecutor(len(tasks)) as pool:
+            futures = [pool.submit(self._loop, work, n) for n, work in enumerate(tasks)]
             try:
-                while (what := found()) is None and self._goes_on(futures, began, seconds, steps):
-                    time.sleep(_LOOK_SECONDS)
+                while (what := found()) is None and self._continues(futures, began, seconds, steps):
+                    time.sleep(_CHECK_SECONDS)
             finally:
                 self._over.set()
         for future in futures:
             future.result()
         return what
 
-    def _goes_on(
+    def _continues(
         self, futures: Sequence[Future[None]], began: float, seconds: float, steps: int
     ) -> bool:
-        """A thread that has failed ends all: its steps would be waited for in vain."""
+        """A failed thread ends all: its steps would never be done."""
         passed = time.monotonic() - began
         if passed >= MOST_SECONDS or any(future.done() for future in futures):
             return False
         return passed < seconds or self.done < steps
 
     def _loop(self, work: Work, number: int) -> None:
-        chance = random.Random(number)
+        rng = random.Random(number)
         while not self._over.is_set():
-            work(chance)
+            work(rng)
 
-    def feed(self, chance: random.Random) -> None:
-        """Never so many that claimers find no end, never none."""
+    def feed(self, rng: random.Random) -> None:
+        """Keeps the queue short, but not empty."""
         counts = self.store.counts()
         if counts.ready + counts.following > 60:
             time.sleep(0.005)
             return
-        lanes = [f"lane {chance.randrange(LANES)}" for _ in range(chance.randrange(1, 6))]
+        lanes = [f"lane {rng.randrange(LANES)}" for _ in range(rng.randrange(1, 6))]
         self.store.enqueue([self.job(lane) for lane in lanes])
 
     def job(self, lane: str) -> NewJob:
         return NewJob(task="t", target=lane)
 
-    def work(self, chance: random.Random) -> None:
-        ask = ClaimRequest(owner="w", lease_seconds=60.0, wants=(QueueDemand("default", 3),))
-        attempts = self.store.claim(ask)
-        time.sleep(chance.random() * 0.004)
+    def work(self, rng: random.Random) -> None:
+        request = ClaimRequest(owner="w", lease_seconds=60.0, demands=(QueueDemand("default", 3),))
+        attempts = self.store.claim(request)
+        time.sleep(rng.random() * 0.004)
         success = Outcome(kind=OutcomeKind.SUCCESS)
         self.store.finish("w", [AttemptEnd(each, success) for each in attempts])
         self.done += len(attempts)
@@ -120,14 +122,16 @@ class Limited(Stress):
 
     def run(self, seconds: float, steps: int) -> str | None:
         self.store.set_queue_limit("default", Limit(LIMIT))
-        return self.burn([self.feed, *[self.work] * self.workers], self._too_many, seconds, steps)
+        return self.run_threads(
+            [self.feed, *[self.work] * self.workers], self._too_many, seconds, steps
+        )
 
     def _too_many(self) -> str | None:
-        """By the database's own times."""
-        rows = self.looker.execute("select leased_at, finished_at from freehold.history")
-        moments = [moment for began, ended in rows for moment in ((began, 1), (ended, -1))]
+        """Judged by the timestamps of the database."""
+        rows = self.observer.execute("select leased_at, finished_at from freehold.history")
+        changes = [change for began, ended in rows for change in ((began, 1), (ended, -1))]
         live = 0
-        for _at, step in sorted(moments):
+        for _at, step in sorted(changes):
             live += step
             if live > LIMIT:
                 return f"{live} leases under a limit of {LIMIT}"
@@ -135,41 +139,43 @@ class Limited(Stress):
 
 
 class Laned(Stress):
-    """Claimers of a few lanes, into which new jobs come all the time."""
+    """Claimers of a few lanes, while new jobs are enqueued into them."""
 
     def __init__(self, database: PostgresDatabase, workers: int = WORKERS) -> None:
         super().__init__(database, workers)
         self._stuck_since: dict[tuple[str, int], float] = {}
 
     def run(self, seconds: float, steps: int) -> str | None:
-        return self.burn([self.feed] * 2 + [self.work] * self.workers, self._stuck, seconds, steps)
+        return self.run_threads(
+            [self.feed] * 2 + [self.work] * self.workers, self._stuck, seconds, steps
+        )
 
     def _stuck(self) -> str | None:
-        """A lane that nobody holds, and whose first waits to be promoted; for a while."""
-        rows = self.looker.execute(
-            "select target, min(id), (array_agg(stage order by id))[1] from freehold.job "
-            "group by target having not bool_or(stage in ('R', 'h'))"
+        """A lane that stays without a holder while its first job waits to be promoted."""
+        rows = self.observer.execute(
+            "select target, min(id), (array_agg(stage order by id))[1] from freehold.jobs "
+            "group by target having not bool_or(stage in ('lane_head', 'leased'))"
         )
         now = time.monotonic()
-        stuck = {(target, first) for target, first, stage in rows if stage == "f"}
+        stuck = {(target, first) for target, first, stage in rows if stage == "follower"}
         self._stuck_since = {each: self._stuck_since.get(each, now) for each in stuck}
         for (target, first), since in self._stuck_since.items():
             if now - since > _STUCK_SECONDS:
-                return f"{target} stands still before job {first}"
+                return f"{target} is stuck at job {first}"
         return None
 
 
 class Passed(Stress):
-    """Claimers of several lanes at a time, who pass them on to each other."""
+    """Claimers of several lanes at a time, which hold each lane in turn."""
 
     def run(self, seconds: float, steps: int) -> str | None:
-        return self.burn(
+        return self.run_threads(
             [self.feed, *[self.work] * self.workers], self._back_in_time, seconds, steps
         )
 
     def _back_in_time(self) -> str | None:
-        """Whoever held a lane later has the larger token, and was leased after the end before."""
-        rows = self.looker.execute(
+        """A later holder of a lane has a larger token, and was leased after the previous end."""
+        rows = self.observer.execute(
             "select target, token, former, leased_at, freed_at from ("
             "select target, token, leased_at, lag(token) over lane as former, "
             "lag(finished_at) over lane as freed_at from freehold.history "
@@ -182,35 +188,35 @@ class Passed(Stress):
 
 
 class Followed(Stress):
-    """Somebody follows the events of transactions that take their time to commit."""
+    """A reader follows the events of transactions that commit late."""
 
     def run(self, seconds: float, steps: int) -> str | None:
         self._at = self._start = self.store.newest_event()
-        self._told: set[int] = set()
-        return self.burn([self._act] * self.workers, self._passed_over, seconds, steps)
+        self._read_events: set[int] = set()
+        return self.run_threads([self._act] * self.workers, self._passed_over, seconds, steps)
 
-    def _act(self, chance: random.Random) -> None:
+    def _act(self, rng: random.Random) -> None:
         job_id = self.store.enqueue([NewJob(task="t")])[0].id
         with psycopg.connect(self.database.url) as connection:
             session = self.database.caller_session(connection)
             run(operate(OperatorVerb.PAUSE, [job_id], "ann", None), session)
-            time.sleep(chance.random() * 0.03)
+            time.sleep(rng.random() * 0.03)
         self.done += 1
 
     def _passed_over(self) -> str | None:
         for event in self.store.events_after(self._at, 1000):
             self._at = event.id
-            self._told.add(event.id)
+            self._read_events.add(event.id)
         query = "select id from freehold.event where id > %s and id <= %s"
-        there = {row[0] for row in self.looker.execute(query, (self._start, self._at))}
-        missed = there - self._told
+        there = {row[0] for row in self.observer.execute(query, (self._start, self._at))}
+        missed = there - self._read_events
         return f"events {sorted(missed)} were passed over" if missed else None
 
 
 @contextlib.contextmanager
 def _watermark_forgets() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "settled", lambda _after, events, _now: events)
+        patch.setattr(queries, "before_first_gap", lambda _after, events, _now: events)
         yield
 
 
@@ -227,13 +233,13 @@ BUGS: dict[str, tuple[type[Any], Callable[[], contextlib.AbstractContextManager[
 
 @contextlib.contextmanager
 def _stress(kind: type[Any], url: str, workers: int = WORKERS) -> Iterator[Any]:
-    """With statements that are read anew."""
+    """With a database that loads its statements again."""
     database = PostgresDatabase(url, pool_size=WORKERS + 4)
     stress = kind(database, workers)
     try:
         yield stress
     finally:
-        stress.looker.close()
+        stress.observer.close()
         database.close()
 
 
@@ -241,12 +247,14 @@ def _stress(kind: type[Any], url: str, workers: int = WORKERS) -> Iterator[Any]:
 def test_a_planted_race_is_found(database: PostgresDatabase, name: str) -> None:
     kind, plant = BUGS[name]
     with plant(), _stress(kind, database.url) as stress:
-        assert stress.run(MOST_SECONDS, 0) is not None, f"not found; {stress.done} times tried"
+        assert stress.run(MOST_SECONDS, 0) is not None, f"not found after {stress.done} steps"
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_with_one_worker_nobody_would_notice(database: PostgresDatabase, name: str) -> None:
-    """They are races, not plain mistakes."""
+def test_one_worker_alone_does_not_show_a_planted_race(
+    database: PostgresDatabase, name: str
+) -> None:
+    """So they are races, not plain bugs."""
     kind, plant = BUGS[name]
     with plant(), _stress(kind, database.url, workers=1) as stress:
         assert stress.run(ALONE_SECONDS, ALONE_STEPS) is None

@@ -1,4 +1,4 @@
-"""History is forgotten by whole days, new days are prepared, and nobody waits for either."""
+"""Retention drops whole days and prepares new ones, and blocks no other transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AHEAD = 8  # today and seven more
 
 @pytest.fixture
 def days(postgres_url: str) -> Iterator[PostgresUnderTest]:
-    """On a clock of its own, which has nothing to do with the days that migrate prepared."""
+    """On a clock of its own, far from the days that migrate prepared."""
     under_test = PostgresUnderTest(postgres_url)
     yield under_test
     under_test.close()
@@ -29,8 +29,8 @@ def finish_one(days: PostgresUnderTest) -> int:
     return job_id
 
 
-def home(days: PostgresUnderTest, job_id: int, table: str = "history") -> str:
-    """The day, or the net, in which its row lies."""
+def partition_of(days: PostgresUnderTest, job_id: int, table: str = "history") -> str:
+    """The partition of its row: a day, or the default partition."""
     name = "id" if table == "history" else "job_id"
     rows = days.sql(f"select tableoid::regclass::text from {{s}}{table} where {name} = {job_id}")
     return str(rows[0][0]).removeprefix("freehold.")
@@ -50,7 +50,7 @@ def today(days: PostgresUnderTest, parent: str = "history") -> str:
 
 def retain_all(days: PostgresUnderTest, keep_days: float, limit: int = 1000) -> int:
     total = 0
-    while gone := days.store.retain(keep_days, limit):
+    while gone := days.store.apply_retention(keep_days, limit):
         total += gone
     return total
 
@@ -62,19 +62,21 @@ def test_migrate_prepares_today_and_a_week(days: PostgresUnderTest) -> None:
 
 
 @pytest.mark.requirement("S2.5")
-def test_days_are_prepared_ahead_and_rows_go_where_they_belong(days: PostgresUnderTest) -> None:
-    days.store.retain(30, 1000)
+def test_days_are_prepared_ahead_and_rows_are_stored_in_them(days: PostgresUnderTest) -> None:
+    days.store.apply_retention(30, 1000)
     for _ in range(AHEAD):
         job_id = finish_one(days)
-        assert home(days, job_id) == today(days)
-        assert home(days, job_id, "event") == today(days, "event")
+        assert partition_of(days, job_id) == today(days)
+        assert partition_of(days, job_id, "event") == today(days, "event")
         days.advance(DAY_SECONDS)
-    assert home(days, finish_one(days)) == "history_rest", "nobody has prepared this day"
+    assert partition_of(days, finish_one(days)) == "history_rest", (
+        "no partition was prepared for this day"
+    )
 
 
 @pytest.mark.requirement("S2.5")
-def test_whole_days_are_dropped_and_nothing_younger_or_live(days: PostgresUnderTest) -> None:
-    days.store.retain(30, 1000)
+def test_old_days_are_dropped_and_no_younger_or_live_job(days: PostgresUnderTest) -> None:
+    days.store.apply_retention(30, 1000)
     old, live = finish_one(days), days.add(delay_seconds=100 * DAY_SECONDS)
     old_day = today(days)
     days.advance(3 * DAY_SECONDS)
@@ -85,19 +87,19 @@ def test_whole_days_are_dropped_and_nothing_younger_or_live(days: PostgresUnderT
     assert days.store.events(old) == []
     assert old_day not in tables(days, "history")
     assert today(days) in tables(days, "history")
-    assert retain_all(days, keep_days=4) == 0, "said zero when there is nothing to do"
+    assert retain_all(days, keep_days=4) == 0, "nothing left to do"
 
 
 @pytest.mark.requirement("S2.5")
-def test_what_fell_into_the_net_is_forgotten_row_by_row_within_the_limit(
+def test_rows_of_the_default_partition_are_deleted_one_by_one_within_the_limit(
     days: PostgresUnderTest,
 ) -> None:
     old = [finish_one(days) for _ in range(5)]
-    assert {home(days, job_id) for job_id in old} == {"history_rest"}
+    assert {partition_of(days, job_id) for job_id in old} == {"history_rest"}
     days.advance(10 * DAY_SECONDS)
     young = finish_one(days)
     # Two rows of history and two events at most, besides the days that migrate had prepared.
-    retain_all_days = days.store.retain(4, 2)
+    retain_all_days = days.store.apply_retention(4, 2)
     assert retain_all_days >= 4
     assert len(days.store.read(old)) == 3
     retain_all(days, 4, limit=2)
@@ -106,24 +108,24 @@ def test_what_fell_into_the_net_is_forgotten_row_by_row_within_the_limit(
 
 
 @pytest.mark.requirement("S2.5")
-def test_a_day_whose_rows_are_in_the_net_already_is_left_to_the_net(
+def test_a_day_with_rows_in_the_default_partition_gets_no_partition(
     days: PostgresUnderTest,
 ) -> None:
     early = finish_one(days)
-    days.store.retain(30, 1000)
+    days.store.apply_retention(30, 1000)
     late = finish_one(days)
-    assert [home(days, job_id) for job_id in (early, late)] == ["history_rest"] * 2
+    assert [partition_of(days, job_id) for job_id in (early, late)] == ["history_rest"] * 2
     assert today(days) not in tables(days, "history")
     days.advance(DAY_SECONDS)
-    assert home(days, finish_one(days)) == today(days), "the other days were prepared"
+    assert partition_of(days, finish_one(days)) == today(days), "the other days were prepared"
     assert set(days.store.read([early, late])) == {early, late}
 
 
 @pytest.mark.requirement("S2.5", "P10")
-def test_a_long_report_holds_up_neither_retention_nor_finishing(
+def test_a_long_report_blocks_neither_retention_nor_finishing(
     days: PostgresUnderTest, postgres_url: str
 ) -> None:
-    days.store.retain(30, 1000)
+    days.store.apply_retention(30, 1000)
     old = finish_one(days)
     days.advance(10 * DAY_SECONDS)
     for _ in range(5):
@@ -132,10 +134,10 @@ def test_a_long_report_holds_up_neither_retention_nor_finishing(
     with psycopg.connect(postgres_url) as report, ThreadPoolExecutor(1) as pool:
         report.execute("select count(*) from freehold.history, freehold.event")
         report.execute("set lock_timeout = '5s'")
-        retention = pool.submit(days.store.retain, 4, 1000)
+        retention = pool.submit(days.store.apply_retention, 4, 1000)
         for attempt in attempts:
             assert days.end(attempt, OutcomeKind.SUCCESS)
         retention.result()
-        assert set(days.store.read([old])) == {old}, "still there: somebody reads it"
+        assert set(days.store.read([old])) == {old}, "kept while the report reads it"
     assert retain_all(days, 4) > 0
     assert days.store.read([old]) == {}

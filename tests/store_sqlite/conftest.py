@@ -1,4 +1,4 @@
-"""Processes of their own on one SQLite file."""
+"""Several processes on one SQLite file."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DEADLINE_SECONDS = 200.0
 
 
 class Helper:
-    """Another process, whose words are read line by line."""
+    """Another process; its output is read line by line."""
 
-    def __init__(self, *command: str, module: str = "tests.store_sqlite.processes") -> None:
+    def __init__(self, *command: str, module: str = "tests.store_sqlite.client_process") -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-W", "error", "-m", module, *command],
             cwd=ROOT,
@@ -34,34 +34,34 @@ class Helper:
             start_new_session=True,
         )
 
-    def says(self) -> str:
+    def read_line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def go(self) -> None:
+    def start(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
 
-    def answer(self) -> list[Any]:
-        """Its last word, once it has ended well."""
+    def result(self) -> list[Any]:
+        """Its last line, as JSON, after it has exited with 0."""
         try:
             out, err = self.process.communicate(timeout=DEADLINE_SECONDS)
         finally:
             self.close()
         assert self.process.returncode == 0, err
         assert err == ""
-        answer: list[Any] = json.loads(out.splitlines()[-1])
-        return answer
+        result: list[Any] = json.loads(out.splitlines()[-1])
+        return result
 
     def kill(self) -> list[str]:
-        """SIGKILL; answers what it had said by then."""
+        """SIGKILL; returns the lines that it has printed and that were not read yet."""
         self.process.kill()
         out, _ = self.process.communicate()
         return out.splitlines()
 
     def close(self) -> None:
-        """With its children, if it has any left."""
+        """Kill it and its children."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         with contextlib.suppress(ValueError):  # its pipes are closed already

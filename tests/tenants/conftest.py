@@ -1,4 +1,4 @@
-"""Tenants on both stores."""
+"""Tenants on both stores, and host processes that end with their test."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import pytest
 from freehold.model.tenant import HOME_SHARD
 from tests.conftest import POSTGRES_VARIABLE
 from tests.stores import fresh_database
-from tests.tenants.rooms import EAST, Rooms, forget_tenants, rooms
+from tests.tenants import host_app
+from tests.tenants.host_processes import HostProcesses
+from tests.tenants.tenant_stores import EAST, TenantStores, drop_tenants, open_stores
 
 
 @pytest.fixture(scope="session")
 def two_databases() -> Iterator[dict[str, str]]:
-    """Of one server: as good as two, because nothing can reach from one to the other."""
+    """On one server: like two servers, because a session cannot reach the other database."""
     server = os.environ[POSTGRES_VARIABLE]
     with ExitStack() as stack:
         yield {name: stack.enter_context(fresh_database(server)) for name in (HOME_SHARD, EAST)}
@@ -25,24 +27,44 @@ def two_databases() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Of two places, without tenants. For `house`; a test can ask for one store only."""
+    """The URLs of two shards without tenants. A test can select one kind of store."""
     if getattr(request, "param", "postgres") == "postgres":
         found: dict[str, str] = request.getfixturevalue("two_databases")
         yield found
-        forget_tenants(found)
+        drop_tenants(found)
         return
     (tmp_path / EAST).mkdir()
     yield {HOME_SHARD: str(tmp_path / "jobs.db"), EAST: str(tmp_path / EAST / "jobs.db")}
 
 
 @pytest.fixture
-def house(urls: dict[str, str]) -> Iterator[Rooms]:
-    with rooms(urls) as made:
-        yield made
+def stores(urls: dict[str, str]) -> Iterator[TenantStores]:
+    with open_stores(urls) as opened:
+        yield opened
+
+
+@pytest.fixture
+def sqlite_hosts(tmp_path: Path) -> Iterator[HostProcesses]:
+    hosts = HostProcesses(host_app.app, str(tmp_path / "jobs.db"), tmp_path)
+    yield hosts
+    hosts.close()
+
+
+@pytest.fixture
+def postgres_hosts(postgres_store_url: str, tmp_path: Path) -> Iterator[HostProcesses]:
+    hosts = HostProcesses(host_app.app, postgres_store_url, tmp_path)
+    yield hosts
+    hosts.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def hosts(request: pytest.FixtureRequest) -> HostProcesses:
+    found: HostProcesses = request.getfixturevalue(f"{request.param}_hosts")
+    return found
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Both stores, unless a test says which."""
+    """Both kinds of store, unless a test selects one."""
     named = list(metafunc.definition.iter_markers("parametrize"))
     if "urls" in metafunc.fixturenames and not any(mark.args[0] == "urls" for mark in named):
         metafunc.parametrize("urls", ["sqlite", "postgres"], indirect=True)

@@ -1,4 +1,4 @@
-"""Moves the tenant acme, and is killed when it has come to a step: dying_mover URL PLACE STEP."""
+"""Moves the tenant acme and kills itself after a step: dying_mover URL SHARD STEP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from freehold.store.postgres import schema_copy
 from freehold.store.store import Store
 from freehold.tenants.move import TenantMove
 
-#: Every table is copied, and nothing is committed.
+#: A step of its own: every table is copied, and nothing is committed.
 HALF_COPIED = "half copied"
 
 
@@ -24,8 +24,8 @@ def main(url: str, to: str, step: str) -> None:
     app = Freehold(url)
     if step == HALF_COPIED:
         setattr(schema_copy, "_copy_sequences", die)  # noqa: B010
-    store = Store(app.database.session())
-    for done in TenantMove(store, app.tenants.places, "acme", to, timeout_seconds=30.0).steps():
+    store = Store(app._database.session())
+    for done in TenantMove(store, app.tenants.shards, "acme", to, timeout_seconds=30.0).steps():
         if done == step:
             die()
 

@@ -1,4 +1,4 @@
-"""`app.tenant()`: the same tasks, another's jobs."""
+"""`app.tenant()`: the same tasks with the jobs of one tenant."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from freehold import BadInput, BadName, Freehold, NewJob, State, TenantNotFound
 from freehold.model.tenant import HOME_SHARD
-from tests.tenants.rooms import EAST
+from tests.tenants.tenant_stores import EAST
 
 
 @pytest.fixture
 def app(urls: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Freehold]:
-    monkeypatch.setenv("FREEHOLD_PLACE_EAST", urls[EAST])
-    made = Freehold(urls[HOME_SHARD])
-    made.migrate()
-    yield made
-    made.close()
+    monkeypatch.setenv("FREEHOLD_SHARD_EAST", urls[EAST])
+    app = Freehold(urls[HOME_SHARD])
+    app.migrate()
+    yield app
+    app.close()
 
 
 @pytest.mark.requirement("S4.2")
@@ -44,7 +44,7 @@ def test_each_tenant_has_its_jobs_and_all_have_the_tasks(app: Freehold) -> None:
         State.SUCCEEDED,
         State.QUEUED,
     ]
-    assert app.tenant("acme").operate.counts().ready == 0
+    assert app.tenant("acme").operator.counts().ready == 0
     assert app.tenant("acme").tasks is app.tasks
     assert app.tenant("acme").tenant("beta") is app.tenant("beta")
 
@@ -55,14 +55,14 @@ def test_tenants_can_be_awaited(app: Freehold) -> None:
 
     app.tenants.create("acme")
 
-    async def story() -> State:
+    async def scenario() -> State:
         handle = await nothing.using(tenant="acme").aenqueue()
         try:
             return (await handle.aread()).state
         finally:
             await app.aclose()
 
-    assert asyncio.run(story()) is State.QUEUED
+    assert asyncio.run(scenario()) is State.QUEUED
 
 
 def test_a_prepared_job_is_not_given_to_the_wrong_tenant(app: Freehold) -> None:
@@ -73,36 +73,36 @@ def test_a_prepared_job_is_not_given_to_the_wrong_tenant(app: Freehold) -> None:
         nothing.using(tenant="acme").prepare()
 
 
-def test_tenants_that_are_not_there(app: Freehold) -> None:
+def test_unknown_and_invalid_tenants_are_refused(app: Freehold) -> None:
     app.tenants.create("acme")
     with pytest.raises(TenantNotFound, match="did you mean acme"):
-        app.tenant("acne").submit(NewJob(task="t"))
+        app.tenant("acne")._submit(NewJob(task="t"))
     with pytest.raises(BadName):
         app.tenant("Acme; drop")
 
 
-def test_who_holds_an_app_finds_its_tenant_after_a_move_by_somebody_else(
+def test_an_app_finds_its_tenant_after_a_move_by_another_process(
     app: Freehold, urls: dict[str, str]
 ) -> None:
     app.tenants.create("acme")
     acme = app.tenant("acme")
-    first = acme.submit(NewJob(task="t"))
-    somebody = Freehold(urls[HOME_SHARD])
-    somebody.tenants.move("acme", EAST)
-    somebody.close()
-    second = acme.submit(NewJob(task="t"))
+    first = acme._submit(NewJob(task="t"))
+    other_app = Freehold(urls[HOME_SHARD])
+    other_app.tenants.move("acme", EAST)
+    other_app.close()
+    second = acme._submit(NewJob(task="t"))
     assert second.id > first.id
     assert first.read().state is State.QUEUED
-    assert app.tenants.get("acme").place == EAST
+    assert app.tenants.get("acme").shard == EAST
 
 
-def test_a_dropped_and_recreated_tenant_is_another(app: Freehold, urls: dict[str, str]) -> None:
+def test_a_dropped_and_recreated_tenant_is_empty(app: Freehold, urls: dict[str, str]) -> None:
     app.tenants.create("acme")
     acme = app.tenant("acme")
-    acme.submit(NewJob(task="t"))
-    somebody = Freehold(urls[HOME_SHARD])
-    somebody.tenants.drop("acme", force=True)
-    somebody.tenants.create("acme")
-    somebody.close()
-    assert acme.operate.counts().ready == 0
-    assert acme.submit(NewJob(task="t")).created
+    acme._submit(NewJob(task="t"))
+    other_app = Freehold(urls[HOME_SHARD])
+    other_app.tenants.drop("acme", force=True)
+    other_app.tenants.create("acme")
+    other_app.close()
+    assert acme.operator.counts().ready == 0
+    assert acme._submit(NewJob(task="t")).created

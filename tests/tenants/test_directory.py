@@ -1,4 +1,4 @@
-"""Tenants are made, listed, paused, weighed, migrated and dropped; each step can be repeated."""
+"""Tenants are created, listed, paused, weighted, migrated and dropped; steps can be repeated."""
 
 from __future__ import annotations
 
@@ -6,123 +6,123 @@ import pytest
 
 from freehold.errors import BadInput, BadName, BadSettings, Refused, TenantExists, TenantNotFound
 from freehold.model.tenant import HOME_SHARD, TenantState
-from tests.tenants.rooms import EAST, Rooms, add, ask
+from tests.tenants.tenant_stores import EAST, TenantStores, add, claim_request
 
 BAD_NAMES = ["", "Acme", "a-b", "a.b", 'a"b', "a;drop", "1a", "a" * 32, "ä", "a b", "a\0", "../a"]
 
 
 @pytest.mark.requirement("S4.2")
-def test_a_tenant_is_made_listed_and_dropped(house: Rooms) -> None:
-    made = house.tenancy.create("acme", weight=2.5, max_slots=3)
-    assert (made.name, made.place, made.state) == ("acme", HOME_SHARD, TenantState.ACTIVE)
-    assert (made.weight, made.max_slots) == (2.5, 3)
-    house.tenancy.create("beta", EAST)
-    assert [(line.name, line.place) for line in house.tenancy.all()] == [
+def test_a_tenant_is_created_listed_and_dropped(stores: TenantStores) -> None:
+    acme = stores.tenants.create("acme", weight=2.5, max_slots=3)
+    assert (acme.name, acme.shard, acme.state) == ("acme", HOME_SHARD, TenantState.ACTIVE)
+    assert (acme.weight, acme.max_slots) == (2.5, 3)
+    stores.tenants.create("beta", EAST)
+    assert [(tenant.name, tenant.shard) for tenant in stores.tenants.all()] == [
         ("acme", HOME_SHARD),
         ("beta", EAST),
     ]
-    assert add(house.inside("acme")) == add(house.inside("beta")) == 1
-    house.tenancy.drop("acme", force=True)
-    assert [line.name for line in house.tenancy.all()] == ["beta"]
-    assert not house.places[HOME_SHARD].holds("acme")
-    house.tenancy.create("acme")
-    assert house.inside("acme").counts().ready == 0
+    assert add(stores.store_of("acme")) == add(stores.store_of("beta")) == 1
+    stores.tenants.drop("acme", force=True)
+    assert [tenant.name for tenant in stores.tenants.all()] == ["beta"]
+    assert not stores.shards[HOME_SHARD].holds("acme")
+    stores.tenants.create("acme")
+    assert stores.store_of("acme").counts().ready == 0
 
 
-def test_a_creation_that_died_in_the_middle_is_repeated(house: Rooms) -> None:
-    house.places[HOME_SHARD].create("acme")
-    assert house.tenancy.all() == []
-    house.tenancy.create("acme")
-    with pytest.raises(TenantExists, match="acme already"):
-        house.tenancy.create("acme")
+def test_a_creation_that_died_in_the_middle_is_repeated(stores: TenantStores) -> None:
+    stores.shards[HOME_SHARD].create("acme")
+    assert stores.tenants.all() == []
+    stores.tenants.create("acme")
+    with pytest.raises(TenantExists, match="acme exists already"):
+        stores.tenants.create("acme")
 
 
-def test_what_somebody_left_there_with_jobs_is_not_adopted(house: Rooms) -> None:
-    house.places[HOME_SHARD].create("acme")
-    add(house.at(HOME_SHARD, "acme"))
+def test_an_existing_schema_with_jobs_is_not_adopted(stores: TenantStores) -> None:
+    stores.shards[HOME_SHARD].create("acme")
+    add(stores.store_in(HOME_SHARD, "acme"))
     with pytest.raises(TenantExists, match="with jobs"):
-        house.tenancy.create("acme")
+        stores.tenants.create("acme")
 
 
-def test_a_tenant_with_live_jobs_is_dropped_by_force_only(house: Rooms) -> None:
-    house.tenancy.create("acme")
-    add(house.inside("acme"))
-    with pytest.raises(Refused, match=r"1 live jobs.*--force"):
-        house.tenancy.drop("acme")
-    assert house.inside("acme").counts().ready == 1
+def test_a_tenant_with_live_jobs_is_dropped_by_force_only(stores: TenantStores) -> None:
+    stores.tenants.create("acme")
+    add(stores.store_of("acme"))
+    with pytest.raises(Refused, match=r"1 live job:.*--force"):
+        stores.tenants.drop("acme")
+    assert stores.store_of("acme").counts().ready == 1
 
 
-def test_a_drop_that_died_in_the_middle_is_repeated(house: Rooms) -> None:
-    house.tenancy.create("acme")
-    house.places[HOME_SHARD].drop("acme")
-    house.tenancy.drop("acme")
-    assert house.tenancy.all() == []
+def test_a_drop_that_died_in_the_middle_is_repeated(stores: TenantStores) -> None:
+    stores.tenants.create("acme")
+    stores.shards[HOME_SHARD].drop("acme")
+    stores.tenants.drop("acme")
+    assert stores.tenants.all() == []
 
 
 @pytest.mark.requirement("S4.2")
-def test_a_paused_tenant_takes_jobs_and_gives_none(house: Rooms) -> None:
-    house.tenancy.create("acme")
-    house.tenancy.pause("acme", "ann", "unpaid")
-    line = house.tenancy.get("acme")
-    assert (line.state, line.note) == (TenantState.PAUSED, "ann: unpaid")
-    job = add(house.inside("acme"))
-    assert house.inside("acme").claim(ask()) == []
-    assert house.tenancy.resume("acme")
-    assert not house.tenancy.resume("acme")
-    assert house.tenancy.get("acme").state is TenantState.ACTIVE
-    assert [attempt.job_id for attempt in house.inside("acme").claim(ask())] == [job]
+def test_jobs_of_a_paused_tenant_are_stored_and_not_claimed(stores: TenantStores) -> None:
+    stores.tenants.create("acme")
+    stores.tenants.pause("acme", "ann", "unpaid")
+    tenant = stores.tenants.get("acme")
+    assert (tenant.state, tenant.note) == (TenantState.PAUSED, "ann: unpaid")
+    job = add(stores.store_of("acme"))
+    assert stores.store_of("acme").claim(claim_request()) == []
+    assert stores.tenants.resume("acme")
+    assert not stores.tenants.resume("acme")
+    assert stores.tenants.get("acme").state is TenantState.ACTIVE
+    assert [attempt.job_id for attempt in stores.store_of("acme").claim(claim_request())] == [job]
 
 
-def test_shares_are_set_and_checked(house: Rooms) -> None:
-    house.tenancy.create("acme")
-    house.tenancy.weigh("acme", 5, 7)
-    line = house.tenancy.get("acme")
-    assert (line.weight, line.max_slots) == (5.0, 7)
+def test_weights_are_set_and_checked(stores: TenantStores) -> None:
+    stores.tenants.create("acme")
+    stores.tenants.set_weight("acme", 5, 7)
+    tenant = stores.tenants.get("acme")
+    assert (tenant.weight, tenant.max_slots) == (5.0, 7)
     for weight, max_slots in ((0, None), (-1, None), (float("nan"), None), (1, 0)):
         with pytest.raises(BadInput, match="give"):
-            house.tenancy.weigh("acme", weight, max_slots)
-    assert house.tenancy.get("acme") == line
+            stores.tenants.set_weight("acme", weight, max_slots)
+    assert stores.tenants.get("acme") == tenant
 
 
-def test_one_that_cannot_be_migrated_does_not_stop_the_others(house: Rooms) -> None:
+def test_a_failed_migration_of_one_tenant_does_not_stop_the_others(stores: TenantStores) -> None:
     for name in ("acme", "beta", "gone"):
-        house.tenancy.create(name)
-    house.places[HOME_SHARD].drop("beta")
-    told = {each.tenant: each for each in house.tenancy.migrate()}
-    assert [told[name].trouble for name in ("acme", "gone")] == [None, None]
-    assert told["beta"].trouble
-    assert not house.places[HOME_SHARD].holds("beta")
+        stores.tenants.create(name)
+    stores.shards[HOME_SHARD].drop("beta")
+    results = {each.tenant: each for each in stores.tenants.migrate()}
+    assert [results[name].error for name in ("acme", "gone")] == [None, None]
+    assert results["beta"].error
+    assert not stores.shards[HOME_SHARD].holds("beta")
 
 
-def test_an_unknown_tenant_is_told_with_the_nearest_names(house: Rooms) -> None:
-    house.tenancy.create("acme")
+def test_an_unknown_tenant_is_refused_with_similar_names(stores: TenantStores) -> None:
+    stores.tenants.create("acme")
     with pytest.raises(TenantNotFound, match=r"'acmee'.*did you mean acme"):
-        house.inside("acmee").counts()
+        stores.store_of("acmee").counts()
     with pytest.raises(TenantNotFound, match="tenants create zzz"):
-        house.tenancy.get("zzz")
+        stores.tenants.get("zzz")
 
 
-def test_an_unknown_place_is_told_with_the_known_ones(house: Rooms) -> None:
-    with pytest.raises(BadSettings, match=r"'west'.*known are east, home.*FREEHOLD_PLACE_WEST"):
-        house.tenancy.create("acme", "west")
-    assert house.tenancy.all() == []
+def test_an_unknown_shard_is_refused_with_the_known_ones(stores: TenantStores) -> None:
+    with pytest.raises(BadSettings, match=r"'west'.*known are east, home.*FREEHOLD_SHARD_WEST"):
+        stores.tenants.create("acme", "west")
+    assert stores.tenants.all() == []
 
 
 @pytest.mark.requirement("S4.2")
-def test_names_outside_the_whitelist_reach_no_database(house: Rooms) -> None:
-    place = house.places[HOME_SHARD]
-    for door in (
-        house.tenancy.create,
-        house.tenancy.open,
-        house.tenancy.get,
-        house.tenancy.drop,
-        place.open,
-        place.create,
-        place.drop,
-        place.holds,
-        place.is_locked_up,
-        place.let_out,
+def test_names_outside_the_whitelist_reach_no_database(stores: TenantStores) -> None:
+    shard = stores.shards[HOME_SHARD]
+    for method in (
+        stores.tenants.create,
+        stores.tenants.open,
+        stores.tenants.get,
+        stores.tenants.drop,
+        shard.open,
+        shard.create,
+        shard.drop,
+        shard.holds,
+        shard.is_retired,
+        shard.restore,
     ):
         for name in BAD_NAMES:
             with pytest.raises(BadName, match="not a usable name"):
-                door(name)
+                method(name)

@@ -1,4 +1,4 @@
-"""No tenant meets another: not in a statement, not in a job, a key, a lane or a limit."""
+"""Tenants are isolated: in statements, jobs, keys, lanes and limits."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from freehold.store.postgres.shard import PostgresShard
 from freehold.store.sqlfiles import load_migrations, load_statements
 from freehold.store.stage_sql import STAGE_SQL
 from freehold.store.statements import Statement
-from tests import stores
 from tests.store_postgres.explaining import explain
-from tests.tenants.rooms import Rooms, add, ask
+from tests.stores import TABLES as JOB_TABLES
+from tests.tenants.tenant_stores import TenantStores, add, claim_request
 
 NAMES = load_statements(
     "freehold.store.postgres", {"schema": "s", "schema_key": "1", "control": "c", **STAGE_SQL}
 )
 
-TABLES = [table.encode() for table in (*stores.TABLES, "lease_bound")]
+TABLES = [table.encode() for table in (*JOB_TABLES, "shared_lease_upper_bound")]
 
 
 class _Anything(dict[str, object]):
@@ -33,16 +33,16 @@ class _Anything(dict[str, object]):
 
 @pytest.mark.requirement("S4.2")
 def test_no_statement_names_a_schema_but_its_own() -> None:
-    """I8: filled in for two tenants, they differ in the tenants' names and in nothing else."""
+    """I8: the statements of two tenants differ in the tenants' names only."""
     acme, beta = Statements("tenant_acme", "1111"), Statements("tenant_beta", "2222")
     for name in NAMES:
         statement = Statement(name, _Anything(), [])
         of_acme, of_beta = acme.prepare(statement)[0], beta.prepare(statement)[0]
         assert b"tenant_beta" not in of_acme
         assert b"2222" not in of_acme
-        ours = of_acme.replace(b"tenant_acme", b"tenant_beta").replace(b"1111", b"2222")
-        assert ours == of_beta, name
-        # Neither a fixed schema, nor the name of a table without one, which a search path finds.
+        renamed = of_acme.replace(b"tenant_acme", b"tenant_beta").replace(b"1111", b"2222")
+        assert renamed == of_beta, name
+        # No fixed schema, and no table without a schema, which the search path would find.
         assert not re.search(rb"\b(freehold|public)\.(?!limits'|granted')", of_acme), name
         bare = re.search(
             rb"\b(?:from|join|into|update)\s+(?:%s)\b(?!\.)" % b"|".join(TABLES), of_acme
@@ -50,7 +50,7 @@ def test_no_statement_names_a_schema_but_its_own() -> None:
         assert bare is None, name
 
 
-#: What a tenant asks of its control schema: whether all tenants share a limit, and its part of it.
+#: Statements that read the control schema: whether all tenants share a limit, and the grants.
 SHARED = {"claim", "claim_plain", "grant_leases", "shared_leases"}
 
 
@@ -64,27 +64,27 @@ def test_a_tenant_names_its_control_schema_for_the_shared_limit_only() -> None:
         assert bool(named) == (name in SHARED), name
 
 
-def test_no_function_of_a_schema_looks_for_names_elsewhere() -> None:
-    """What a migration makes stands in its schema; only `awake` looks at others, by name."""
+def test_migrations_create_objects_in_their_own_schema_only() -> None:
+    """Only `tenants_with_work` reads other schemas, by name."""
     for _, name, sql in load_migrations("freehold.store.postgres"):
-        made = re.findall(r"^create (?:table|function|sequence) (\S+?)[ (]", sql, re.MULTILINE)
-        assert made
-        assert all(each.startswith("{schema}.") for each in made), name
+        created = re.findall(r"^create (?:table|function|sequence) (\S+?)[ (]", sql, re.MULTILINE)
+        assert created
+        assert all(each.startswith("{schema}.") for each in created), name
 
 
 @pytest.mark.requirement("S4.2")
-def test_two_tenants_never_meet(house: Rooms) -> None:
+def test_keys_lanes_limits_and_pauses_are_separate_for_each_tenant(stores: TenantStores) -> None:
     for name in ("acme", "beta"):
-        house.tenancy.create(name)
-    acme, beta = house.inside("acme"), house.inside("beta")
+        stores.tenants.create(name)
+    acme, beta = stores.store_of("acme"), stores.store_of("beta")
     shared = {"unique_key": "u", "idempotency_key": "i", "target": "lane", "limit_key": "k"}
     assert add(acme, **shared) == add(beta, **shared) == 1
     acme.set_queue_limit("*", Limit(0))
     acme.set_key_limit("k", Limit(0))
     acme.pause_lane("lane", "ann", None, None)
     acme.pause_queue("default", "ann", None, None)
-    assert acme.claim(ask()) == []
-    assert [attempt.job_id for attempt in beta.claim(ask("b"))] == [1]
+    assert acme.claim(claim_request()) == []
+    assert [attempt.job_id for attempt in beta.claim(claim_request("b"))] == [1]
     assert beta.queue_limits() == beta.key_limits() == []
     assert (acme.counts().ready, beta.counts().leased) == (1, 1)
     assert acme.delete([1]) == [1]
@@ -92,31 +92,31 @@ def test_two_tenants_never_meet(house: Rooms) -> None:
     assert acme.read([1]) == {}
 
 
-def test_control_schemas_whose_tenants_could_have_one_name_have_none() -> None:
+def test_control_schemas_with_ambiguous_tenant_names_cannot_have_tenants() -> None:
     for schema in ("a_t_b", "a_t", "a_left_b", "_t_"):
         with pytest.raises(BadName, match="cannot have tenants"):
-            PostgresShard("postgresql://nobody@nowhere/none", schema)
+            PostgresShard("postgresql://user@host/none", schema)
     with pytest.raises(BadName, match="1 to 48"):
-        PostgresShard("postgresql://nobody@nowhere/none", "s" * 20).open("t" * 31)
+        PostgresShard("postgresql://user@host/none", "s" * 20).open("t" * 31)
 
 
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
-def test_a_schema_that_is_not_ours_is_neither_taken_nor_dropped(house: Rooms) -> None:
-    with psycopg.connect(house.urls[HOME_SHARD], autocommit=True) as connection:
+def test_a_schema_of_another_program_is_neither_adopted_nor_dropped(stores: TenantStores) -> None:
+    with psycopg.connect(stores.urls[HOME_SHARD], autocommit=True) as connection:
         connection.execute("create schema freehold_t_acme create table precious (id int)")
         with pytest.raises(Exception, match="not Freehold's"):
-            house.tenancy.create("acme")
+            stores.tenants.create("acme")
         with pytest.raises(Exception, match="nothing was dropped"):
-            house.places[HOME_SHARD].drop("acme")
+            stores.shards[HOME_SHARD].drop("acme")
         assert connection.execute("select * from freehold_t_acme.precious").fetchall() == []
 
 
 @pytest.mark.requirement("S4.2", "S1.7")
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
-def test_a_look_reads_little_however_much_a_tenant_has(house: Rooms) -> None:
-    """Jobs that wait, that are leased and that are gone cost the look nothing."""
-    house.tenancy.create("acme")
-    with psycopg.connect(house.urls[HOME_SHARD], autocommit=True) as connection:
+def test_a_check_reads_little_however_many_jobs_a_tenant_has(stores: TenantStores) -> None:
+    """Scheduled, leased and deleted jobs cost the check nothing."""
+    stores.tenants.create("acme")
+    with psycopg.connect(stores.urls[HOME_SHARD], autocommit=True) as connection:
         connection.execute(
             "insert into freehold_t_acme.job (id, created_at, run_at, priority, max_attempts, "
             "stage, queue, task, args, lease_owner, lease_token, lease_expires_at, leased_at) "
@@ -128,8 +128,8 @@ def test_a_look_reads_little_however_much_a_tenant_has(house: Rooms) -> None:
             "case when i % 2 = 0 then now() end as since) v"
         )
         connection.execute("delete from freehold_t_acme.job where id % 4 = 0")
-        query = psycopg.sql.SQL("select * from freehold.awake({})")
-        look = query.format(["freehold_t_acme"])
-        explain(connection, look)  # catalogs are read once
-        reading = explain(connection, look)
+        query = psycopg.sql.SQL("select * from freehold.tenants_with_work({})")
+        check = query.format(["freehold_t_acme"])
+        explain(connection, check)  # catalogs are read once
+        reading = explain(connection, check)
         assert reading.buffers < 200, reading.story()

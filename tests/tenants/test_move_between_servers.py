@@ -1,8 +1,8 @@
 """A busy tenant moves between two PostgreSQL servers, and its mover is killed on the way.
 
-At some of its steps in the short form, at every step in the long one. Then another mover goes on,
-or takes the tenant back. A job that a producer stored must be there in the end, once, and have run
-once.
+At some of its steps in the short form, at every step in the long one. Then another mover continues
+or cancels the move. Every job that a producer got an id for must exist once in the end, and must
+have run once.
 """
 
 from __future__ import annotations
@@ -19,42 +19,43 @@ import pytest
 from freehold import Freehold
 from freehold.lab.devpostgres import DevPostgres
 from freehold.model.tenant import HOME_SHARD, TenantState
-from freehold.store.movable_shard import MovableShard
+from freehold.store.shard import MovableShard
+from tests.concurrency import DEADLINE_SECONDS
 from tests.conftest import SERVER_SETTINGS
-from tests.crowd import DEADLINE_SECONDS
 from tests.sizes import is_long
 from tests.tenants import traffic
 from tests.tenants.dying_mover import HALF_COPIED
-from tests.tenants.rooms import EAST
+from tests.tenants.tenant_stores import EAST
 from tests.worker.fleet import ROOT, eventually
 
-BEFORE_THE_FLIP = ("mark", "hold", "lock up", HALF_COPIED, "copy")
+BEFORE_SWITCH = ("mark", "pause", "retire", HALF_COPIED, "copy")
+ALL_STEPS = (*BEFORE_SWITCH, "switch", "clean up")
 STEPS = {
-    "goes on": (*BEFORE_THE_FLIP, "flip", "clean up") if is_long() else ("hold", "copy", "flip"),
-    "goes back": BEFORE_THE_FLIP if is_long() else ("lock up", HALF_COPIED),
+    "continue": ALL_STEPS if is_long() else ("pause", "copy", "switch"),
+    "cancel": BEFORE_SWITCH if is_long() else ("retire", HALF_COPIED),
 }
 
 
 @pytest.fixture
 def servers(postgres_url: str) -> Iterator[dict[str, str]]:
-    """The run's own, and one that nobody else has."""
+    """The server of the run, and one of this test's own."""
     with DevPostgres(settings=SERVER_SETTINGS) as second:
         yield {HOME_SHARD: postgres_url, EAST: second.url}
 
 
 def die_at(step: str, to: str, environment: dict[str, str], source: MovableShard) -> None:
-    """The next mover is refused until the server has seen that this one is gone."""
+    """Returns when the server has released the dead mover's lock, which refuses the next mover."""
     mover = [sys.executable, "-m", "tests.tenants.dying_mover", environment["FREEHOLD_URL"], to]
     ended = subprocess.run(
         [*mover, step], cwd=ROOT, env=environment, check=False, timeout=DEADLINE_SECONDS
     )
     assert ended.returncode == -signal.SIGKILL
-    eventually(lambda: is_free(source))
+    eventually(lambda: is_unlocked(source))
 
 
-def is_free(source: MovableShard) -> bool:
-    with source.alone("acme") as is_alone:
-        return is_alone
+def is_unlocked(source: MovableShard) -> bool:
+    with source.move_lock("acme") as is_locked_here:
+        return is_locked_here
 
 
 def identity(url: str) -> object:
@@ -64,12 +65,12 @@ def identity(url: str) -> object:
 
 @pytest.mark.requirement("S4.2", "S2.1")
 @pytest.mark.parametrize("then", STEPS)
-def test_nothing_is_lost_or_doubled_wherever_the_mover_dies(
+def test_no_job_is_lost_or_doubled_at_whichever_step_the_mover_dies(
     servers: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
 ) -> None:
     assert identity(servers[HOME_SHARD]) != identity(servers[EAST])
-    monkeypatch.setenv("FREEHOLD_PLACE_EAST", servers[EAST])
-    environment = traffic.surroundings(servers, tmp_path)
+    monkeypatch.setenv("FREEHOLD_SHARD_EAST", servers[EAST])
+    environment = traffic.environment_of(servers, tmp_path)
     app = Freehold(servers[HOME_SHARD])
     app.migrate()
     app.tenants.create("acme")
@@ -77,17 +78,17 @@ def test_nothing_is_lost_or_doubled_wherever_the_mover_dies(
     with traffic.working(environment, tmp_path) as worker:
         with traffic.producing(acme) as producers:
             for step in STEPS[then]:
-                die_at(step, goal, environment, app.tenants.places[source])
-                if then == "goes back":
+                die_at(step, goal, environment, app.tenants.shards[source])
+                if then == "cancel":
                     assert app.tenants.get("acme").state is TenantState.MOVING
                     app.tenants.move("acme", source)
-                    traffic.is_served(producers)
+                    traffic.wait_until_served(producers)
                 app.tenants.move("acme", goal)
-                traffic.is_served(producers)
-                assert app.tenants.get("acme").place == goal
-                assert not app.tenants.places[source].holds("acme")
-                assert not app.tenants.places[source].is_locked_up("acme")
+                traffic.wait_until_served(producers)
+                assert app.tenants.get("acme").shard == goal
+                assert not app.tenants.shards[source].holds("acme")
+                assert not app.tenants.shards[source].is_retired("acme")
                 source, goal = goal, source
-        traffic.drained(acme, worker)
+        traffic.drain(acme, worker)
     traffic.check_nothing_lost_or_doubled(acme, producers, tmp_path)
     app.close()

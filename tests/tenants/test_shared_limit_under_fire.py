@@ -1,7 +1,7 @@
-"""A limit of seven over five stores of one database, under 20 claimers, some of which die.
+"""A limit of seven over five stores of one database, with 20 claimers, some of which die.
 
-They die with their leases, or in the middle of a claim, because a killer ends their connections.
-Judged by the database's own times: what was leased when, and until when it counted.
+They die while they hold leases, or in the middle of a claim when their connection is killed. The
+check uses the database's own timestamps of leases and their ends.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from freehold.model.tenant import HOME_SHARD
 from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
-from tests.crowd import at_once
-from tests.tenants.rooms import Rooms
+from tests.concurrency import run_concurrently
+from tests.tenants.tenant_stores import TenantStores
 
 TENANTS = ("acme", "beta", "gamma", "delta")
 CLAIMERS = 20
@@ -38,28 +38,28 @@ CEILING_SECONDS = 100.0
 POLICY = Policy(retry=Retry(base_seconds=0.001, cap_seconds=0.01))
 
 
-class Crew:
-    """Claimers of several stores, until nothing is left in any."""
+class Claimers:
+    """Claim from several stores until all jobs have ended."""
 
     def __init__(self, stores: list[Store], url: str) -> None:
         self._stores = stores
         self._url = url
         self._done = threading.Event()
-        self._gives_up_at = time.monotonic() + CEILING_SECONDS
+        self._deadline = time.monotonic() + CEILING_SECONDS
 
-    def everybody(self) -> list[Callable[[], None]]:
+    def threads(self) -> list[Callable[[], None]]:
         return [*[self._claimer(number) for number in range(CLAIMERS)], self._sweep, self._kill]
 
     def _claimer(self, number: int) -> Callable[[], None]:
-        store, memory = self._stores[number % len(self._stores)], ClaimCursors(time.monotonic)
-        return lambda: self._work(store, f"w{number}", random.Random(number), memory)
+        store, cursors = self._stores[number % len(self._stores)], ClaimCursors(time.monotonic)
+        return lambda: self._work(store, f"w{number}", random.Random(number), cursors)
 
-    def _work(self, store: Store, owner: str, chance: random.Random, memory: ClaimCursors) -> None:
+    def _work(self, store: Store, owner: str, chance: random.Random, cursors: ClaimCursors) -> None:
         ask = ClaimRequest(
             owner=owner,
             lease_seconds=LEASE_SECONDS,
-            wants=(QueueDemand("default", 3),),
-            memory=memory,
+            demands=(QueueDemand("default", 3),),
+            cursors=cursors,
         )
         while not self._done.is_set():
             try:
@@ -67,9 +67,9 @@ class Crew:
                 if attempts and chance.random() >= DEATH:
                     self._finish(store, owner, attempts, chance)
             except StoreError:
-                continue  # the killer
+                continue  # the connection was killed
             if not attempts:
-                # Think time, as a worker that found nothing has it.
+                # The pause of a worker that found nothing.
                 time.sleep(chance.random() * 0.05)
 
     def _finish(
@@ -82,8 +82,8 @@ class Crew:
         )
 
     def _sweep(self) -> None:
-        """Until every job has ended: only that ends the test, and a wide ceiling."""
-        while time.monotonic() < self._gives_up_at and any(map(self._is_busy, self._stores)):
+        """Ends the test when every job has ended, or at the deadline."""
+        while time.monotonic() < self._deadline and any(map(self._is_busy, self._stores)):
             time.sleep(0.02)
         self._done.set()
 
@@ -106,9 +106,9 @@ class Crew:
                 )
 
 
-def most_at_once(url: str, schemas: list[str]) -> int:
-    """From when leases began, and when they ended or ran out: the most that ever were live."""
-    moments: list[tuple[datetime, int]] = []
+def max_live_leases(url: str, schemas: list[str]) -> int:
+    """The largest number of leases that were live at the same time."""
+    changes: list[tuple[datetime, int]] = []
     with psycopg.connect(url) as connection:
         for schema in schemas:
             rows = connection.execute(
@@ -118,29 +118,29 @@ def most_at_once(url: str, schemas: list[str]) -> int:
             ).fetchall()
             assert len(rows) >= JOBS_EACH
             for began, ended in rows:
-                runs_out = began + timedelta(seconds=LEASE_SECONDS)
-                moments += [(began, 1), (min(ended, runs_out), -1)]
-    live = most = 0
-    for _at, step in sorted(moments):  # an end before a beginning at the same instant
+                expiry = began + timedelta(seconds=LEASE_SECONDS)
+                changes += [(began, 1), (min(ended, expiry), -1)]
+    live = maximum = 0
+    for _at, step in sorted(changes):  # at the same instant, ends come before starts
         live += step
-        most = max(most, live)
-    return most
+        maximum = max(maximum, live)
+    return maximum
 
 
 @pytest.mark.requirement("S0.10", "P8")
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
-def test_never_eight_over_all_tenants(house: Rooms) -> None:
+def test_the_limit_is_never_exceeded_over_all_tenants(stores: TenantStores) -> None:
     for name in TENANTS:
-        house.tenancy.create(name)
-    control = Store(house.control.session())
+        stores.tenants.create(name)
+    control = Store(stores.control.session())
     control.set_queue_limit(ALL_QUEUES, Limit(LIMIT))
-    stores = [control, *map(house.inside, TENANTS)]
-    for store in stores:
+    all_stores = [control, *map(stores.store_of, TENANTS)]
+    for store in all_stores:
         store.enqueue([NewJob(task="t", max_attempts=1000, policy=POLICY)] * JOBS_EACH)
 
-    at_once(Crew(stores, house.urls[HOME_SHARD]).everybody())
+    run_concurrently(Claimers(all_stores, stores.urls[HOME_SHARD]).threads())
 
-    left = [store.counts() for store in stores]
-    assert [counts.ready + counts.waiting + counts.leased for counts in left] == [0] * len(stores)
+    left = [store.counts() for store in all_stores]
+    assert [counts.ready + counts.waiting + counts.leased for counts in left] == [0] * len(left)
     schemas = ["freehold", *[f"freehold_t_{name}" for name in TENANTS]]
-    assert most_at_once(house.urls[HOME_SHARD], schemas) == LIMIT
+    assert max_live_leases(stores.urls[HOME_SHARD], schemas) == LIMIT

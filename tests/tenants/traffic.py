@@ -1,4 +1,4 @@
-"""A tenant that is busy: producers that count what they were told, and a worker that records."""
+"""A busy tenant: producers that record the ids they got, and a worker that records its starts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from freehold.model.tenant import HOME_SHARD
 from freehold.store.types import JobFilter
 from freehold.tasks import Options, raw_job
 from tests.worker.fleet import WorkerProcess, eventually
+from tests.worker.handler_record import RECORD_VARIABLE, Record
 from tests.worker.lifeline import LIFELINE_VARIABLE
-from tests.worker.record import RECORD_VARIABLE, Record
 
 PRODUCERS = 3
 TASK = "tests.worker.fleet_app.quick"
 
 
-def surroundings(urls: dict[str, str], folder: Path) -> dict[str, str]:
-    """What the processes of a test are told."""
+def environment_of(urls: dict[str, str], folder: Path) -> dict[str, str]:
+    """The environment variables of a test's processes."""
     return {
         **os.environ,
         "FREEHOLD_URL": urls[HOME_SHARD],
@@ -35,7 +35,7 @@ def surroundings(urls: dict[str, str], folder: Path) -> dict[str, str]:
 
 
 class Producer(threading.Thread):
-    """Enqueues until told to stop; what it is not told about it asks for again, by its key."""
+    """Enqueues until it is stopped. After an error it enqueues again with the same key."""
 
     def __init__(self, app: Freehold, name: str, stop: threading.Event) -> None:
         super().__init__(name=name)
@@ -58,7 +58,7 @@ class Producer(threading.Thread):
         job = raw_job(TASK, Options(idempotency_key=key), b"{}")
         while True:
             try:
-                self.acknowledged.append(self._app.submit(job).id)
+                self.acknowledged.append(self._app._submit(job).id)
                 return
             except (StoreUnavailable, OutcomeUnknown) as refusal:
                 self.refusal = refusal
@@ -81,7 +81,14 @@ def producing(app: Freehold) -> Iterator[list[Producer]]:
 
 @contextmanager
 def working(environment: dict[str, str], folder: Path) -> Iterator[WorkerProcess]:
-    arguments = ["--app", "tests.worker.fleet_app:app", "--tenant", "acme", "--lease-seconds", "5"]
+    arguments = [
+        "--app",
+        "tests.worker.fleet_app:app",
+        "--tenant",
+        "acme",
+        "--lease-timeout-seconds",
+        "5",
+    ]
     worker = WorkerProcess(arguments, environment, folder / "worker.log")
     try:
         yield worker.until_ready()
@@ -89,19 +96,22 @@ def working(environment: dict[str, str], folder: Path) -> Iterator[WorkerProcess
         worker.destroy()
 
 
-def is_served(producers: list[Producer]) -> None:
-    """Every producer was told of another job since this was asked. One that ended with an error
-    fails the test at once: it will never be told of another."""
+def wait_until_served(producers: list[Producer]) -> None:
+    """Until every producer has stored another job. A producer that ended with an error fails the
+    test at once: it will never store another."""
     before = [len(each.acknowledged) for each in producers]
 
-    def was_told() -> list[bool]:
+    def was_served() -> list[bool]:
         check_alive(producers)
-        return [len(each.acknowledged) > told for each, told in zip(producers, before, strict=True)]
+        return [
+            len(each.acknowledged) > count for each, count in zip(producers, before, strict=True)
+        ]
 
     try:
-        eventually(lambda: all(was_told()))
+        eventually(lambda: all(was_served()))
     except AssertionError as error:
-        stuck = [each for each, told in zip(producers, was_told(), strict=True) if not told]
+        served = zip(producers, was_served(), strict=True)
+        stuck = [each for each, is_served in served if not is_served]
         error.add_note("\n".join(f"{each.name} was refused: {each.refusal!r}" for each in stuck))
         raise
 
@@ -112,23 +122,23 @@ def check_alive(producers: list[Producer]) -> None:
             raise AssertionError(f"producer {each.name} ended") from each.error
 
 
-def drained(app: Freehold, worker: WorkerProcess) -> None:
+def drain(app: Freehold, worker: WorkerProcess) -> None:
     try:
-        eventually(lambda: not any(structs.astuple(app.operate.counts())))
+        eventually(lambda: not any(structs.astuple(app.operator.counts())))
     except AssertionError as error:
-        error.add_note(f"{app.operate.counts()}; the worker's log ends with:")
+        error.add_note(f"{app.operator.counts()}; the worker's log ends with:")
         error.add_note(worker.log[-4000:])
         raise
     assert worker.drain() == 0
 
 
 def check_nothing_lost_or_doubled(app: Freehold, producers: list[Producer], folder: Path) -> None:
-    """What producers were told of is there, once, and has run, once."""
+    """Every acknowledged job exists once and has run once."""
     check_alive(producers)
-    told = sorted(job for each in producers for job in each.acknowledged)
-    assert len(told) == len(set(told)) > PRODUCERS * 3
+    acknowledged = sorted(job for each in producers for job in each.acknowledged)
+    assert len(acknowledged) == len(set(acknowledged)) > PRODUCERS * 3
     found = _all_jobs(app)
-    assert set(told) <= found.keys()
+    assert set(acknowledged) <= found.keys()
     assert set(found.values()) == {State.SUCCEEDED}
     starts = [line.job for line in Record(folder / "record").lines(what="start")]
     assert sorted(starts) == sorted(found)
@@ -138,7 +148,7 @@ def _all_jobs(app: Freehold) -> dict[int, State]:
     found: dict[int, State] = {}
     before: int | None = None
     while True:
-        page = app.operate.jobs(JobFilter(limit=1000, before=before))
+        page = app.operator.jobs(JobFilter(limit=1000, before=before))
         for job in page.jobs:
             assert job.id not in found
             found[job.id] = job.state

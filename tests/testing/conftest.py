@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.testing.rig import Rig
+from tests.testing.virtual_app import VirtualApp
 
 
 @pytest.fixture
-def rig() -> Iterator[Rig]:
-    made = Rig()
+def virtual() -> Iterator[VirtualApp]:
+    made = VirtualApp()
     yield made
     made.app.close()

@@ -1,4 +1,4 @@
-"""assert_enqueued: what fits, and what a failure says."""
+"""assert_enqueued: which calls match, and the text of a failure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_enqueued_lists_arguments_with_their_types(queue: Harness) -> None:
     assert [call.job.task for call in queue.calls] == ["send", "other", "send"]
 
 
-def test_what_was_run_was_still_enqueued(queue: Harness) -> None:
+def test_a_job_that_has_run_still_counts_as_enqueued(queue: Harness) -> None:
     job = send.enqueue("a")
     queue.run()
     [found] = queue.assert_enqueued(send, "a")
@@ -50,7 +50,7 @@ def test_what_was_run_was_still_enqueued(queue: Harness) -> None:
     ("args", "kwargs"),
     [((), {}), (("a",), {}), ((), {"to": "a"}), ((), {"subject": "none"}), (("a",), {"at": None})],
 )
-def test_what_is_left_out_may_be_anything(
+def test_arguments_left_out_match_any_value(
     queue: Harness, args: tuple[str, ...], kwargs: dict[str, object]
 ) -> None:
     send.enqueue("a")
@@ -85,13 +85,13 @@ def test_options_are_given_by_using(queue: Harness) -> None:
         queue.assert_enqueued(send.using(queue="slow"))
 
 
-def test_a_job_that_was_there_already_is_no_new_call(queue: Harness) -> None:
+def test_an_existing_job_is_not_a_new_call(queue: Harness) -> None:
     one = send.using(unique_key="k").enqueue("a")
     two = send.using(unique_key="k").enqueue("a")
     assert (two.id, two.created) == (one.id, False)
     assert len(queue.assert_enqueued(send)) == 1
 
 
-def test_arguments_that_no_call_can_have_are_a_mistake_of_the_test(queue: Harness) -> None:
+def test_arguments_that_the_task_does_not_take_raise_type_error(queue: Harness) -> None:
     with pytest.raises(TypeError, match="nonsense"):
         queue.assert_enqueued(send, nonsense=1)

@@ -1,4 +1,4 @@
-"""What a handler's context offers works on virtual time as in a worker."""
+"""A handler's context works on virtual time as in a worker."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_fenced_transaction_ends_the_job_with_what_it_enqueued(queue: Harness,
 
 
 @pytest.mark.parametrize("name", ["awaits", "blocks"])
-def test_what_was_rolled_back_was_not_enqueued(queue: Harness, name: str) -> None:
+def test_a_rolled_back_job_does_not_count_as_enqueued(queue: Harness, name: str) -> None:
     app.tasks.get(name).enqueue(True)
     assert queue.run().failed == 1
     queue.assert_not_enqueued(follow)

@@ -1,4 +1,4 @@
-"""The harness as the author of a program uses it."""
+"""The harness as users use it in their tests."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def queue() -> Iterator[Harness]:
         yield harness
 
 
-def test_runs_what_is_due_and_reports_it(queue: Harness) -> None:
+def test_run_runs_due_jobs_and_reports_them(queue: Harness) -> None:
     job = send.enqueue("a@example.org", subject="hi")
     assert queue.job(job.id).state is State.QUEUED
     report = queue.run()
@@ -70,19 +70,19 @@ def test_runs_what_is_due_and_reports_it(queue: Harness) -> None:
     assert queue.run().attempts == 0
 
 
-def test_the_apps_own_store_is_not_touched_and_comes_back(queue: Harness) -> None:
+def test_the_apps_own_store_is_not_used_and_is_restored(queue: Harness) -> None:
     elsewhere = Freehold("sqlite://:memory:")
     elsewhere.task(send.function, name="send")  # type: ignore[call-overload]
-    before = elsewhere.client
+    before = elsewhere._client
     with Harness(elsewhere) as inner:
         elsewhere.tasks.get("send").enqueue("x")
         assert inner.run().succeeded == 1
-    assert elsewhere.client is before
-    assert elsewhere.operate.counts().ready == 0
+    assert elsewhere._client is before
+    assert elsewhere.operator.counts().ready == 0
     elsewhere.close()
 
 
-def test_a_job_of_the_day_after_tomorrow_runs_at_once_after_advance(queue: Harness) -> None:
+def test_a_job_due_in_three_days_runs_after_advance(queue: Harness) -> None:
     job = send.using(delay=timedelta(days=3)).enqueue("a")
     assert queue.run().attempts == 0
     queue.advance(timedelta(days=3) - timedelta(seconds=1))
@@ -94,22 +94,22 @@ def test_a_job_of_the_day_after_tomorrow_runs_at_once_after_advance(queue: Harne
     assert timedelta(0) <= report.finished_at - START - timedelta(days=3) < timedelta(seconds=1)
 
 
-def test_run_scheduled_lets_time_pass_as_it_must(queue: Harness) -> None:
+def test_run_scheduled_advances_to_scheduled_jobs(queue: Harness) -> None:
     send.using(run_at=START + timedelta(days=30)).enqueue("a")
     assert queue.run(scheduled=True).succeeded == 1
     assert timedelta(0) <= queue.now - START - timedelta(days=30) < timedelta(seconds=1)
 
 
-def test_run_seconds_is_a_span_of_a_workers_life(queue: Harness) -> None:
+def test_run_seconds_runs_the_jobs_due_within_that_time(queue: Harness) -> None:
     polls.enqueue()
     send.using(delay=4000).enqueue("later")
     report = queue.run(seconds=3600)
-    assert report.attempts in (12, 13)  # every 5 minutes, and what a look takes
+    assert report.attempts in (12, 13)  # every 5 minutes and a little more
     assert timedelta(0) <= queue.now - START - timedelta(hours=1) < timedelta(seconds=1)
     assert [str(job.state) for job in queue.jobs(send)] == ["queued"]
 
 
-def test_retries_with_backoff_of_hours_run_through(queue: Harness) -> None:
+def test_retries_run_through_a_backoff_of_hours(queue: Harness) -> None:
     job = flaky.enqueue(4)
     report = queue.run()
     assert (report.succeeded, report.attempts, report.retried) == (1, 4, 3)
@@ -140,7 +140,7 @@ def test_raise_errors_raises_the_first_and_tries_no_more(queue: Harness) -> None
     assert queue.job(job.id).attempt == 1
 
 
-def test_verbs_of_a_handler_are_no_errors(queue: Harness) -> None:
+def test_outcome_exceptions_of_a_handler_are_not_errors(queue: Harness) -> None:
     @app.task(name="gives_up")
     def gives_up() -> None:
         raise Fail("no budget left")
@@ -150,7 +150,7 @@ def test_verbs_of_a_handler_are_no_errors(queue: Harness) -> None:
     assert (report.failed, report.errors) == (1, ())
 
 
-def test_what_is_meant_for_the_test_comes_out_of_the_handler(queue: Harness) -> None:
+def test_a_keyboard_interrupt_in_a_handler_is_raised_in_the_test(queue: Harness) -> None:
     @app.task(name="interrupted")
     def interrupted() -> None:
         raise KeyboardInterrupt
@@ -172,12 +172,12 @@ def test_an_isolated_task_runs_in_the_process_of_the_test(queue: Harness) -> Non
     assert ran == [1]
 
 
-def test_a_connection_of_the_callers_is_accepted(queue: Harness) -> None:
+def test_a_connection_of_the_caller_is_accepted_and_ignored(queue: Harness) -> None:
     send.using(connection=object()).enqueue("a")
     assert queue.run().succeeded == 1
 
 
-def test_works_inside_a_running_loop(queue: Harness) -> None:
+def test_arun_works_inside_a_running_loop(queue: Harness) -> None:
     async def scenario() -> None:
         job = await asleep.aenqueue(600)
         report = await queue.arun()
@@ -194,7 +194,7 @@ def test_a_handler_that_never_ends_is_named(queue: Harness) -> None:
         queue.run(limit_seconds=60)
 
 
-def test_a_job_that_enqueues_itself_for_ever_is_named(
+def test_a_job_that_enqueues_itself_endlessly_is_named(
     queue: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("freehold.testing.attempts.ATTEMPTS_LIMIT", 20)
@@ -209,7 +209,7 @@ def test_the_same_seed_gives_the_same_history() -> None:
             jobs = [flaky.enqueue(n) for n in (1, 2, 3, 9)]
             jobs += [send.using(delay=n * 600).enqueue("x") for n in range(3)]
             queue.run(scheduled=True)
-            return [app.operate.show(job.id) for job in jobs]
+            return [app.operator.show(job.id) for job in jobs]
 
     assert history(1) == history(1)
     assert history(1) != history(2)

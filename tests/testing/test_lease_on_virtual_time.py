@@ -1,4 +1,4 @@
-"""Leases of a real worker, hour by hour in no time: kept, given up, lost, recovered."""
+"""Leases of a real worker on virtual time: renewed, given up, lost, recovered."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from freehold.store.types import ClaimRequest, QueueDemand
 from freehold.worker.execution.context import Context
 from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
 from freehold.worker.lease_renewer import LeaseRenewer
-from tests.testing.rig import Rig, crash
+from tests.testing.virtual_app import VirtualApp, crash
 
 STEAL = "update job set lease_owner = 'thief', lease_token = lease_token + 1"
 
 
-def steal(rig: Rig) -> None:
-    """Somebody else owns every leased job, behind the worker's back."""
-    with rig.database._engine.transaction() as connection:
+def steal(virtual: VirtualApp) -> None:
+    """Gives every leased job to another owner, without its worker's knowledge."""
+    with virtual.database._engine.transaction() as connection:
         connection.execute(STEAL)
 
 
-class Story:
-    """What a handler saw of its own end."""
+class HandlerTrace:
+    """Records the starts and stops of a handler."""
 
-    def __init__(self, rig: Rig) -> None:
+    def __init__(self, virtual: VirtualApp) -> None:
         self.ran: list[float] = []
         self.stopped: list[tuple[float, StopReason | None, bool]] = []
 
-        @rig.app.task(name="long")
+        @virtual.app.task(name="long")
         async def long(seconds: float, *, ctx: Context | None = None) -> None:
             assert ctx is not None
             loop = asyncio.get_running_loop()
@@ -50,164 +50,174 @@ class Story:
 
 
 @pytest.mark.requirement("S1.5", "S3.5", "S0.5")
-def test_a_healthy_job_of_twelve_minutes_lives_on_a_lease_of_thirty_seconds(rig: Rig) -> None:
-    story = Story(rig)
+def test_a_healthy_job_of_twelve_minutes_keeps_a_lease_of_thirty_seconds(
+    virtual: VirtualApp,
+) -> None:
+    trace = HandlerTrace(virtual)
 
     async def scenario() -> None:
-        async with rig.working(lease_seconds=30):
-            job = await story.task.aenqueue(720)
-            took = await rig.until(lambda: rig.state(job.id) == "succeeded", within=721)
+        async with virtual.working(lease_timeout_seconds=30):
+            job = await trace.task.aenqueue(720)
+            took = await virtual.until(lambda: virtual.state(job.id) == "succeeded", within=721)
             assert took >= 720
             assert (await job.aread()).attempt == 1
 
-    rig.play(scenario())
-    assert len(story.ran) == 1
-    renewals = rig.database.times("renew")
+    virtual.run(scenario())
+    assert len(trace.ran) == 1
+    renewals = virtual.database.times("renew")
     assert len(renewals) in (71, 72)
-    gaps = [later - earlier for earlier, later in pairwise([story.ran[0], *renewals])]
+    gaps = [later - earlier for earlier, later in pairwise([trace.ran[0], *renewals])]
     assert all(9.999 < gap <= 15 for gap in gaps), "between 1/3 and 1/2 of the lease"
-    assert rig.telemetry.total("lost_leases") == 0
+    assert virtual.telemetry.total("lost_leases") == 0
 
 
 @pytest.mark.requirement("P3")
-def test_a_short_job_after_a_long_idle_time_costs_no_renewal(rig: Rig) -> None:
-    story = Story(rig)
-    rig.database.is_deaf = True
+def test_a_short_job_after_a_long_idle_time_costs_no_renewal(virtual: VirtualApp) -> None:
+    trace = HandlerTrace(virtual)
+    virtual.database.has_no_notifications = True
 
     async def scenario() -> None:
-        async with rig.working():
+        async with virtual.working():
             await asyncio.sleep(100)
-            job = await story.task.aenqueue(0.1)
-            await rig.until(lambda: rig.state(job.id) == "succeeded", within=5)
+            job = await trace.task.aenqueue(0.1)
+            await virtual.until(lambda: virtual.state(job.id) == "succeeded", within=5)
 
-    rig.play(scenario())
-    assert not {"renew", "start", "requests"} & {name for name, _ in rig.database.seen}
+    virtual.run(scenario())
+    assert not {"renew", "start", "requests"} & {name for name, _ in virtual.database.seen}
 
 
 @pytest.mark.requirement("S0.6")
-def test_a_renewal_that_hits_no_row_stops_the_handler_at_once(rig: Rig) -> None:
-    story = Story(rig)
+def test_a_renewal_that_finds_no_row_stops_the_handler_at_once(virtual: VirtualApp) -> None:
+    trace = HandlerTrace(virtual)
 
     async def scenario() -> None:
-        async with rig.working(lease_seconds=30):
-            await story.task.aenqueue(720)
+        async with virtual.working(lease_timeout_seconds=30):
+            await trace.task.aenqueue(720)
             await asyncio.sleep(5)
-            steal(rig)
-            await rig.until(lambda: bool(story.stopped), within=10)
-            told = asyncio.get_running_loop().time() - rig.database.times("renew")[-1]
-            assert told <= 0.01
+            steal(virtual)
+            await virtual.until(lambda: bool(trace.stopped), within=10)
+            delay = asyncio.get_running_loop().time() - virtual.database.times("renew")[-1]
+            assert delay <= 0.01
 
-    rig.play(scenario())
-    [(_, reason, held)] = story.stopped
+    virtual.run(scenario())
+    [(_, reason, held)] = trace.stopped
     assert (reason, held) == (StopReason.LEASE_LOST, False)
-    assert rig.telemetry.total("lost_leases") == 1
-    assert not rig.database.times("settle") + rig.database.times("succeed"), "nothing is written"
+    assert virtual.telemetry.total("lost_leases") == 1
+    assert not virtual.database.times("transition") + virtual.database.times("succeed"), (
+        "nothing is written"
+    )
 
 
 @pytest.mark.requirement("S0.6", "S3.8")
-def test_a_worker_that_cannot_renew_gives_up_before_its_lease_can_have_ended(rig: Rig) -> None:
-    story = Story(rig)
+def test_a_worker_that_cannot_renew_gives_up_before_its_lease_can_have_ended(
+    virtual: VirtualApp,
+) -> None:
+    trace = HandlerTrace(virtual)
 
     async def scenario() -> None:
-        async with rig.working(lease_seconds=30):
-            await story.task.aenqueue(720)
+        async with virtual.working(lease_timeout_seconds=30):
+            await trace.task.aenqueue(720)
             await asyncio.sleep(1)
-            rig.database.refused |= {"renew"}
-            await rig.until(lambda: bool(story.stopped), within=30)
-            rig.database.refused.clear()
+            virtual.database.refused |= {"renew"}
+            await virtual.until(lambda: bool(trace.stopped), within=30)
+            virtual.database.refused.clear()
 
-    rig.play(scenario())
-    [(ran, reason, _)] = story.stopped[:1]
+    virtual.run(scenario())
+    [(ran, reason, _)] = trace.stopped[:1]
     assert reason is StopReason.LEASE_LOST
     assert 28 <= ran < 30
-    assert rig.telemetry.total("store_errors", "keeper") > 1
+    assert virtual.telemetry.total("store_errors", "renewer") > 1
 
 
 @pytest.mark.requirement("S0.7", "S0.9", "S1.5", "S3.3")
-def test_the_job_of_a_crashed_worker_is_taken_back_within_its_lease_and_two_seconds(
-    rig: Rig,
+def test_the_job_of_a_crashed_worker_is_recovered_within_its_lease_and_two_seconds(
+    virtual: VirtualApp,
 ) -> None:
-    story = Story(rig)
+    trace = HandlerTrace(virtual)
 
     async def scenario() -> None:
-        asyncio.create_task(rig.worker("w1", lease_seconds=30).run())  # noqa: RUF006
-        job = await story.task.using(max_attempts=2).aenqueue(60)
-        await rig.until(lambda: bool(story.ran), within=1)
+        asyncio.create_task(virtual.worker("w1", lease_timeout_seconds=30).run())  # noqa: RUF006
+        job = await trace.task.using(max_attempts=2).aenqueue(60)
+        await virtual.until(lambda: bool(trace.ran), within=1)
         await asyncio.sleep(5)
         await crash()
-        async with rig.working("w2", lease_seconds=30):
-            await rig.until(lambda: rig.state(job.id) == "queued", within=32 - 5)
-            await rig.until(lambda: rig.state(job.id) == "succeeded", within=62)
-        [lost] = rig.events(job.id)
+        async with virtual.working("w2", lease_timeout_seconds=30):
+            await virtual.until(lambda: virtual.state(job.id) == "queued", within=32 - 5)
+            await virtual.until(lambda: virtual.state(job.id) == "succeeded", within=62)
+        [lost] = virtual.events(job.id)
         assert (lost.kind, lost.reason, lost.attempt) == (
             EventKind.LEASE_LOST,
             "its worker was lost",
             1,
         )
 
-    rig.play(scenario())
-    assert rig.telemetry.total("recovered") == 1
-    assert len(story.ran) == 2
+    virtual.run(scenario())
+    assert virtual.telemetry.total("recovered") == 1
+    assert len(trace.ran) == 2
 
 
 @pytest.mark.requirement("S3.4", "S0.12")
-def test_an_end_that_comes_after_the_lease_was_taken_is_refused(rig: Rig) -> None:
-    story = Story(rig)
+def test_an_outcome_after_the_lease_was_lost_is_refused(virtual: VirtualApp) -> None:
+    trace = HandlerTrace(virtual)
 
     async def scenario() -> None:
-        async with rig.working(lease_seconds=30):
-            job = await story.task.aenqueue(5)
+        async with virtual.working(lease_timeout_seconds=30):
+            job = await trace.task.aenqueue(5)
             await asyncio.sleep(4.9)
-            steal(rig)
+            steal(virtual)
             await asyncio.sleep(1)
-            assert rig.state(job.id) == "running"
+            assert virtual.state(job.id) == "running"
 
-    rig.play(scenario())
-    assert rig.telemetry.total("stale_writes") == 1
+    virtual.run(scenario())
+    assert virtual.telemetry.total("stale_writes") == 1
 
 
 @pytest.mark.requirement("S3.5", "S2.6")
-def test_a_timeout_ends_a_job_in_time_and_counts_a_failed_attempt(rig: Rig) -> None:
-    @rig.app.task(name="slower", timeout=45, retry=Retry(max_attempts=2, base_seconds=60, jitter=0))
+def test_a_timeout_ends_a_job_in_time_and_counts_a_failed_attempt(virtual: VirtualApp) -> None:
+    @virtual.app.task(
+        name="slower", timeout=45, retry=Retry(max_attempts=2, base_seconds=60, jitter=0)
+    )
     async def slower() -> None:
         await asyncio.sleep(720)
 
     async def scenario() -> None:
-        async with rig.working(lease_seconds=30):
+        async with virtual.working(lease_timeout_seconds=30):
             job = await slower.aenqueue()
-            await rig.until(lambda: rig.state(job.id) == "failed", within=151)
-            events = rig.events(job.id)
+            await virtual.until(lambda: virtual.state(job.id) == "failed", within=151)
+            events = virtual.events(job.id)
             assert [event.kind for event in events] == [EventKind.RETRIED, EventKind.FAILED]
             ran = [event.at - (event.leased_at or event.at) for event in events]
             assert all(timedelta(seconds=45) <= each < timedelta(seconds=46) for each in ran)
 
-    rig.play(scenario())
-    assert rig.telemetry.total("timeouts") == 2
+    virtual.run(scenario())
+    assert virtual.telemetry.total("timeouts") == 2
 
 
 @pytest.mark.requirement("S2.3", "P3")
-def test_a_keeper_that_sleeps_with_empty_hands_is_woken_by_the_first_job(rig: Rig) -> None:
-    """It says that its worker lives every ten seconds: far too late for a lease of six."""
-    story = Story(rig)
-    rig.database.is_deaf = True  # or every hint would wake it too
+def test_a_renewer_that_sleeps_without_leases_is_woken_by_the_first_job(
+    virtual: VirtualApp,
+) -> None:
+    """Its next heartbeat is due in ten seconds, too late for a lease of six."""
+    trace = HandlerTrace(virtual)
+    virtual.database.has_no_notifications = True  # or every notification would wake it too
 
     async def one() -> None:
         await asyncio.sleep(60.7)
-        job = await story.task.aenqueue(30)
-        await rig.until(lambda: rig.state(job.id) == "running", within=0.9)
-        await rig.until(lambda: rig.state(job.id) == "succeeded", within=31)
+        job = await trace.task.aenqueue(30)
+        await virtual.until(lambda: virtual.state(job.id) == "running", within=0.9)
+        await virtual.until(lambda: virtual.state(job.id) == "succeeded", within=31)
 
     async def scenario() -> None:
-        async with rig.working(lease_seconds=6):
+        async with virtual.working(lease_timeout_seconds=6):
             for _ in range(5):
                 await one()
 
-    rig.play(scenario())
-    assert len(story.ran) == 5
+    virtual.run(scenario())
+    assert len(trace.ran) == 5
 
 
 class Late(HeldLeases):
-    """Something is taken when the keeper has just looked, and is about to sleep."""
+    """Runs `then` after the renewer has read the leases and before it sleeps."""
 
     then: Callable[[], None] | None = None
 
@@ -221,26 +231,26 @@ class Late(HeldLeases):
 
 
 @pytest.mark.requirement("S0.5", "P3")
-def test_what_is_taken_while_the_keeper_falls_asleep_wakes_it(rig: Rig) -> None:
-    story = Story(rig)
-    rig.database.is_deaf = True
+def test_a_lease_taken_before_the_renewer_sleeps_wakes_it(virtual: VirtualApp) -> None:
+    trace = HandlerTrace(virtual)
+    virtual.database.has_no_notifications = True
 
     async def scenario() -> None:
-        worker = rig.worker(lease_seconds=6, queues=("other",))
-        worker.hand = hand = Late()
+        worker = virtual.worker(lease_timeout_seconds=6, queues=("other",))
+        worker.leases = leases = Late()
         running = asyncio.create_task(worker.run())
-        await asyncio.sleep(30.3)  # it has just said that it lives
-        job = await story.task.aenqueue(30)
-        loop, store = asyncio.get_running_loop(), rig.app.client.awaited
+        await asyncio.sleep(30.3)  # it has just sent a heartbeat
+        job = await trace.task.aenqueue(30)
+        loop, store = asyncio.get_running_loop(), virtual.app._client.awaited
         sent = loop.time()
-        ask = ClaimRequest(owner="w1", lease_seconds=6, wants=(QueueDemand("default", 1),))
-        attempts = await store.claim(ask)
-        hand.then = lambda: worker._take(attempts, sent + 6, ())
-        worker._keeper.poke()
-        await rig.until(lambda: rig.state(job.id) == "running", within=0.6)
-        await rig.until(lambda: rig.state(job.id) == "succeeded", within=31)
+        request = ClaimRequest(owner="w1", lease_seconds=6, demands=(QueueDemand("default", 1),))
+        attempts = await store.claim(request)
+        leases.then = lambda: worker._hold(attempts, sent + 6, ())
+        worker._renewer.wake()
+        await virtual.until(lambda: virtual.state(job.id) == "running", within=0.6)
+        await virtual.until(lambda: virtual.state(job.id) == "succeeded", within=31)
         worker.drain()
         await running
 
-    rig.play(scenario())
-    assert len(story.ran) == 1
+    virtual.run(scenario())
+    assert len(trace.ran) == 1

@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md, run by pytest as they stand there."""
+"""The examples of docs/testing.md, run by pytest as one file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_examples_on_the_page_work(tmp_path: Path) -> None:
     (tmp_path / "test_examples.py").write_text("\n\n".join(blocks), "utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n", "utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_examples.py"]
-    # Not what is installed here for other tests: it takes longer to load than these take.
+    # Without the plugins of other tests, which take longer to load than these tests to run.
     bare = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ended = subprocess.run(
         command, cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=120

@@ -9,10 +9,10 @@ import pytest
 
 from freehold import Freehold
 from freehold.testing import Harness, InlineThreads
-from tests.testing.rig import Rig
+from tests.testing.virtual_app import VirtualApp
 
 
-def test_a_plain_function_sees_no_running_loop_and_may_run_its_own(rig: Rig) -> None:
+def test_a_plain_function_sees_no_running_loop_and_may_run_its_own(virtual: VirtualApp) -> None:
     def function() -> str:
         with pytest.raises(RuntimeError):
             asyncio.get_running_loop()
@@ -20,14 +20,16 @@ def test_a_plain_function_sees_no_running_loop_and_may_run_its_own(rig: Rig) -> 
 
     async def scenario() -> tuple[str, bool]:
         before = asyncio.current_task()
-        answer: str = await InlineThreads().run(function)
-        return answer, asyncio.current_task() is before
+        result: str = await InlineThreads().run(function)
+        return result, asyncio.current_task() is before
 
-    assert rig.play(scenario()) == ("from a loop of its own", True)
+    assert virtual.run(scenario()) == ("from a loop of its own", True)
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt()])
-def test_what_a_plain_function_raises_arrives(rig: Rig, error: BaseException) -> None:
+def test_an_exception_of_a_plain_function_is_delivered(
+    virtual: VirtualApp, error: BaseException
+) -> None:
     def function() -> None:
         raise error
 
@@ -36,7 +38,7 @@ def test_what_a_plain_function_raises_arrives(rig: Rig, error: BaseException) ->
         await asyncio.wait({future})
         return future.exception()
 
-    assert rig.play(scenario()) is error
+    assert virtual.run(scenario()) is error
 
 
 def test_a_plain_handler_runs_in_the_thread_of_the_test_and_can_enqueue() -> None:

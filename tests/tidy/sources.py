@@ -17,7 +17,6 @@ FOLDERS = (
     "deploy",
     "docs",
     "examples",
-    "models",
     "requirements",
     "scripts",
     "src",
@@ -35,7 +34,7 @@ class Module:
     tree: ast.Module
 
     @property
-    def place(self) -> str:
+    def path_in_package(self) -> str:
         """As the rules name it: `store/open.py`."""
         return self.path.relative_to(PACKAGE).as_posix()
 
@@ -98,7 +97,7 @@ def _piece(value: ast.expr) -> str:
 
 
 def text_files() -> Iterator[tuple[str, str]]:
-    """(place, text) of everything that a person wrote in this repository."""
+    """(path, text) of every file of this repository that is not generated."""
     tops = [path for path in ROOT.iterdir() if path.is_file()]
     inner = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
     for path in sorted(tops + inner):

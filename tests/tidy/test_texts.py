@@ -19,23 +19,23 @@ _MOCK = re.compile(r"unittest\.mock|MagicMock|\bmocker\b")
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+).*\\$")
 
 
-def test_no_file_names_a_place_on_somebodys_machine() -> None:
-    assert _places(_MACHINE) == []
+def test_no_file_names_a_path_of_a_machine() -> None:
+    assert _found(_MACHINE) == []
 
 
 def test_no_file_names_a_package_registry() -> None:
-    """Where packages come from is the business of whoever installs them."""
-    assert _places(_REGISTRY) == []
+    """The source of packages is a setting of the machine that installs them."""
+    assert _found(_REGISTRY) == []
 
 
 def test_every_test_is_run() -> None:
-    """Except the model where Spin is not installed: the summary of the run names it."""
-    assert [place for place in _places(_NOT_RUN) if place.startswith("tests/")] == []
+    """Except the model where Spin is not installed, which the summary of the run reports."""
+    assert [path for path in _found(_NOT_RUN) if path.startswith("tests/")] == []
 
 
 def test_nothing_is_mocked() -> None:
     """The real store in memory is as fast as a mock, and cannot be wrong about itself."""
-    assert [place for place in _places(_MOCK) if place.startswith("tests/")] == []
+    assert [path for path in _found(_MOCK) if path.startswith("tests/")] == []
 
 
 @pytest.mark.parametrize("name", ["dev", "demo"])
@@ -69,7 +69,9 @@ def test_every_decision_has_its_parts() -> None:
     numbers = [int(page.name.partition("-")[0]) for page in pages]
     assert numbers == list(range(1, len(pages) + 1))
     for page in pages:
-        headings = re.findall(r"^## (.+)$", page.read_text("utf-8"), re.MULTILINE)
+        text = page.read_text("utf-8")
+        assert re.match(r"# .+\n\nStatus: (accepted|(amended|superseded) by \d)", text), page.name
+        headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
         assert headings == ["Context", "Choice", "Measured", "Given up"], page.name
 
 
@@ -86,11 +88,11 @@ def _broken_links(page: Path) -> list[str]:
     return [t for t in targets if "://" not in t and not (page.parent / t).exists()]
 
 
-def _places(pattern: re.Pattern[str]) -> list[str]:
+def _found(pattern: re.Pattern[str]) -> list[str]:
     return [
-        f"{place}:{number}"
-        for place, text in text_files()
-        if place != _HERE
+        f"{path}:{number}"
+        for path, text in text_files()
+        if path != _HERE
         for number, line in enumerate(text.splitlines(), 1)
         if pattern.search(line)
     ]

@@ -1,4 +1,4 @@
-"""Time and chance come in from outside; these are the doors, and there are no others."""
+"""Clocks and random numbers are passed in; only these files read them."""
 
 from __future__ import annotations
 
@@ -6,61 +6,61 @@ import ast
 
 from tests.tidy.sources import modules
 
-#: file -> {what it reads: why it may}. Nothing may be listed that is not there.
-DOORS: dict[str, dict[str, str]] = {
+#: file -> {call: reason}. Each entry must be needed.
+READERS: dict[str, dict[str, str]] = {
     "clock.py": {
-        "time.time_ns": "the machine's clock, which is SQLite's",
-        "time.monotonic": "the machine's stop watch, for whoever measures outside a loop",
+        "time.time_ns": "the clock of the machine, which is that of SQLite",
+        "time.monotonic": "durations outside an event loop",
     },
     "telemetry.py": {
-        "time.monotonic": "how long statements take: a loop's clock may go by milliseconds",
+        "time.monotonic": "durations of statements: a loop may count in milliseconds",
     },
     "worker/worker.py": {
-        "random.random": "the default chance; tests and simulations hand in their own",
-        "secrets.token_hex": "an owner's name must never come again",
+        "random.random": "the default; tests and simulations pass their own",
+        "secrets.token_hex": "the name of an owner must be unique for ever",
     },
     "tenants/host.py": {
-        "random.random": "the default chance of all its workers",
+        "random.random": "the default for all its workers",
     },
     "worker/execution/process_child.py": {
-        "time.monotonic": "a child process has no event loop to ask how long a handler ran",
+        "time.monotonic": "a child process has no event loop",
     },
     "worker/job_log/child_pipe.py": {
-        "time.monotonic": "the same",
+        "time.monotonic": "the same reason",
     },
     "manager/manager.py": {
-        "secrets.token_hex": "a manager's name must never come again",
+        "secrets.token_hex": "the name of a manager must be unique for ever",
     },
     "store/open.py": {
-        "secrets.token_hex": "a store that is put aside must never meet another",
+        "secrets.token_hex": "the name of a scratch store must be unique",
     },
     "cli/up.py": {
-        "random.random": "the chance that spreads the sweeps of the service",
+        "random.random": "spreads the sweeps of the service",
     },
     "testing/harness.py": {
-        "random.Random": "the chance of a test, from a seed",
+        "random.Random": "seeded",
     },
     "lab/simulation/scenario.py": {
-        "random.Random": "a program, from a seed",
+        "random.Random": "seeded",
     },
     "lab/simulation/network.py": {
-        "random.Random": "what happens on the way to the store, from a seed",
+        "random.Random": "seeded",
     },
     "lab/simulation/worker_machines.py": {
-        "random.Random": "the chance of a worker, from a seed",
+        "random.Random": "seeded",
     },
     "tenants/move.py": {
-        "time.sleep": "leases end when they end, and tell nobody outside their worker",
+        "time.sleep": "waits for leases to end, which sends no notification",
     },
-    "devpostgres.py": {
-        "time.monotonic": "how long a server may take to start",
-        "time.sleep": "a starting server tells nobody when it is ready",
+    "lab/devpostgres.py": {
+        "time.monotonic": "the time limit of a starting server",
+        "time.sleep": "a starting server sends no signal when it is ready",
     },
     "cli/top.py": {
-        "time.sleep": "the pace of the picture, for the person who watches",
+        "time.sleep": "the refresh interval of the screen",
     },
     "lab/demo/view.py": {
-        "time.strftime": "the time beside each line of the demo's story",
+        "time.strftime": "the time beside each line of the demo",
     },
 }
 
@@ -75,22 +75,24 @@ _NOW = {
 }
 
 
-def test_clocks_and_chance_are_read_behind_these_doors_only() -> None:
+def test_only_these_files_read_clocks_and_random_numbers() -> None:
     found = {
-        module.place: names for module in modules() if (names := _reads(module.tree, module.name))
+        module.path_in_package: names
+        for module in modules()
+        if (names := _reads(module.tree, module.name))
     }
-    assert found == {place: set(names) for place, names in DOORS.items()}
+    assert found == {path: set(names) for path, names in READERS.items()}
 
 
-def test_only_workers_and_their_manager_ask_the_event_loop_for_the_time() -> None:
-    """It is monotonic and a test can replace it; but who is not on a loop should not need one."""
+def test_only_workers_tenants_and_managers_read_the_clock_of_the_event_loop() -> None:
+    """It is monotonic, and tests can replace it; code outside a loop should not need one."""
     asking = {
-        module.place
+        module.path_in_package
         for module in modules()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute) and node.attr == "time" and _is_loop(node.value)
     }
-    assert all(place.startswith(("worker/", "manager/")) for place in asking), asking
+    assert all(path.startswith(("worker/", "tenants/", "manager/")) for path in asking), asking
 
 
 def _reads(tree: ast.AST, name: str) -> set[str]:

@@ -9,22 +9,22 @@ import pytest
 
 from freehold import Freehold
 from freehold.worker import lease_renewer
+from tests.worker.app_processes import app_with_processes
 from tests.worker.fleet import Fleet
 from tests.worker.fleet_app import app
-from tests.worker.lodging import lodged
-from tests.worker.workshop import Workshop
+from tests.worker.local_worker import LocalWorker
 
 
 @pytest.fixture
 def sqlite_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
-    yield from lodged(Fleet, app, str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
+    yield from app_with_processes(Fleet, app, str(tmp_path / "jobs.db"), tmp_path, monkeypatch)
 
 
 @pytest.fixture
 def postgres_fleet(
     postgres_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Fleet]:
-    yield from lodged(Fleet, app, postgres_store_url, tmp_path, monkeypatch)
+    yield from app_with_processes(Fleet, app, postgres_store_url, tmp_path, monkeypatch)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -34,34 +34,34 @@ def fleet(request: pytest.FixtureRequest) -> Fleet:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def workshop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Workshop]:
+def local_worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalWorker]:
     """A worker inside this process, on each store."""
     if request.param == "sqlite":
-        yield from _workshop(str(tmp_path / "jobs.db"))
+        yield from _local_worker(str(tmp_path / "jobs.db"))
     else:
-        yield from _workshop(request.getfixturevalue("postgres_store_url"))
+        yield from _local_worker(request.getfixturevalue("postgres_store_url"))
 
 
 @pytest.fixture
-def unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keeper does not look at leases for a while: what they lost is not noticed in time."""
-    monkeypatch.setattr(lease_renewer, "SHOW_SECONDS", 600.0)
+def slow_renewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The renewer does not check the leases for a while, so a lost one is not noticed in time."""
+    monkeypatch.setattr(lease_renewer, "MARK_RUNNING_SECONDS", 600.0)
 
 
 @pytest.fixture
-def postgres_workshop(postgres_store_url: str) -> Iterator[Workshop]:
-    yield from _workshop(postgres_store_url)
+def postgres_local_worker(postgres_store_url: str) -> Iterator[LocalWorker]:
+    yield from _local_worker(postgres_store_url)
 
 
 @pytest.fixture
-def sqlite_workshop(tmp_path: Path) -> Iterator[Workshop]:
-    yield from _workshop(str(tmp_path / "jobs.db"))
+def sqlite_local_worker(tmp_path: Path) -> Iterator[LocalWorker]:
+    yield from _local_worker(str(tmp_path / "jobs.db"))
 
 
-def _workshop(url: str) -> Iterator[Workshop]:
+def _local_worker(url: str) -> Iterator[LocalWorker]:
     app = Freehold(url)
     app.migrate()
     try:
-        yield Workshop(app)
+        yield LocalWorker(app)
     finally:
         app.close()

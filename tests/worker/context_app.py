@@ -9,7 +9,7 @@ app = Freehold("sqlite://:memory:")
 
 
 @app.task(isolation="process")
-def says(ctx: Context) -> None:
+def logs(ctx: Context) -> None:
     ctx.progress(1, 4)
     ctx.log("one")
     ctx.progress(3, 4, "nearly")
@@ -17,7 +17,7 @@ def says(ctx: Context) -> None:
 
 
 @app.task(isolation="process")
-def talks_too_much(ctx: Context) -> None:
+def logs_too_much(ctx: Context) -> None:
     for number in range(250):
         ctx.log(f"line {number}")
 
@@ -30,4 +30,4 @@ def wants_a_transaction(ctx: Context) -> None:
 
 @app.task(isolation="process")
 def pauses(ctx: Context) -> None:
-    ctx.pause_queue(3600, "the API said 429")
+    ctx.pause_queue(3600, "the API returned 429")

@@ -1,4 +1,4 @@
-"""Worker processes as a machine would run them, and ways to wait for what they do."""
+"""Worker processes as a machine would run them, and functions that wait for their effects."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from freehold.model.job import Job
 from freehold.model.state import State
 from freehold.store.types import JobFilter
 from tests.processes import arguments_of
+from tests.worker.handler_record import RECORD_VARIABLE, Record
 from tests.worker.lifeline import LIFELINE_VARIABLE
-from tests.worker.record import RECORD_VARIABLE, Record
 
 ROOT = Path(__file__).parents[2]
 T = TypeVar("T")
-#: A limit for hangs, also on a machine with busy processors: nothing is meant to take as long.
-PATIENCE_SECONDS = 120.0
-#: Asked often at first, then less so: on two cores, whoever asks takes time from those that work.
+#: A limit for hangs, also on a machine with busy processors: no wait should take that long.
+TIMEOUT_SECONDS = 120.0
+#: Polls are frequent at first, then rarer: on two cores they take time from the workers.
 _FIRST_PAUSE_SECONDS = 0.005
 _LONGEST_PAUSE_SECONDS = 0.05
 #: Events after which a job may start once more.
@@ -45,26 +45,32 @@ _CAUSES = frozenset(
 )
 
 
-def eventually(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS) -> T:
-    """Asks until the answer is true, and gives it back."""
+def eventually(condition: Callable[[], T], seconds: float = TIMEOUT_SECONDS) -> T:
+    """Polls until the condition is true. Returns its value."""
     deadline = time.monotonic() + seconds
     pause = _FIRST_PAUSE_SECONDS
-    while not (answer := condition()):
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"not true within {seconds:g} s"
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
-    return answer
+    return value
 
 
 class WorkerProcess:
     """One `freehold worker`, in a process group of its own."""
 
-    def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        log: Path,
+        folder: Path = ROOT,
+    ) -> None:
         self._log = log
         with log.open("wb") as file:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "freehold", "worker", *arguments],
-                cwd=ROOT,
+                cwd=folder,
                 env=environment,
                 stdin=subprocess.PIPE,  # see lifeline
                 stdout=file,
@@ -93,14 +99,14 @@ class WorkerProcess:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
-    def ended(self, seconds: float = PATIENCE_SECONDS) -> int:
-        """Waits for its end; answers the exit code."""
+    def ended(self, seconds: float = TIMEOUT_SECONDS) -> int:
+        """Waits for its end. Returns the exit code."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still runs after {seconds:g} s:\n{self.log}") from None
 
-    def drain(self, seconds: float = PATIENCE_SECONDS) -> int:
+    def drain(self, seconds: float = TIMEOUT_SECONDS) -> int:
         self.send(signal.SIGTERM)
         return self.ended(seconds)
 
@@ -112,7 +118,7 @@ class WorkerProcess:
             return []
         return arguments_of(self.pid)
 
-    def let_go(self) -> None:
+    def close_lifeline(self) -> None:
         """Close the lifeline, as the death of this process would."""
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -140,17 +146,20 @@ class Fleet:
         lease: float = 1.0,
         app: str = "app",
         environment: Mapping[str, str] | None = None,
+        folder: Path = ROOT,
     ) -> WorkerProcess:
+        """``folder``: the worker's current folder, where its freehold.toml is read."""
         log = self.folder / f"worker-{len(self.workers) + 1}.log"
-        command = ["--app", f"tests.worker.fleet_app:{app}", "--lease-seconds", str(lease)]
+        command = ["--app", f"tests.worker.fleet_app:{app}", "--lease-timeout-seconds", str(lease)]
         env = {
             **os.environ,
             "FREEHOLD_URL": self.url,
+            "PYTHONPATH": str(ROOT),
             RECORD_VARIABLE: str(self.record.path),
             LIFELINE_VARIABLE: "stdin",
             **(environment or {}),
         }
-        worker = WorkerProcess([*command, *arguments], env, log)
+        worker = WorkerProcess([*command, *arguments], env, log, folder)
         self.workers.append(worker)
         return worker
 
@@ -158,37 +167,34 @@ class Fleet:
     def log(self) -> str:
         return "".join(worker.log for worker in self.workers)
 
-    # -- asking ------------------------------------------------------------------------------
+    # -- reading and waiting -----------------------------------------------------------------
 
     def job(self, job_id: int) -> Job:
-        return self.app.client.store.read([job_id])[job_id]
+        return self.app._client.store.read([job_id])[job_id]
 
     def state(self, job_id: int) -> State:
         return self.job(job_id).state
 
-    def until(self, job_id: int, *states: State, seconds: float = PATIENCE_SECONDS) -> Job:
+    def until(self, job_id: int, *states: State, seconds: float = TIMEOUT_SECONDS) -> Job:
         eventually(lambda: self.state(job_id) in states, seconds)
         return self.job(job_id)
 
-    def succeeded(self, job_id: int, seconds: float = PATIENCE_SECONDS) -> Job:
+    def succeeded(self, job_id: int, seconds: float = TIMEOUT_SECONDS) -> Job:
         return self.until(job_id, State.SUCCEEDED, seconds=seconds)
 
-    def started(self, job_id: int, times: int = 1, seconds: float = PATIENCE_SECONDS) -> int:
-        """Waits for a start; answers the pid in which the last one happened."""
+    def started(self, job_id: int, times: int = 1, seconds: float = TIMEOUT_SECONDS) -> int:
+        """Waits for a start. Returns the pid of the last one."""
         eventually(lambda: len(self.record.starts(job_id)) >= times, seconds)
         return self.record.starts(job_id)[-1].pid
 
-    def said(self, job_id: int, what: str, seconds: float = PATIENCE_SECONDS) -> None:
-        eventually(lambda: self.record.lines(job_id, what), seconds)
-
     def events(self, job_id: int) -> list[EventKind]:
-        return [event.kind for event in self.app.client.store.events(job_id)]
+        return [event.kind for event in self.app._client.store.events(job_id)]
 
     def worker_of(self, pid: int) -> WorkerProcess:
         return next(worker for worker in self.workers if worker.pid == pid)
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """Look (or meddle) behind the store's back; `{s}` stands for the schema's prefix."""
+        """Run SQL past the store; `{s}` stands for the schema's prefix."""
         if self.is_postgres:
             with psycopg.connect(self.url, autocommit=True) as postgres:
                 cursor = postgres.execute(statement.replace("{s}", "freehold.").encode())
@@ -196,14 +202,14 @@ class Fleet:
         with closing(sqlite3.connect(self.url)) as sqlite, sqlite:
             return sqlite.execute(statement.replace("{s}", "")).fetchall()
 
-    # -- judging -----------------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------
 
     def nothing_leased(self) -> bool:
-        return self.app.client.store.counts().leased == 0
+        return self.app._client.store.counts().leased == 0
 
     def every_second_start_has_a_cause(self) -> None:
         """I4, over everything that was ever enqueued."""
-        for job in self.app.client.store.page(JobFilter(limit=1000)).jobs:
+        for job in self.app._client.store.page(JobFilter(limit=1000)).jobs:
             starts = self.record.starts(job.id)
             causes = [kind for kind in self.events(job.id) if kind in _CAUSES]
             assert len(starts) <= 1 + len(causes), (job.id, starts, causes)

@@ -1,4 +1,4 @@
-"""The tasks of these tests. Their handlers tell the record what they do."""
+"""The tasks of these tests. Their handlers record their steps."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 from freehold import Cancel, Fail, Freehold, JobHandle, Pause, Retry, RetryLater, Snooze, Task
 from freehold.worker.execution.context import Context
 from tests.worker import lifeline
-from tests.worker.record import note, record
+from tests.worker.handler_record import record, record_step
 
 lifeline.hold()
 
 app = Freehold()
-#: As after a deploy: knows one task more, and another shape of one.
+#: As after a deploy: one more task, and one task with other parameters.
 newer = Freehold()
 
-#: The worker gives every handler its context; callers, and their type checker, need none.
+#: The worker passes the context; callers, and their type checker, need none.
 GIVEN: Any = None
 SOON = Retry(max_attempts=3, base_seconds=0.2, jitter=0.0)
 Sleeps: TypeAlias = Task[[float], Any, JobHandle] | Task[..., Any, JobHandle]
@@ -30,108 +30,108 @@ Sleeps: TypeAlias = Task[[float], Any, JobHandle] | Task[..., Any, JobHandle]
 
 @app.task(retry=SOON)
 async def quick(value: Any = None, *, ctx: Context = GIVEN) -> Any:
-    note(ctx, "start")
-    note(ctx, "end")
+    record_step(ctx, "start")
+    record_step(ctx, "end")
     return value
 
 
 @app.task(retry=SOON)
 async def sleeper(seconds: float, *, ctx: Context = GIVEN) -> int:
-    """Answers its fencing token."""
-    note(ctx, "start")
+    """Returns its fencing token."""
+    record_step(ctx, "start")
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
-        note(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
+        record_step(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
         raise
-    note(ctx, "end")
+    record_step(ctx, "end")
     return ctx.lease.token
 
 
 @app.task(retry=SOON)
 async def holds(value: str, *, ctx: Context = GIVEN) -> None:
-    """Keeps its value for long."""
-    note(ctx, "start")
+    """Runs for a minute per character."""
+    record_step(ctx, "start")
     await asyncio.sleep(60.0 * len(value))
 
 
 @app.task(retry=SOON)
 async def late(seconds: float, *, ctx: Context = GIVEN) -> str:
-    """Makes something of its stop: a result that comes too late."""
-    note(ctx, "start")
+    """Returns a result after its stop, too late."""
+    record_step(ctx, "start")
     try:
         await asyncio.sleep(seconds if ctx.attempt == 1 else 0.0)
     except asyncio.CancelledError:
-        note(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
-    note(ctx, "end")
+        record_step(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
+    record_step(ctx, "end")
     return f"attempt {ctx.attempt}"
 
 
 @app.task(retry=SOON)
 async def blocker(seconds: float, *, ctx: Context = GIVEN) -> None:
-    note(ctx, "start")
+    record_step(ctx, "start")
     time.sleep(seconds)  # noqa: ASYNC251
-    note(ctx, "end")
+    record_step(ctx, "end")
 
 
 @app.task(retry=SOON)
 def threaded(seconds: float, *, ctx: Context = GIVEN) -> None:
     """Sleeps through everything."""
-    note(ctx, "start")
+    record_step(ctx, "start")
     time.sleep(seconds)
-    note(ctx, "end")
+    record_step(ctx, "end")
 
 
 @app.task(retry=SOON)
 def polite(seconds: float, *, ctx: Context = GIVEN) -> None:
-    """A thread that looks whether it should stop."""
-    note(ctx, "start")
+    """A thread that checks whether it should stop."""
+    record_step(ctx, "start")
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if ctx.canceled:
-            note(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
-            raise InterruptedError("told to stop")
+            record_step(ctx, f"stopped: {ctx.stop_reason}, held: {ctx.lease.held}")
+            raise InterruptedError("stopped")
         time.sleep(0.01)
-    note(ctx, "end")
+    record_step(ctx, "end")
 
 
 @app.task(retry=SOON, isolation="process")
 def apart(seconds: float, *, ctx: Context = GIVEN) -> int:
-    """In a process of its own; answers which."""
-    note(ctx, "start")
+    """In a child process. Returns its pid."""
+    record_step(ctx, "start")
     time.sleep(seconds)
-    note(ctx, "end")
+    record_step(ctx, "end")
     return os.getpid()
 
 
 @app.task(retry=SOON, isolation="process")
 def deaf_apart(seconds: float, *, ctx: Context = GIVEN) -> None:
     """A child that survives everything but a kill."""
-    note(ctx, "start")
+    record_step(ctx, "start")
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
             time.sleep(0.01)
         except BaseException as error:
-            note(ctx, f"ignores {type(error).__name__}")
-    note(ctx, "end")
+            record_step(ctx, f"ignores {type(error).__name__}")
+    record_step(ctx, "end")
 
 
 @app.task(retry=SOON)
 async def deaf(*, ctx: Context = GIVEN) -> None:
     """A coroutine that cannot be cancelled."""
-    note(ctx, "start")
+    record_step(ctx, "start")
     while True:
         try:
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
-            note(ctx, "ignores")
+            record_step(ctx, "ignores")
 
 
 @app.task(retry=SOON)
 async def beside(seconds: float, *, ctx: Context = GIVEN) -> None:
     """Waits for a thread of its own, which nothing can stop."""
-    note(ctx, "start")
+    record_step(ctx, "start")
     await asyncio.to_thread(time.sleep, seconds)
 
 
@@ -139,26 +139,26 @@ async def beside(seconds: float, *, ctx: Context = GIVEN) -> None:
 def transacts(seconds: float, *, ctx: Context = GIVEN) -> None:
     """Sleeps through everything, with a transaction open."""
     with ctx.transaction():
-        note(ctx, "start")
+        record_step(ctx, "start")
         time.sleep(seconds)
 
 
 @app.task(retry=SOON)
 async def kills_its_worker(*, ctx: Context = GIVEN) -> None:
-    note(ctx, "start")
+    record_step(ctx, "start")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @app.task(retry=Retry(max_attempts=3), on_lease_expired="fail")
 async def careful(*, ctx: Context = GIVEN) -> None:
-    """Nobody may try again what a lost worker had begun."""
-    note(ctx, "start")
+    """Must not be tried again after its worker was lost."""
+    record_step(ctx, "start")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @app.task(retry=SOON, isolation="process")
 def dies(how: str, *, ctx: Context = GIVEN) -> None:
-    note(ctx, "start")
+    record_step(ctx, "start")
     match how:
         case "segfault":
             ctypes.string_at(0)
@@ -173,13 +173,13 @@ def dies(how: str, *, ctx: Context = GIVEN) -> None:
 
 
 @app.task(retry=Retry(max_attempts=1), isolation="process")
-def forks(word: str, seconds: float) -> str:
-    """Its grandchild lives on, and answers when somebody else is being asked."""
+def forks(result: str, seconds: float) -> str:
+    """Its grandchild survives, and returns while the child runs another job."""
     if os.fork() == 0:
         time.sleep(0.3)
         return "the grandchild"
     time.sleep(seconds)
-    return word
+    return result
 
 
 @app.task(retry=Retry(max_attempts=1), isolation="process")
@@ -192,19 +192,19 @@ def leaves_a_grandchild(seconds: float) -> None:
 
 @app.task(retry=SOON)
 def chokes(seconds: float, *, ctx: Context = GIVEN) -> None:
-    """For a while its worker can open nothing more: no file, no pipe, no connection."""
-    note(ctx, "start")
+    """For a while its worker can open no file, no pipe, no connection."""
+    record_step(ctx, "start")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (4, hard))
     time.sleep(seconds)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    note(ctx, "end")
+    record_step(ctx, "end")
 
 
 @app.task(retry=SOON)
 async def ends(how: str, *, ctx: Context = GIVEN) -> str:
-    """Ends as asked at first; the next time it succeeds."""
-    note(ctx, "start")
+    """Ends as ``how`` the first time, and succeeds the second time."""
+    record_step(ctx, "start")
     if record().starts(ctx.job.job_id)[1:]:
         return "second"
     match how:
@@ -213,7 +213,7 @@ async def ends(how: str, *, ctx: Context = GIVEN) -> str:
         case "snooze":
             raise Snooze(0.1, reason="too early")
         case "pause":
-            raise Pause("a person should look")
+            raise Pause("needs an operator")
         case "cancel":
             raise Cancel("not needed any more")
         case "fail":
@@ -226,14 +226,14 @@ async def ends(how: str, *, ctx: Context = GIVEN) -> str:
 
 @app.task(retry=SOON)
 async def always_fails(*, ctx: Context = GIVEN) -> None:
-    note(ctx, "start")
+    record_step(ctx, "start")
     raise RuntimeError(f"attempt {ctx.attempt} went wrong")
 
 
 @app.task(retry=Retry(max_attempts=5, base_seconds=0.05, give_up_on=(LookupError,)))
 async def gives_up(*, ctx: Context = GIVEN) -> None:
-    note(ctx, "start")
-    raise KeyError("nobody has it")
+    record_step(ctx, "start")
+    raise KeyError("missing")
 
 
 _RESULTS: dict[str, Any] = {
@@ -248,22 +248,22 @@ _TEXTS = {"nul": "a\0b", "surrogate": "a\ud800b", "huge": "x" * 2_000_000, "json
 
 
 @app.task(retry=Retry(max_attempts=1))
-async def returns_odd(what: str) -> Any:
+async def returns_invalid(what: str) -> Any:
     return _RESULTS[what]
 
 
 @app.task(retry=Retry(max_attempts=1), isolation="process")
-def returns_odd_apart(what: str) -> Any:
+def returns_invalid_apart(what: str) -> Any:
     return _RESULTS[what]
 
 
 @app.task(retry=Retry(max_attempts=1))
-async def raises_odd(what: str) -> None:
+async def raises_invalid(what: str) -> None:
     raise RuntimeError(_TEXTS[what])
 
 
 @app.task(retry=Retry(max_attempts=1), isolation="process")
-def raises_odd_apart(what: str) -> None:
+def raises_invalid_apart(what: str) -> None:
     raise RuntimeError(_TEXTS[what])
 
 
@@ -279,16 +279,16 @@ async def weigh_text(grams: str) -> str:
 
 @newer.task(retry=SOON, name="newcomer")
 async def newcomer(value: int, *, ctx: Context = GIVEN) -> int:
-    note(ctx, "start")
+    record_step(ctx, "start")
     return value
 
 
 @app.task(queue="lanes", retry=SOON)
 async def step(fails_once: bool, *, ctx: Context = GIVEN) -> None:
-    """One of a lane; some fail at first."""
-    note(ctx, "start")
+    """A job of a lane; some fail at first."""
+    record_step(ctx, "start")
     await asyncio.sleep(0.002)
     if fails_once and ctx.attempt == 1:
-        note(ctx, "end")
+        record_step(ctx, "end")
         raise ConnectionError("at first")
-    note(ctx, "end")
+    record_step(ctx, "end")

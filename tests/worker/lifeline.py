@@ -1,7 +1,7 @@
 """Workers of a test end with it, even if the test itself is killed and cleans nothing up.
 
-Standard input is a pipe whose other end only the test holds. When it closes, for whatever
-reason, the worker's whole process group goes.
+Standard input is a pipe to the test. When the test's end closes, for whatever reason, the
+worker's whole process group is killed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts that break at an awkward moment: told, and nobody waits for them for ever."""
+"""Parts that break at an awkward moment are reported, and never waited for without end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from freehold.worker.renewal_thread import RenewalThread
 SOON_SECONDS = 120
 
 
-def keeper() -> LeaseRenewer:
+def renewer() -> LeaseRenewer:
     nothing: Any = None
     return LeaseRenewer(
         nothing,
@@ -36,7 +36,7 @@ def keeper() -> LeaseRenewer:
     )
 
 
-def test_a_keeper_without_files_for_its_loop_is_told_and_not_waited_for(
+def test_a_renewal_thread_that_cannot_create_its_loop_reports_the_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def no_loop(coroutine: Any) -> None:
@@ -45,7 +45,7 @@ def test_a_keeper_without_files_for_its_loop_is_told_and_not_waited_for(
 
     async def scenario() -> None:
         nothing: Any = None
-        thread = RenewalThread(keeper(), nothing, nothing, lambda _hint: None)
+        thread = RenewalThread(renewer(), nothing, nothing, lambda _payload: None)
         with monkeypatch.context() as patched:
             patched.setattr("freehold.worker.renewal_thread.asyncio.run", no_loop)
             thread.start()
@@ -56,16 +56,16 @@ def test_a_keeper_without_files_for_its_loop_is_told_and_not_waited_for(
     asyncio.run(scenario())
 
 
-def test_a_keeper_whose_loop_is_gone_can_still_be_poked() -> None:
-    """A worker drains when its keeper has crashed, and pokes it first."""
-    broken = keeper()
+def test_a_renewer_with_a_closed_loop_can_still_be_woken() -> None:
+    """A worker drains when its renewer has crashed, and wakes it first."""
+    broken = renewer()
     loop = asyncio.new_event_loop()
     loop.close()
     broken._loop = loop
-    broken.poke(asked=True)
+    broken.wake(has_requests=True)
 
 
-def test_a_writer_whose_thread_could_not_start_is_tried_again(
+def test_a_writer_thread_that_could_not_start_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = Freehold(str(tmp_path / "jobs.db"))
@@ -79,19 +79,19 @@ def test_a_writer_whose_thread_could_not_start_is_tried_again(
 
     monkeypatch.setattr(threading.Thread, "start", fails_once)
     with pytest.raises(RuntimeError, match="new thread"):
-        app.submit(NewJob(task="t"))
-    assert app.submit(NewJob(task="t")).id
+        app._submit(NewJob(task="t"))
+    assert app._submit(NewJob(task="t")).id
     app.close()
 
 
-@pytest.mark.parametrize("whose", ["app", "place"])
+@pytest.mark.parametrize("owner_kind", ["app", "shard"])
 def test_a_lock_that_another_thread_held_is_open_in_a_forked_child(
-    tmp_path: Path, whose: str
+    tmp_path: Path, owner_kind: str
 ) -> None:
     warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of just this
     app = Freehold(str(tmp_path / "jobs.db"))
     app.tenants.create("acme")
-    owner: Any = app if whose == "app" else app.tenants.places["home"]
+    owner: Any = app if owner_kind == "app" else app.tenants.shards["home"]
     held, free = threading.Event(), threading.Event()
 
     def hold() -> None:

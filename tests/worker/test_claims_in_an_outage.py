@@ -1,4 +1,4 @@
-"""A store that cannot be reached is left in peace."""
+"""An unreachable store is not polled in a tight loop."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ OUTAGE_SECONDS = 20.0
 
 
 class Unreachable:
-    """Has answered once, and what it said leaves the claimer unsure of its second queue."""
+    """Advances a cursor once, after which jobs may have appeared behind it in the second queue."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.claims = 0
 
-    async def claim(self, ask: ClaimRequest) -> list[Attempt]:
-        self.asked += 1
-        assert ask.memory is not None
-        if self.asked == 1:
-            ask.memory.place("mail").advance(0, 7)
+    async def claim(self, request: ClaimRequest) -> list[Attempt]:
+        self.claims += 1
+        assert request.cursors is not None
+        if self.claims == 1:
+            request.cursors.of("mail").advance(0, 7)
         raise StoreUnavailable("the connection was refused")
 
 
 def test_a_claimer_that_is_unsure_of_a_queue_does_not_hammer_an_unreachable_store() -> None:
-    """Found by the simulation: it asked again every millisecond, until the store came back."""
+    """Found by the simulation: it claimed every millisecond until the store came back."""
     store = Unreachable()
 
-    async def suffer() -> None:
+    async def outage() -> None:
         claimer = Claimer(
             store,
             "w1",
@@ -44,16 +44,16 @@ def test_a_claimer_that_is_unsure_of_a_queue_does_not_hammer_an_unreachable_stor
             lease_seconds=30.0,
             poll_seconds=POLL_SECONDS,
             room=lambda: 5,
-            soon=lambda: 5,
-            take=lambda *_: None,
+            starting_soon=lambda: 5,
+            on_claimed=lambda *_: None,
             is_listening=lambda: True,
             on_nothing=lambda: None,
-            settle=lambda *_: None,
+            claim_ended=lambda *_: None,
         )
         task = asyncio.create_task(claimer.run())
         await asyncio.sleep(OUTAGE_SECONDS)
         task.cancel()
 
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(VirtualClock())) as runner:
-        runner.run(suffer())
-    assert 2 <= store.asked <= OUTAGE_SECONDS / POLL_SECONDS + 2
+        runner.run(outage())
+    assert 2 <= store.claims <= OUTAGE_SECONDS / POLL_SECONDS + 2

@@ -12,18 +12,18 @@ from freehold.model.job import Attempt
 from freehold.store.sqlite.database import SqliteDatabase
 from freehold.telemetry import Telemetry
 from freehold.worker.execution.context import Context
-from freehold.worker.execution.fenced_transaction import Fencing
+from freehold.worker.execution.fenced_transaction import FencedTransactions
 from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
 from tests.stores import SqliteUnderTest
-from tests.worker.workshop import Workshop, entry, handler
+from tests.worker.local_worker import LocalWorker, entry, handler
 
 
 class _SlowCommit:
-    """The database, whose commits wait until they are told to go on."""
+    """The database with commits that wait until `proceed` is set."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
-        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+        self.reached, self.proceed = asyncio.Event(), asyncio.Event()
 
     def transaction(self) -> Any:
         raise AssertionError
@@ -34,71 +34,75 @@ class _SlowCommit:
 
         async def slowly() -> None:
             self.reached.set()
-            await self.go_on.wait()
+            await self.proceed.wait()
             await commit()
 
         transaction.commit = slowly  # type: ignore[method-assign]
         return transaction
 
 
-def _held(attempt: Attempt, hand: HeldLeases) -> HeldLease:
-    held = HeldLease(attempt, valid_until=float("inf"))
-    hand.take(held)
-    return held
+def _add_lease(attempt: Attempt, leases: HeldLeases) -> HeldLease:
+    lease = HeldLease(attempt, valid_until=float("inf"))
+    leases.add(lease)
+    return lease
 
 
 @pytest.mark.requirement("S0.3")
-def test_a_stop_during_the_commit_is_obeyed_after_it() -> None:
-    sqlite, hand = SqliteUnderTest(), HeldLeases()
+def test_a_stop_during_the_commit_takes_effect_after_it() -> None:
+    sqlite, leases = SqliteUnderTest(), HeldLeases()
     job_id = sqlite.add()
-    held = _held(sqlite.claim_one(), hand)
+    lease = _add_lease(sqlite.claim_one(), leases)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         database = _SlowCommit(sqlite.database)  # type: ignore[arg-type]
-        fencing = Fencing(database, "w1", hand, Telemetry(), asyncio.get_running_loop())
+        transactions = FencedTransactions(
+            database, "w1", leases, Telemetry(), asyncio.get_running_loop()
+        )
 
         async def attempt() -> None:
-            async with fencing.open(held, "kept"):
+            async with transactions.open(lease, "kept"):
                 pass
 
         running = asyncio.create_task(attempt())
         await database.reached.wait()
         running.cancel()
         await asyncio.sleep(0)
-        assert held.ended  # the keeper leaves the lease to the store's answer
-        database.go_on.set()
+        assert lease.ended  # the renewer leaves the decision to the store
+        database.proceed.set()
         with pytest.raises(asyncio.CancelledError):
             await running
 
-    asyncio.run(scene())
-    assert held.finished
-    assert len(hand) == 0
+    asyncio.run(scenario())
+    assert lease.finished
+    assert len(leases) == 0
     assert sqlite.state(job_id) == "succeeded"
 
 
 def test_a_handler_that_has_lost_its_lease_opens_no_transaction() -> None:
-    sqlite, hand = SqliteUnderTest(), HeldLeases()
+    sqlite, leases = SqliteUnderTest(), HeldLeases()
     sqlite.add()
-    held = _held(sqlite.claim_one(), hand)
-    held.stop(StopReason.LEASE_LOST)
+    lease = _add_lease(sqlite.claim_one(), leases)
+    lease.stop(StopReason.LEASE_LOST)
     loop = asyncio.new_event_loop()
-    fencing = Fencing(sqlite.database, "w1", hand, Telemetry(), loop)
-    with pytest.raises(Exception, match="no longer belongs"), fencing.open(held, None):
+    transactions = FencedTransactions(sqlite.database, "w1", leases, Telemetry(), loop)
+    with pytest.raises(Exception, match="no longer belongs"), transactions.open(lease, None):
         raise AssertionError
     loop.close()
 
 
 @pytest.mark.requirement("S3.5")
-def test_a_function_past_its_timeout_commits_nothing(workshop: Workshop) -> None:
+def test_a_function_past_its_timeout_commits_nothing(local_worker: LocalWorker) -> None:
     def overstays(ctx: Any, execute: Any) -> None:
         execute(entry("mine"))
         while ctx.stop_reason is None:
             pass
 
-    job_id = workshop.add(handler("function", overstays), timeout=0.1, retry=Retry(max_attempts=1))
-    workshop.run()
-    assert workshop.ledger() == []
-    assert workshop.job(job_id).state == "failed"
+    job_id = local_worker.add(
+        handler("function", overstays), timeout=0.1, retry=Retry(max_attempts=1)
+    )
+    local_worker.run()
+    assert local_worker.ledger() == []
+    assert local_worker.job(job_id).state == "failed"
 
 
 @pytest.mark.requirement("S3.7")
@@ -112,7 +116,7 @@ def test_transactions_of_many_coroutines_take_turns_on_sqlite(where: str, tmp_pa
         async with ctx.transaction() as connection:
             inside.append(ctx.job.job_id)
             connection.execute("select 1")
-            await asyncio.sleep(0.005)  # others run meanwhile, and wait for the pen
+            await asyncio.sleep(0.005)  # others run meanwhile, and wait for the write lock
             assert inside.pop() == ctx.job.job_id
 
     app.migrate()

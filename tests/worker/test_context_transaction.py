@@ -12,7 +12,7 @@ import pytest
 
 from freehold.worker.execution.context import Context
 from tests.worker import context_app
-from tests.worker.workshop import ONCE, Workshop, entry, handler, kinds, put, writes
+from tests.worker.local_worker import ONCE, LocalWorker, entry, handler, kinds, put, writes
 
 # -- together --------------------------------------------------------------------------------
 
@@ -20,20 +20,20 @@ from tests.worker.workshop import ONCE, Workshop, entry, handler, kinds, put, wr
 @kinds
 @pytest.mark.requirement("S0.3", "S0.16")
 def test_the_handlers_writes_and_the_jobs_success_are_committed_together(
-    workshop: Workshop, kind: str
+    local_worker: LocalWorker, kind: str
 ) -> None:
-    job_id = workshop.add(handler(kind, writes, result={"sum": 7}))
-    worker = workshop.run()
-    job = workshop.job(job_id)
-    assert workshop.ledger() == ["mine"]
+    job_id = local_worker.add(handler(kind, writes, result={"sum": 7}))
+    worker = local_worker.run()
+    job = local_worker.job(job_id)
+    assert local_worker.ledger() == ["mine"]
     assert (job.state, job.lease) == ("succeeded", None)
     assert job.report is not None
-    assert (job.report.result, job.report.by) == ({"sum": 7}, worker.owner)
+    assert (job.report.result, job.report.finished_by) == ({"sum": 7}, worker.owner)
     assert worker.telemetry.total("finished", "success") == 1
     assert worker.telemetry.total("stale_writes") == worker.telemetry.total("lost_leases") == 0
 
 
-def test_what_it_is_given_is_the_drivers_own_connection(workshop: Workshop) -> None:
+def test_the_handler_gets_the_drivers_own_connection(local_worker: LocalWorker) -> None:
     seen: list[Any] = []
 
     async def coroutine(ctx: Context) -> None:
@@ -44,29 +44,33 @@ def test_what_it_is_given_is_the_drivers_own_connection(workshop: Workshop) -> N
         with ctx.transaction() as connection:
             seen.append(type(connection))
 
-    workshop.add(coroutine)
-    workshop.add(function)
-    workshop.run()
+    local_worker.add(coroutine)
+    local_worker.add(function)
+    local_worker.run()
     postgres = (psycopg.AsyncConnection, psycopg.Connection)
-    drivers = postgres if workshop.is_postgres else (sqlite3.Connection, sqlite3.Connection)
+    drivers = postgres if local_worker.is_postgres else (sqlite3.Connection, sqlite3.Connection)
     assert [issubclass(*each) for each in zip(seen, drivers, strict=True)] == [True, True]
 
 
 @kinds
-def test_words_said_in_the_transaction_are_committed_with_it(workshop: Workshop, kind: str) -> None:
-    def says(ctx: Any, execute: Callable[[str], object]) -> None:
+def test_log_lines_of_the_transaction_are_committed_with_it(
+    local_worker: LocalWorker, kind: str
+) -> None:
+    def logs(ctx: Any, execute: Callable[[str], object]) -> None:
         ctx.log("in the middle")
         ctx.progress(1, 1)
 
-    job_id = workshop.add(handler(kind, says))
-    workshop.run()
-    assert workshop.lines(job_id) == ["in the middle"]
-    assert workshop.job(job_id).progress is not None
+    job_id = local_worker.add(handler(kind, logs))
+    local_worker.run()
+    assert local_worker.lines(job_id) == ["in the middle"]
+    assert local_worker.job(job_id).progress is not None
 
 
 @kinds
-def test_more_jobs_are_enqueued_in_the_same_transaction(workshop: Workshop, kind: str) -> None:
-    @workshop.app.task(name="more")
+def test_more_jobs_are_enqueued_in_the_same_transaction(
+    local_worker: LocalWorker, kind: str
+) -> None:
+    @local_worker.app.task(name="more")
     async def more() -> None: ...
 
     async def coroutine(ctx: Context, fails: bool) -> None:
@@ -79,30 +83,30 @@ def test_more_jobs_are_enqueued_in_the_same_transaction(workshop: Workshop, kind
             more.using(connection=connection).enqueue()
             assert not fails
 
-    task: Any = workshop.app.task(name="first", retry=ONCE)(
+    task: Any = local_worker.app.task(name="first", retry=ONCE)(
         coroutine if kind == "coroutine" else function
     )
     task.enqueue(fails=True)
     task.enqueue(fails=False)
-    worker = workshop.run()
+    worker = local_worker.run()
     assert worker.telemetry.total("claimed") == 3
     assert worker.telemetry.total("finished", "success") == 2
 
 
 @kinds
 @pytest.mark.requirement("S4.3")
-def test_the_next_of_the_lane_follows(workshop: Workshop, kind: str) -> None:
-    first = workshop.add(handler(kind, writes), target="account-42")
-    second = workshop.app.tasks.get(handler(kind, writes).__name__)
+def test_the_next_job_of_the_lane_follows(local_worker: LocalWorker, kind: str) -> None:
+    first = local_worker.add(handler(kind, writes), target="account-42")
+    second = local_worker.app.tasks.get(handler(kind, writes).__name__)
     follower = second.using(target="account-42").enqueue()
-    workshop.run()
-    assert workshop.ledger() == ["mine", "mine"]
-    assert {workshop.job(i).state for i in (first, follower.id)} == {"succeeded"}
+    local_worker.run()
+    assert local_worker.ledger() == ["mine", "mine"]
+    assert {local_worker.job(i).state for i in (first, follower.id)} == {"succeeded"}
 
 
 @kinds
-def test_what_the_handler_does_afterwards_is_logged_and_changes_nothing(
-    workshop: Workshop, kind: str, caplog: pytest.LogCaptureFixture
+def test_a_handlers_end_after_its_transaction_is_logged_and_ignored(
+    local_worker: LocalWorker, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def coroutine(ctx: Context) -> str:
         async with ctx.transaction(result="kept") as connection:
@@ -115,27 +119,29 @@ def test_what_the_handler_does_afterwards_is_logged_and_changes_nothing(
         return "ignored"
 
     with caplog.at_level(logging.WARNING, "freehold"):
-        job_id = workshop.add(coroutine if kind == "coroutine" else function)
-        workshop.run()
-    report = workshop.job(job_id).report
+        job_id = local_worker.add(coroutine if kind == "coroutine" else function)
+        local_worker.run()
+    report = local_worker.job(job_id).report
     assert report is not None
     assert (report.state, report.result, report.error) == ("succeeded", "kept", None)
-    assert "nothing more is written" in caplog.text
+    assert "already finished by its transaction" in caplog.text
 
 
 # -- not at all ------------------------------------------------------------------------------
 
 
 @kinds
-def test_an_exception_rolls_back_and_is_the_attempts_own(workshop: Workshop, kind: str) -> None:
+def test_an_exception_rolls_back_and_fails_the_attempt(
+    local_worker: LocalWorker, kind: str
+) -> None:
     def fails(ctx: Any, execute: Callable[[str], object]) -> None:
         execute(entry("mine"))
         raise ZeroDivisionError
 
-    job_id = workshop.add(handler(kind, fails), retry=ONCE)
-    workshop.run()
-    job = workshop.job(job_id)
-    assert workshop.ledger() == []
+    job_id = local_worker.add(handler(kind, fails), retry=ONCE)
+    local_worker.run()
+    job = local_worker.job(job_id)
+    assert local_worker.ledger() == []
     assert job.report is not None
     assert job.report.error is not None
     assert (job.state, job.report.error.type) == ("failed", "ZeroDivisionError")
@@ -143,77 +149,81 @@ def test_an_exception_rolls_back_and_is_the_attempts_own(workshop: Workshop, kin
 
 @kinds
 def test_the_databases_own_errors_reach_the_handler_as_they_are(
-    workshop: Workshop, kind: str
+    local_worker: LocalWorker, kind: str
 ) -> None:
-    workshop.sql("create unique index only_one on ledger (entry)")
+    local_worker.sql("create unique index only_one on ledger (entry)")
 
     def repeats(ctx: Any, execute: Callable[[str], object]) -> None:
         execute(entry("mine"))
         execute(entry("mine"))
 
-    job_id = workshop.add(handler(kind, repeats), retry=ONCE)
-    workshop.run()
-    report = workshop.job(job_id).report
+    job_id = local_worker.add(handler(kind, repeats), retry=ONCE)
+    local_worker.run()
+    report = local_worker.job(job_id).report
     assert report is not None
     assert report.error is not None
-    assert report.error.type == ("UniqueViolation" if workshop.is_postgres else "IntegrityError")
-    assert workshop.ledger() == []
+    assert report.error.type == (
+        "UniqueViolation" if local_worker.is_postgres else "IntegrityError"
+    )
+    assert local_worker.ledger() == []
 
 
 # -- refused ---------------------------------------------------------------------------------
 
 
-def _error_of(workshop: Workshop, job_id: int) -> str:
-    report = workshop.job(job_id).report
+def _error_of(local_worker: LocalWorker, job_id: int) -> str:
+    report = local_worker.job(job_id).report
     assert report is not None
     assert report.error is not None
     return f"{report.error.type}: {report.error.message}"
 
 
 @kinds
-def test_a_handler_cannot_end_the_transaction_by_itself(workshop: Workshop, kind: str) -> None:
+def test_a_handler_cannot_end_the_transaction_by_itself(
+    local_worker: LocalWorker, kind: str
+) -> None:
     def commits(ctx: Any, execute: Callable[[str], object]) -> None:
         execute("commit")
 
-    job_id = workshop.add(handler(kind, commits), retry=ONCE)
-    workshop.run()
-    assert "ended the transaction itself" in _error_of(workshop, job_id)
+    job_id = local_worker.add(handler(kind, commits), retry=ONCE)
+    local_worker.run()
+    assert "ended the transaction itself" in _error_of(local_worker, job_id)
 
 
-def test_a_second_transaction_inside_the_first_is_refused(workshop: Workshop) -> None:
+def test_a_second_transaction_inside_the_first_is_refused(local_worker: LocalWorker) -> None:
     def nests(ctx: Context) -> None:
         with ctx.transaction(), ctx.transaction():
             raise AssertionError
 
-    job_id = workshop.add(nests, retry=ONCE)
-    workshop.run()
-    assert "has a transaction open already" in _error_of(workshop, job_id)
+    job_id = local_worker.add(nests, retry=ONCE)
+    local_worker.run()
+    assert "has a transaction open already" in _error_of(local_worker, job_id)
 
 
-def test_a_coroutine_is_told_to_write_async_with(workshop: Workshop) -> None:
+def test_a_plain_with_in_a_coroutine_is_refused(local_worker: LocalWorker) -> None:
     async def blocks(ctx: Context) -> None:
         with ctx.transaction():
             raise AssertionError
 
-    job_id = workshop.add(blocks, retry=ONCE)
-    workshop.run()
-    assert "async with" in _error_of(workshop, job_id)
+    job_id = local_worker.add(blocks, retry=ONCE)
+    local_worker.run()
+    assert "async with" in _error_of(local_worker, job_id)
 
 
 def test_a_result_that_cannot_be_stored_is_refused_before_anything_is_written(
-    workshop: Workshop,
+    local_worker: LocalWorker,
 ) -> None:
-    job_id = workshop.add(handler("function", writes, result=float("nan")), retry=ONCE)
-    workshop.run()
-    assert "BadPayload" in _error_of(workshop, job_id)
-    assert workshop.ledger() == []
+    job_id = local_worker.add(handler("function", writes, result=float("nan")), retry=ONCE)
+    local_worker.run()
+    assert "BadPayload" in _error_of(local_worker, job_id)
+    assert local_worker.ledger() == []
 
 
 @kinds
 def test_on_sqlite_a_write_that_would_wait_for_its_own_transaction_is_refused(
-    sqlite_workshop: Workshop, kind: str
+    sqlite_local_worker: LocalWorker, kind: str
 ) -> None:
-    @sqlite_workshop.app.task(name="more")
+    @sqlite_local_worker.app.task(name="more")
     def more() -> None: ...
 
     async def coroutine(ctx: Context) -> None:
@@ -224,18 +234,18 @@ def test_on_sqlite_a_write_that_would_wait_for_its_own_transaction_is_refused(
         with ctx.transaction():
             more.enqueue()
 
-    job_id = sqlite_workshop.add(coroutine if kind == "coroutine" else function, retry=ONCE)
-    worker = sqlite_workshop.run()
-    assert "pass connection=conn" in _error_of(sqlite_workshop, job_id)
+    job_id = sqlite_local_worker.add(coroutine if kind == "coroutine" else function, retry=ONCE)
+    worker = sqlite_local_worker.run()
+    assert "pass connection=conn" in _error_of(sqlite_local_worker, job_id)
     assert worker.telemetry.total("claimed") == 1
 
 
-def test_a_process_of_its_own_has_no_transaction(workshop: Workshop) -> None:
+def test_a_child_process_has_no_transaction(local_worker: LocalWorker) -> None:
     app = context_app.app
-    app.url = workshop.app.url
+    app.url = local_worker.app.url
     try:
         job_id = context_app.wants_a_transaction.enqueue().id
-        Workshop(app).run()
-        assert 'isolation="process"' in _error_of(workshop, job_id)
+        LocalWorker(app).run()
+        assert 'isolation="process"' in _error_of(local_worker, job_id)
     finally:
         app.close()

@@ -1,4 +1,4 @@
-"""SIGTERM: nothing new, nothing charged that had not started, nothing left leased."""
+"""SIGTERM: no new claims, no attempt charged that had not started, no lease left."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tests.worker.fleet import Fleet, eventually
 
 
 @pytest.mark.requirement("S4.11", "S2.3", "P7")
-def test_what_runs_may_end_and_what_waits_is_given_back_uncharged(fleet: Fleet) -> None:
-    worker = fleet.start("--concurrency", "1", "--grace-seconds", "30", lease=30.0)
+def test_running_jobs_may_end_and_waiting_jobs_are_given_back_uncharged(fleet: Fleet) -> None:
+    worker = fleet.start("--concurrency", "1", "--shutdown-grace-seconds", "30", lease=30.0)
     # Many short jobs make the worker claim ahead; a longer one then holds its only slot.
     for _ in range(200):
         fleet_app.quick.enqueue()
     running = fleet_app.sleeper.enqueue(4.0).id
     waiting = [fleet_app.quick.enqueue().id for _ in range(100)]
     fleet.started(running)
-    seen = fleet.app.client.store.read(waiting)  # at once: the longer one will not wait for us
+    seen = fleet.app._client.store.read(waiting)  # at once: the longer job ends soon
     assigned = [i for i in waiting if seen[i].state is State.ASSIGNED]
     assert assigned
     assert worker.drain() == 0
@@ -48,7 +48,7 @@ def test_what_runs_may_end_and_what_waits_is_given_back_uncharged(fleet: Fleet) 
 @pytest.mark.requirement("S4.11", "P7", "P13")
 def test_after_the_grace_lane_jobs_pause_and_others_return_to_the_queue(fleet: Fleet) -> None:
     """Coroutines, threads and processes alike."""
-    worker = fleet.start("--grace-seconds", "0.5", lease=30.0)
+    worker = fleet.start("--shutdown-grace-seconds", "0.5", lease=30.0)
     tasks: list[fleet_app.Sleeps] = [fleet_app.sleeper, fleet_app.polite, fleet_app.apart]
     plain = [task.enqueue(600.0).id for task in tasks]
     lanes = [task.using(target=task.name).enqueue(600.0).id for task in tasks]
@@ -60,14 +60,14 @@ def test_after_the_grace_lane_jobs_pause_and_others_return_to_the_queue(fleet: F
     assert fleet.nothing_leased()
     for job_id in plain:
         assert _facts(fleet.job(job_id)) == (State.QUEUED, 0, "its worker was shut down")
-        assert fleet.job(job_id).run_at <= fleet.app.operate.now()
+        assert fleet.job(job_id).run_at <= fleet.app.operator.now()
     for job_id in lanes:
         assert _facts(fleet.job(job_id)) == (State.PAUSED, 0, "its worker was shut down")
     for job_id in plain + lanes:
         assert fleet.events(job_id) == [EventKind.DRAINED]
-        assert "end" not in fleet.record.words(job_id)
+        assert "end" not in fleet.record.steps(job_id)
     for job_id in plain[:2]:
-        assert fleet.record.words(job_id) == ["start", "stopped: drain, held: True"]
+        assert fleet.record.steps(job_id) == ["start", "stopped: drain, held: True"]
 
 
 def _facts(job: Job) -> tuple[State, int, str | None]:
@@ -75,8 +75,8 @@ def _facts(job: Job) -> tuple[State, int, str | None]:
 
 
 @pytest.mark.requirement("S4.11")
-def test_a_second_signal_hurries(fleet: Fleet) -> None:
-    worker = fleet.start("--grace-seconds", "3000", lease=30.0)
+def test_a_second_signal_stops_running_jobs_at_once(fleet: Fleet) -> None:
+    worker = fleet.start("--shutdown-grace-seconds", "3000", lease=30.0)
     job_id = fleet_app.sleeper.enqueue(600.0).id
     fleet.started(job_id)
     worker.send(signal.SIGTERM)
@@ -89,24 +89,24 @@ def test_a_second_signal_hurries(fleet: Fleet) -> None:
 
 @pytest.mark.requirement("S4.11", "P7")
 def test_a_signal_to_the_whole_group_drains_child_processes_too(fleet: Fleet) -> None:
-    """As init systems and terminals send it: the child may go on within the grace period."""
-    worker = fleet.start("--grace-seconds", "30", lease=30.0)
+    """As init systems and terminals send it: the child may continue within the grace period."""
+    worker = fleet.start("--shutdown-grace-seconds", "30", lease=30.0)
     job_id = fleet_app.apart.enqueue(1.5).id
     fleet.started(job_id)
     worker.send_group(signal.SIGTERM)
     assert worker.ended() == 0
     assert fleet.state(job_id) is State.SUCCEEDED, worker.log
-    assert fleet.record.words(job_id) == ["start", "end"]
+    assert fleet.record.steps(job_id) == ["start", "end"]
 
 
 @pytest.mark.requirement("S4.11", "P7")
 def test_a_signal_at_any_moment_of_the_start_leaves_nothing_leased(fleet: Fleet) -> None:
     ids = [fleet_app.sleeper.enqueue(0.2).id for _ in range(5)]
     for step in range(8):
-        worker = fleet.start("--concurrency", "2", "--grace-seconds", "0")
+        worker = fleet.start("--concurrency", "2", "--shutdown-grace-seconds", "0")
         _wait(0.08 * step)
         code = worker.drain()
-        # Before Freehold has begun, Python itself still answers the signal.
+        # Before Freehold has started, Python itself handles the signal.
         assert code == 0 or (code == -signal.SIGTERM and "starts" not in worker.log), worker.log
         assert fleet.nothing_leased()
     for job_id in ids:
@@ -117,31 +117,31 @@ def test_a_signal_at_any_moment_of_the_start_leaves_nothing_leased(fleet: Fleet)
 
 
 def _wait(seconds: float) -> None:
-    """No synchronisation: a moment that shall fall anywhere."""
+    """Without synchronisation: the signal should arrive at any moment."""
     deadline = time.monotonic() + seconds
     eventually(lambda: time.monotonic() >= deadline)
 
 
 @pytest.mark.requirement("S4.11", "P13")
-def test_a_part_that_crashes_ends_the_worker_with_70_and_gives_back_what_it_had(
+def test_a_part_that_crashes_ends_the_worker_with_70_and_gives_back_its_jobs(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = fleet_app.sleeper.enqueue(60.0).id
 
     def chance() -> float:
-        """Breaks the sweeper, once a job has started."""
+        """Raises in the sweeper once a job has started."""
         task = asyncio.current_task()
         if task is not None and task.get_name() == "sweeper" and fleet.record.starts(job_id):
             raise ZeroDivisionError("a bug in a part")
         return 0.5
 
     async def run() -> int:
-        settings = WorkerSettings(lease_seconds=2.0, grace_seconds=300.0)
-        worker = Worker(fleet.app.database, fleet.app.tasks, settings, chance=chance)
+        settings = WorkerSettings(lease_timeout_seconds=2.0, shutdown_grace_seconds=300.0)
+        worker = Worker(fleet.app._database, fleet.app.tasks, settings, chance=chance)
         try:
             return await worker.run()
         finally:
-            await fleet.app.database.aclose()
+            await fleet.app._database.aclose()
 
     assert asyncio.run(run()) == EXIT_CRASHED
     assert re.search(r"the sweeper crashed: ZeroDivisionError\('a bug in a part'\)", caplog.text)

@@ -1,4 +1,4 @@
-"""Queues share the workers by weight: over the fleet, none starves, nothing is left unused."""
+"""Queues share all workers by weight; no queue starves, and no slot stays unused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from freehold.model.limit import Limit
-from tests.testing.rig import Rig
+from tests.testing.virtual_app import VirtualApp
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
 
@@ -21,11 +21,11 @@ WEIGHTS = {"five": 5.0, "three": 3.0, "one": 1.0}
 def test_saturated_queues_share_two_processes_by_weight(fleet: Fleet) -> None:
     queue_of: dict[int, str] = {}
     for queue, count in (("five", 1500), ("three", 1000), ("one", 500)):
-        fleet.app.client.store.set_weight(queue, WEIGHTS[queue])
-        # Long enough that little is claimed ahead: what is counted are shares, not batches.
+        fleet.app._client.store.set_weight(queue, WEIGHTS[queue])
+        # Long enough that little is claimed ahead, so that shares are counted, not batches.
         jobs = [fleet_app.sleeper.using(queue=queue).prepare(0.02) for _ in range(count)]
         queue_of |= {handle.id: queue for handle in fleet.app.enqueue_many(jobs)}
-    arguments = [word for queue in WEIGHTS for word in ("--queue", queue)]
+    arguments = [argument for queue in WEIGHTS for argument in ("--queue", queue)]
     arguments += ["--concurrency", "8"]
     workers = [fleet.start(*arguments, lease=30.0) for _ in range(2)]
     eventually(lambda: len(fleet.record.lines(what="start")) >= 1800)
@@ -39,12 +39,12 @@ def test_saturated_queues_share_two_processes_by_weight(fleet: Fleet) -> None:
 
 
 @pytest.fixture
-def rig() -> Rig:
-    return Rig()
+def virtual() -> VirtualApp:
+    return VirtualApp()
 
 
-def task_of(rig: Rig, log: list[str]) -> Any:
-    @rig.app.task(name="steady")
+def task_of(virtual: VirtualApp, log: list[str]) -> Any:
+    @virtual.app.task(name="steady")
     async def steady(queue: str) -> None:
         log.append(queue)
         await asyncio.sleep(1.0)
@@ -52,25 +52,29 @@ def task_of(rig: Rig, log: list[str]) -> Any:
     return steady
 
 
-def enqueue(rig: Rig, task: Any, queue: str, weight: float, count: int) -> None:
-    rig.app.client.store.set_weight(queue, weight)
+def enqueue(virtual: VirtualApp, task: Any, queue: str, weight: float, count: int) -> None:
+    virtual.app._client.store.set_weight(queue, weight)
     for _ in range(count):
         task.using(queue=queue).enqueue(queue)
 
 
 @pytest.mark.requirement("S3.6")
-def test_a_queue_of_weight_one_is_served_within_a_bounded_number_of_claims(rig: Rig) -> None:
+def test_a_queue_of_weight_one_is_served_within_a_bounded_number_of_claims(
+    virtual: VirtualApp,
+) -> None:
     """One slot and long jobs: each claim brings one job, so starts are claims."""
     log: list[str] = []
-    task = task_of(rig, log)
+    task = task_of(virtual, log)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         for queue, weight in WEIGHTS.items():
-            enqueue(rig, task, queue, weight, 100)
-        async with rig.working(queues=tuple(WEIGHTS), concurrency=1, grace_seconds=5.0):
-            await rig.until(lambda: len(log) >= 90, 200)
+            enqueue(virtual, task, queue, weight, 100)
+        async with virtual.working(
+            queues=tuple(WEIGHTS), concurrency=1, shutdown_grace_seconds=5.0
+        ):
+            await virtual.until(lambda: len(log) >= 90, 200)
 
-    rig.play(scene())
+    virtual.run(scenario())
     turns = [at for at, queue in enumerate(log[:90]) if queue == "one"]
     assert len(turns) == 10
     assert turns[0] <= 9
@@ -78,71 +82,75 @@ def test_a_queue_of_weight_one_is_served_within_a_bounded_number_of_claims(rig: 
 
 
 @pytest.mark.requirement("S3.6")
-def test_an_idle_queues_share_goes_to_the_others_and_comes_back_to_it(rig: Rig) -> None:
+def test_an_idle_queues_share_goes_to_the_others_and_comes_back_to_it(virtual: VirtualApp) -> None:
     log: list[str] = []
-    task = task_of(rig, log)
+    task = task_of(virtual, log)
 
-    async def scene() -> None:
-        enqueue(rig, task, "three", 3.0, 300)
-        enqueue(rig, task, "one", 1.0, 300)
-        enqueue(rig, task, "idle", 96.0, 0)
+    async def scenario() -> None:
+        enqueue(virtual, task, "three", 3.0, 300)
+        enqueue(virtual, task, "one", 1.0, 300)
+        enqueue(virtual, task, "idle", 96.0, 0)
         settings: dict[str, Any] = {"queues": ("three", "one", "idle"), "concurrency": 4}
-        async with rig.working(**settings, grace_seconds=5.0):
-            took = await rig.until(lambda: len(log) >= 200, 100)
+        async with virtual.working(**settings, shutdown_grace_seconds=5.0):
+            took = await virtual.until(lambda: len(log) >= 200, 100)
             assert took < 200 / 4 + 3  # four at a time, a second each: no slot was kept free
             alone = Counter(log[:200])
-            enqueue(rig, task, "idle", 96.0, 40)
-            await rig.until(lambda: log.count("idle") == 40, 30)
+            enqueue(virtual, task, "idle", 96.0, 40)
+            await virtual.until(lambda: log.count("idle") == 40, 30)
         assert alone["three"] == pytest.approx(150, rel=0.1)
         assert alone["one"] == pytest.approx(50, rel=0.1)
 
-    rig.play(scene())
+    virtual.run(scenario())
 
 
 @pytest.mark.requirement("S3.6", "P8")
 @pytest.mark.parametrize("weight", [1.0, 3.0])
-def test_a_limited_queue_has_its_share_beside_one_of_many_short_jobs(
-    rig: Rig, weight: float
+def test_a_limited_queue_gets_its_share_beside_one_of_many_short_jobs(
+    virtual: VirtualApp, weight: float
 ) -> None:
-    """What is limited is never claimed ahead, and what is claimed ahead always fills the slots."""
+    """Limited jobs are never claimed ahead, and jobs claimed ahead always fill the slots."""
     log: list[str] = []
 
-    @rig.app.task(name="short")
+    @virtual.app.task(name="short")
     async def short(queue: str) -> None:
         log.append(queue)
         await asyncio.sleep(0.01)
 
-    async def scene() -> None:
-        rig.app.client.store.set_queue_limit("limited", Limit(1000))
-        enqueue(rig, short, "limited", weight, 1500)
-        enqueue(rig, short, "flood", 1.0, 3000)
-        async with rig.working(queues=("limited", "flood"), concurrency=10, grace_seconds=5.0):
-            await rig.until(lambda: len(log) >= 1200, 60)
+    async def scenario() -> None:
+        virtual.app._client.store.set_queue_limit("limited", Limit(1000))
+        enqueue(virtual, short, "limited", weight, 1500)
+        enqueue(virtual, short, "flood", 1.0, 3000)
+        async with virtual.working(
+            queues=("limited", "flood"), concurrency=10, shutdown_grace_seconds=5.0
+        ):
+            await virtual.until(lambda: len(log) >= 1200, 60)
         counts = Counter(log[200:1200])
         assert counts["limited"] == pytest.approx(1000 * weight / (weight + 1), rel=0.1)
 
-    rig.play(scene())
+    virtual.run(scenario())
 
 
 @pytest.mark.requirement("S0.14", "P8")
-def test_jobs_with_a_limited_key_keep_their_place_in_a_line_of_many_short_jobs(rig: Rig) -> None:
+def test_jobs_with_a_limited_key_keep_their_place_among_many_short_jobs(
+    virtual: VirtualApp,
+) -> None:
     log: list[str] = []
 
-    @rig.app.task(name="short")
+    @virtual.app.task(name="short")
     async def short(kind: str) -> None:
         log.append(kind)
         await asyncio.sleep(0.01)
 
-    async def scene() -> None:
-        rig.app.client.store.set_key_limit("smtp", Limit(1000))
+    async def scenario() -> None:
+        virtual.app._client.store.set_key_limit("smtp", Limit(1000))
         for _ in range(500):
             short.enqueue("free")
         for _ in range(50):
             short.using(limit_key="smtp").enqueue("keyed")
         for _ in range(2000):
             short.enqueue("free")
-        async with rig.working(concurrency=10, grace_seconds=5.0):
-            await rig.until(lambda: len(log) >= 1200, 60)
+        async with virtual.working(concurrency=10, shutdown_grace_seconds=5.0):
+            await virtual.until(lambda: len(log) >= 1200, 60)
         assert log[:1000].count("keyed") == 50
 
-    rig.play(scene())
+    virtual.run(scenario())

@@ -1,4 +1,4 @@
-"""A worker that is killed with -9 takes no job along."""
+"""A worker that is killed with SIGKILL loses no job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEASE = 1.0
 
 
 @pytest.mark.requirement("S1.5", "S2.3", "S2.4", "S2.5", "S2.7", "S3.3", "S3.4", "P7")
-def test_killed_in_the_middle_of_a_job_which_another_worker_runs_again(fleet: Fleet) -> None:
+def test_the_job_of_a_killed_worker_is_run_again_by_another_worker(fleet: Fleet) -> None:
     first = fleet.start(lease=LEASE)
     job_id = fleet_app.sleeper.enqueue(30.0).id
     assert fleet.started(job_id) == first.pid
@@ -29,30 +29,30 @@ def test_killed_in_the_middle_of_a_job_which_another_worker_runs_again(fleet: Fl
     assert fleet.started(job_id, times=2) == second.pid
 
     # Not before its lease had ended, and with its backoff: 0.2 s after the first attempt.
-    lost = next(e for e in fleet.app.client.store.events(job_id) if e.kind is EventKind.LEASE_LOST)
+    lost = next(e for e in fleet.app._client.store.events(job_id) if e.kind is EventKind.LEASE_LOST)
     assert lost.due_at is not None
     assert 0.19 < (lost.due_at - lost.at).total_seconds() < 0.21
     assert lost.at >= lease.expires_at
-    _its_story_is_told(fleet, job_id, lease.owner)
+    _check_history(fleet, job_id, lease.owner)
 
 
-def _its_story_is_told(fleet: Fleet, job_id: int, lost_owner: str) -> None:
+def _check_history(fleet: Fleet, job_id: int, lost_owner: str) -> None:
     job = fleet.job(job_id)
-    assert (job.attempt, job.lost) == (2, 1)
+    assert (job.attempt, job.lost_attempts) == (2, 1)
     first, second = fleet.record.starts(job_id)
     assert (first.attempt, second.attempt) == (1, 2)
     assert second.token > first.token
-    story = fleet.app.operate.show(job_id).timeline
-    lost = next(moment for moment in story if moment.kind is EventKind.LEASE_LOST)
+    timeline = fleet.app.operator.show(job_id).timeline
+    lost = next(entry for entry in timeline if entry.kind is EventKind.LEASE_LOST)
     assert lost.reason == "its worker was lost"
     assert (lost.by, lost.attempt, lost.state) == (lost_owner, 1, State.QUEUED)
-    leased = [moment.by for moment in story if moment.kind is EventKind.LEASED]
+    leased = [entry.by for entry in timeline if entry.kind is EventKind.LEASED]
     assert leased[0] == lost_owner != leased[1]
     assert f"job {job_id} of {fleet_app.sleeper.name}: worker {lost_owner} was lost" in fleet.log
 
 
 @pytest.mark.requirement("S3.2", "S2.5")
-def test_a_worker_that_starts_recovers_all_that_expired_while_nobody_was_there(
+def test_a_starting_worker_recovers_all_leases_that_expired_before(
     fleet: Fleet,
 ) -> None:
     first = fleet.start("--concurrency", "50", lease=LEASE)
@@ -72,14 +72,14 @@ def test_a_worker_that_starts_recovers_all_that_expired_while_nobody_was_there(
 
 
 def _expired(fleet: Fleet, ids: list[int]) -> int:
-    now = fleet.app.operate.now()
-    jobs = fleet.app.client.store.read(ids).values()
+    now = fleet.app.operator.now()
+    jobs = fleet.app._client.store.read(ids).values()
     late = sum(job.lease is not None and job.lease.expires_at < now for job in jobs)
     return late if late == len(ids) else 0
 
 
 @pytest.mark.requirement("S4.9")
-def test_where_the_policy_says_fail_a_lost_worker_fails_the_job(fleet: Fleet) -> None:
+def test_a_lost_worker_fails_the_job_if_its_policy_is_fail(fleet: Fleet) -> None:
     job_id = fleet_app.careful.enqueue().id
     fleet.start(lease=LEASE).ended()
     fleet.start(lease=LEASE)
@@ -89,7 +89,7 @@ def test_where_the_policy_says_fail_a_lost_worker_fails_the_job(fleet: Fleet) ->
 
 
 @pytest.mark.requirement("S3.4", "S2.5", "P7")
-def test_killed_again_and_again_under_load_loses_nothing(fleet: Fleet) -> None:
+def test_workers_killed_repeatedly_under_load_lose_no_job(fleet: Fleet) -> None:
     """Three kills; every job succeeds, and every second start has its cause in the history."""
     ids = [fleet_app.sleeper.using(max_attempts=20).enqueue(0.05).id for _ in range(90)]
     fleet.start("--concurrency", "4", lease=LEASE)

@@ -9,5 +9,5 @@ from tests.worker.fleet import Fleet, eventually
 def test_a_worker_ends_with_the_test_that_started_it(sqlite_fleet: Fleet) -> None:
     worker = sqlite_fleet.start()
     sqlite_fleet.started(fleet_app.apart.enqueue(60.0).id)
-    worker.let_go()
+    worker.close_lifeline()
     eventually(lambda: not worker.group())

@@ -1,4 +1,4 @@
-"""PostgreSQL takes connections away, or goes away itself, while jobs run."""
+"""PostgreSQL terminates connections, or crashes, while jobs run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from freehold import OutcomeUnknown, StoreUnavailable
 from freehold.lab.devpostgres import DevPostgres
 from freehold.model.state import State
 from tests.worker import fleet_app
+from tests.worker.app_processes import app_with_processes
 from tests.worker.fleet import Fleet, WorkerProcess, eventually
-from tests.worker.lodging import lodged
 
 _NAME = "workers-of-this-test"
 _THEIRS = f"from pg_stat_activity where application_name = '{_NAME}'"
@@ -23,13 +23,13 @@ _LISTENING = f"{_THEIRS} and (query like 'listen %' or query like 'select pg_not
 
 
 def named_worker(fleet: Fleet, *arguments: str, lease: float, **more: str) -> WorkerProcess:
-    """Its connections can be told from those of the test."""
+    """Its connections can be distinguished from those of the test."""
     environment = {"FREEHOLD_URL": f"{fleet.url}&application_name={_NAME}", **more}
     return fleet.start(*arguments, lease=lease, environment=environment)
 
 
 @pytest.mark.requirement("S0.6", "S1.3", "S3.8")
-def test_all_connections_terminated_again_and_again_and_no_handler_sees_it(
+def test_no_handler_notices_that_all_connections_are_terminated_repeatedly(
     postgres_fleet: Fleet,
 ) -> None:
     fleet = postgres_fleet
@@ -38,21 +38,21 @@ def test_all_connections_terminated_again_and_again_and_no_handler_sees_it(
     for job_id in ids:
         fleet.started(job_id)
     for _ in range(4):
-        # As soon as there is somebody to cut off again.
+        # As soon as the worker has connections again.
         eventually(lambda: fleet.sql(f"select pg_terminate_backend(pid) {_THEIRS}"))
     for job_id in ids:
         job = fleet.succeeded(job_id)
-        assert (job.attempt, job.lost) == (1, 0)
-        assert fleet.record.words(job_id) == ["start", "end"]
+        assert (job.attempt, job.lost_attempts) == (1, 0)
+        assert fleet.record.steps(job_id) == ["start", "end"]
     assert fleet.succeeded(fleet_app.quick.enqueue("after").id).attempt == 1
     assert worker.drain() == 0
 
 
 @pytest.mark.requirement("S4.5", "S0.15")
-def test_a_terminated_listener_comes_back_and_with_it_the_short_latency(
+def test_a_terminated_listener_reconnects_and_latency_is_short_again(
     postgres_fleet: Fleet,
 ) -> None:
-    """Only a notification can bring the cancel in time: see test_requests_arrive."""
+    """Only a notification can deliver the cancel in time: see test_stop_requests."""
     fleet = postgres_fleet
     rarely = {"FREEHOLD_WORKERS_REQUEST_POLL_SECONDS": "900"}
     worker = named_worker(fleet, lease=3600.0, **rarely)
@@ -72,14 +72,14 @@ def test_a_terminated_listener_comes_back_and_with_it_the_short_latency(
 def own_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Fleet, DevPostgres]]:
-    """A server that may be stopped: nobody else uses it."""
+    """A server of its own, which the test may stop."""
     with DevPostgres(settings={"fsync": "off"}) as server:
-        for fleet in lodged(Fleet, fleet_app.app, server.url, tmp_path, monkeypatch):
+        for fleet in app_with_processes(Fleet, fleet_app.app, server.url, tmp_path, monkeypatch):
             yield fleet, server
 
 
 @pytest.mark.requirement("S3.2", "S3.8", "S0.15", "P7")
-def test_a_server_stopped_hard_under_load_and_started_again_goes_on_by_itself(
+def test_workers_continue_by_themselves_after_the_server_crashes_under_load(
     own_server: tuple[Fleet, DevPostgres],
 ) -> None:
     fleet, server = own_server
@@ -100,13 +100,13 @@ def test_a_server_stopped_hard_under_load_and_started_again_goes_on_by_itself(
     assert fleet.nothing_leased()
 
 
-def _worked_since(fleet: Fleet, moment: float) -> bool:
-    return any(line.at > moment for line in fleet.record.lines(what="start"))
+def _worked_since(fleet: Fleet, timestamp: float) -> bool:
+    return any(line.at > timestamp for line in fleet.record.lines(what="start"))
 
 
 @contextmanager
 def producing() -> Iterator[list[int]]:
-    """Enqueue all the time. Whatever is not acknowledged is repeated under the same key."""
+    """Enqueue all the time. An enqueue without acknowledgement is repeated under the same key."""
     ids: list[int] = []
     unexpected: list[BaseException] = []
     stop = threading.Event()

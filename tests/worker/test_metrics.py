@@ -24,8 +24,8 @@ def get(port: int, path: str, **headers: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
         connection.request("GET", path, headers={"Host": f"127.0.0.1:{port}", **headers})
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+        response = connection.getresponse()
+        return response.status, response.read().decode()
     finally:
         connection.close()
 
@@ -49,7 +49,7 @@ def plain(name: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 
 @pytest.mark.requirement("S3.8")
-def test_everything_that_is_counted_can_be_read_by_prometheus() -> None:
+def test_prometheus_can_read_every_counter() -> None:
     telemetry = Telemetry()
     telemetry.count("claimed", 3)
     telemetry.count("finished", 2, label="success")
@@ -88,12 +88,12 @@ def test_a_metric_without_numbers_is_still_described() -> None:
 
 
 @pytest.mark.requirement("S3.8")
-def test_a_worker_tells_its_counters_slots_and_durations(fleet: Fleet) -> None:
+def test_a_worker_serves_its_counters_slots_and_durations(fleet: Fleet) -> None:
     worker = fleet.start("--metrics-port", "0", "--concurrency", "3")
-    held = fleet_app.holds.enqueue("x").id
+    long_job = fleet_app.holds.enqueue("x").id
     quick = fleet_app.quick.enqueue("x").id
     fleet.succeeded(quick)
-    fleet.started(held)
+    fleet.started(long_job)
     port = port_of(worker)
     assert get(port, "/livez") == (200, "alive\n")
     status, text = get(port, "/metrics")
@@ -110,7 +110,7 @@ def test_a_worker_tells_its_counters_slots_and_durations(fleet: Fleet) -> None:
     assert found[plain("freehold_finish_seconds_sum")] > 0
 
 
-def test_it_answers_while_a_handler_blocks_the_event_loop(sqlite_fleet: Fleet) -> None:
+def test_metrics_are_served_while_a_handler_blocks_the_event_loop(sqlite_fleet: Fleet) -> None:
     worker = sqlite_fleet.start("--metrics-port", "0", lease=30.0)
     sqlite_fleet.started(fleet_app.blocker.enqueue(60.0).id)
     port = port_of(worker)
@@ -118,23 +118,23 @@ def test_it_answers_while_a_handler_blocks_the_event_loop(sqlite_fleet: Fleet) -
     assert numbers(get(port, "/metrics")[1])[plain("freehold_slots_running")] == 1
 
 
-def test_whom_it_answers() -> None:
+def test_foreign_origins_and_wrong_tokens_are_refused() -> None:
     tokens = tokens_of(["viewer:env:T"], {"T": SECRET})
-    open_one, guarded = (
+    unguarded, guarded = (
         MetricsServer(Telemetry(), "127.0.0.1", 0),
         MetricsServer(Telemetry(), "127.0.0.1", 0, tokens),
     )
     try:
-        assert get(open_one.port, "/metrics")[0] == 200
-        assert get(open_one.port, "/metrics", Host="evil.example")[0] == 403
-        assert get(open_one.port, "/metrics", Origin="http://evil.example")[0] == 403
-        assert get(open_one.port, "/other")[0] == 404
+        assert get(unguarded.port, "/metrics")[0] == 200
+        assert get(unguarded.port, "/metrics", Host="evil.example")[0] == 403
+        assert get(unguarded.port, "/metrics", Origin="http://evil.example")[0] == 403
+        assert get(unguarded.port, "/other")[0] == 404
         assert get(guarded.port, "/metrics")[0] == 401
         assert get(guarded.port, "/metrics", Authorization="Bearer wrong")[0] == 401
         assert get(guarded.port, "/metrics", Authorization=f"Bearer {SECRET}")[0] == 200
         assert get(guarded.port, "/livez")[0] == 200
     finally:
-        open_one.close()
+        unguarded.close()
         guarded.close()
 
 

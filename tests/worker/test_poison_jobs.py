@@ -1,4 +1,4 @@
-"""Jobs that kill: their worker, or the child process that they run in."""
+"""Jobs that kill their worker, or the child process that they run in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ LEASE = 1.0
 
 
 @pytest.mark.requirement("S3.3", "P3", "P7", "S2.5")
-def test_a_job_that_kills_its_worker_every_time_fails_and_the_others_flow(fleet: Fleet) -> None:
-    """Whoever runs workers replaces the dead ones, as the test does."""
+def test_a_job_that_kills_its_worker_every_time_fails_and_the_others_run(fleet: Fleet) -> None:
+    """Dead workers are replaced, as a manager does; here by the test."""
     poison = fleet_app.kills_its_worker.enqueue().id
     others = [fleet_app.sleeper.using(max_attempts=10).enqueue(0.05).id for _ in range(60)]
     fleet.start("--concurrency", "4", lease=LEASE)
@@ -24,12 +24,12 @@ def test_a_job_that_kills_its_worker_every_time_fails_and_the_others_flow(fleet:
     def all_done() -> bool:
         if not fleet.workers[-1].is_alive:
             fleet.start("--concurrency", "4", lease=LEASE)
-        counts = fleet.app.client.store.counts()
+        counts = fleet.app._client.store.counts()
         return counts.ready + counts.waiting + counts.leased == 0
 
     eventually(all_done)
     job = fleet.job(poison)
-    assert (job.state, job.attempt, job.lost) == (State.FAILED, 3, 3)
+    assert (job.state, job.attempt, job.lost_attempts) == (State.FAILED, 3, 3)
     assert job.reason == "its worker was lost 3 times"
     assert fleet.events(poison) == [EventKind.LEASE_LOST, EventKind.LEASE_LOST, EventKind.FAILED]
     assert len(fleet.record.starts(poison)) == 3
@@ -41,7 +41,7 @@ def test_a_job_that_kills_its_worker_every_time_fails_and_the_others_flow(fleet:
 
 
 @pytest.mark.requirement("S2.5", "P7", "S3.3")
-def test_a_child_that_dies_fails_its_own_attempt_only_and_says_how(fleet: Fleet) -> None:
+def test_a_child_that_dies_fails_only_its_own_attempt_with_the_cause(fleet: Fleet) -> None:
     worker = fleet.start("--concurrency", "4", lease=2.0)
     neighbour = fleet_app.sleeper.enqueue(3.0).id
     how = {
@@ -53,13 +53,13 @@ def test_a_child_that_dies_fails_its_own_attempt_only_and_says_how(fleet: Fleet)
         "memory": "MemoryError: ",
     }
     task = fleet_app.dies.using(max_attempts=1)
-    ids = {task.enqueue(word).id: reason for word, reason in how.items()}
+    ids = {task.enqueue(cause).id: reason for cause, reason in how.items()}
     for job_id, reason in ids.items():
         job = fleet.until(job_id, State.FAILED)
         assert job.reason == f"attempt 1 of 1 failed: {reason}"
         assert job.report is not None
         assert job.report.error is not None
-        assert job.lost == 0
+        assert job.lost_attempts == 0
     assert fleet.succeeded(fleet_app.apart.enqueue(0.0).id).attempt == 1
     assert fleet.succeeded(neighbour).attempt == 1
     assert worker.drain() == 0
@@ -77,7 +77,7 @@ def test_a_child_that_dies_is_retried_in_a_fresh_one(fleet: Fleet) -> None:
 
 @pytest.mark.requirement("S3.4")
 def test_a_child_does_not_outlive_a_killed_worker(fleet: Fleet) -> None:
-    """Nobody works on without a lease."""
+    """No handler runs on without a lease."""
     worker = fleet.start(lease=LEASE)
     job_id = fleet_app.apart.enqueue(60.0).id
     fleet.started(job_id)

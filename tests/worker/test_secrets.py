@@ -1,4 +1,4 @@
-"""What must stay private: arguments in logs, passwords in the list of processes and in logs."""
+"""Arguments stay out of logs, passwords out of logs and the list of processes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.processes import arguments_of
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
 
-ARGUMENT = "argument-that-nobody-may-read"
-PASSWORD = "password-that-nobody-may-read"
-JSON_LOG = ("--log-format", "json", "--log-level", "debug", "--grace-seconds", "0")
+ARGUMENT = "a-private-argument"
+PASSWORD = "a-private-password"
+JSON_LOG = ("--log-format", "json", "--log-level", "debug", "--shutdown-grace-seconds", "0")
 
 
 @pytest.mark.requirement("S3.8")
@@ -23,21 +23,21 @@ def test_logs_are_json_and_never_hold_arguments(fleet: Fleet) -> None:
     first = fleet.start(*JSON_LOG)
     quick = fleet_app.quick.enqueue(ARGUMENT).id
     apart = fleet_app.dies.using(max_attempts=1).enqueue("9").id
-    wrong = fleet.app.submit(NewJob(task="weigh", args=f'{{"grams": "{ARGUMENT}"}}'.encode())).id
-    held = fleet_app.holds.enqueue(ARGUMENT).id
+    wrong = fleet.app._submit(NewJob(task="weigh", args=f'{{"grams": "{ARGUMENT}"}}'.encode())).id
+    long_job = fleet_app.holds.enqueue(ARGUMENT).id
     fleet.succeeded(quick)
     fleet.until(apart, State.FAILED)
     fleet.until(wrong, State.FAILED)
-    fleet.started(held)
+    fleet.started(long_job)
     first.send(signal.SIGKILL)
     first.ended()
     second = fleet.start(*JSON_LOG)
-    fleet.started(held, times=2)
+    fleet.started(long_job, times=2)
     assert second.drain() == 0
     documents = [json.loads(line) for line in fleet.log.splitlines()]
     assert ARGUMENT not in fleet.log
-    told = [document for document in documents if document.get("job") == held]
-    assert {document["task"] for document in told} == {fleet_app.holds.name}
+    logged = [document for document in documents if document.get("job") == long_job]
+    assert {document["task"] for document in logged} == {fleet_app.holds.name}
     assert all({"at", "level", "message"} <= document.keys() for document in documents)
 
 
@@ -54,7 +54,7 @@ def test_the_password_is_in_no_argument_of_any_process_and_in_no_log(
     listing = "\n".join(arguments_of())
     assert "freehold worker" in listing
     assert PASSWORD not in listing
-    fleet.app.close()  # our own connections are not what is ended here
+    fleet.app.close()  # the connections of this test must not be terminated
     fleet.sql(
         "select pg_terminate_backend(pid) from pg_stat_activity "
         "where application_name = 'freehold' and datname = current_database()"

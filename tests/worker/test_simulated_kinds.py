@@ -11,6 +11,22 @@ from freehold.model.job import Job, NewJob
 from freehold.model.state import FINAL, State
 from tests.worker.fleet import Fleet, eventually
 
+_CONFIGURATION = """
+[kinds.quick]
+duration_ms = [1, 20]
+[kinds.steady]
+duration_ms = [200, 800]
+[kinds.flaky]
+duration_ms = [20, 200]
+fail_attempts = 1
+[kinds.broken]
+duration_ms = 50
+outcome = "fail"
+retryable = false
+[kinds.refusing]
+duration_ms = 20
+outcome = "cancel"
+"""
 _MIX = {"quick": 700, "steady": 100, "flaky": 120, "broken": 40, "refusing": 40}
 _EXPECTED = {
     "quick": (State.SUCCEEDED, 1),
@@ -25,8 +41,9 @@ _EXPECTED = {
 def test_a_thousand_jobs_of_mixed_kinds_end_the_same_both_times(fleet: Fleet) -> None:
     """Twice the same input, run by two workers at once: nothing else may matter."""
     runs = [_enqueue(fleet), _enqueue(fleet)]
+    (fleet.folder / "freehold.toml").write_text(_CONFIGURATION)
     for _ in range(2):
-        fleet.start("--concurrency", "150", lease=10.0)
+        fleet.start("--concurrency", "150", lease=10.0, folder=fleet.folder)
     every = runs[0] + runs[1]
     eventually(lambda: _all_final(fleet, every))
     first, second = ([_outcome(job) for job in _read(fleet, ids)] for ids in runs)
@@ -50,7 +67,7 @@ def _enqueue(fleet: Fleet) -> list[int]:
 
 
 def _read(fleet: Fleet, ids: list[int]) -> list[Job]:
-    found = fleet.app.client.store.read(ids)
+    found = fleet.app._client.store.read(ids)
     return [found[job_id] for job_id in ids]
 
 

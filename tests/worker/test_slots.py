@@ -1,4 +1,4 @@
-"""How much a worker claims ahead, and what it gives back."""
+"""How many jobs a worker claims ahead, and which it gives back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from freehold.worker.held_leases import HeldLease
 from freehold.worker.slots import AHEAD_LIMIT, PrefetchPace, Slots
-from tests.hosts.scene import Clock, held
+from tests.tenants.simulated_claims import Clock, held_lease
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_flood_is_met_with_large_claims_within_milliseconds(clock: Clock) -> N
 
 
 def test_jobs_that_end_at_one_moment_are_no_flood(clock: Clock) -> None:
-    """A hundred slots whose jobs take half a second: 200 end in a second, not 20,000."""
+    """A hundred slots with jobs of half a second: 200 end in a second, not 20,000."""
     pace = PrefetchPace(clock)
     seen = []
     for _ in range(20):
@@ -52,23 +52,24 @@ def test_a_flood_that_has_ended_is_forgotten(clock: Clock) -> None:
     assert pace.ahead() <= 2
 
 
-def test_time_that_stands_still_says_nothing(clock: Clock) -> None:
+def test_ends_without_elapsed_time_give_no_rate(clock: Clock) -> None:
     pace = PrefetchPace(clock)
     end(pace, 1000)
     assert pace.ahead() == 0
 
 
-def limited(taken_at: float) -> HeldLease:
-    return HeldLease(held().attempt, 1e9, taken_at=taken_at, is_limited=True)
+def limited(claimed_at: float) -> HeldLease:
+    return HeldLease(held_lease().attempt, 1e9, claimed_at=claimed_at, is_limited=True)
 
 
 @pytest.mark.requirement("P3", "P8")
-def test_what_has_waited_for_a_second_is_given_back_but_not_what_is_limited(clock: Clock) -> None:
-    """A start of its rate is used up: whoever claimed it again would use up another."""
+def test_jobs_that_waited_a_second_are_given_back_unless_they_are_limited(clock: Clock) -> None:
+    """A limited job has used up a start of its rate: a second claim would use up another."""
     slots = Slots(1, clock)
-    runs, late, fresh = held(), held(taken_at=100.0), held(taken_at=100.9)
-    for each in (runs, late, limited(taken_at=100.0), fresh):
-        slots.take(each)
+    runs, late = held_lease(), held_lease(claimed_at=100.0)
+    fresh = held_lease(claimed_at=100.9)
+    for each in (runs, late, limited(claimed_at=100.0), fresh):
+        slots.add(each)
     assert slots.next() is not None
     clock.now = 101.5
     given = slots.give_back_late()

@@ -1,4 +1,4 @@
-"""The timeout ends what takes too long; the lease only says who is alive."""
+"""The timeout ends long attempts; the lease only shows that the worker is alive."""
 
 from __future__ import annotations
 
@@ -24,16 +24,14 @@ def test_a_job_of_twelve_leases_lives(fleet: Fleet) -> None:
         if job.lease is not None:
             seen.add(job.lease.heartbeat_at)
         assert job.state in (State.QUEUED, State.ASSIGNED, State.RUNNING)
-    # Renewed at a third of the lease: 36 times, if nobody is late.
+    # Renewed at a third of the lease: 36 times, if none is late.
     assert 18 <= len(seen) <= 45
-    assert (job.attempt, job.lost) == (1, 0)
-    assert fleet.record.words(job_id) == ["start", "end"]
+    assert (job.attempt, job.lost_attempts) == (1, 0)
+    assert fleet.record.steps(job_id) == ["start", "end"]
 
 
 @pytest.mark.requirement("S3.5", "S3.3", "P7", "S3.8")
-def test_over_its_timeout_a_job_ends_and_has_failed_an_attempt(
-    fleet: Fleet,
-) -> None:
+def test_a_job_over_its_timeout_ends_and_fails_its_attempt(fleet: Fleet) -> None:
     fleet.start().until_ready()
     tasks: list[fleet_app.Sleeps] = [fleet_app.sleeper, fleet_app.polite, fleet_app.apart]
     timeout = 3.0  # enough for a process to start on a busy machine
@@ -46,10 +44,10 @@ def test_over_its_timeout_a_job_ends_and_has_failed_an_attempt(
         assert job.report.leased_at is not None
         took = (job.report.finished_at - job.report.leased_at).total_seconds()
         assert timeout <= took
-        assert (job.attempt, job.lost) == (1, 0)
-        words = fleet.record.words(job_id)
-        assert words[0] == "start"
-        assert "end" not in words
+        assert (job.attempt, job.lost_attempts) == (1, 0)
+        steps = fleet.record.steps(job_id)
+        assert steps[0] == "start"
+        assert "end" not in steps
 
 
 @pytest.mark.requirement("S3.5", "S3.3", "S2.7")
@@ -60,8 +58,8 @@ def test_a_timeout_is_retried_like_any_failure(fleet: Fleet) -> None:
     assert job.report is not None
     assert (job.attempt, job.report.result) == (2, "attempt 2")
     assert fleet.events(job_id) == [EventKind.RETRIED]
-    # What the handler made of its stop came too late.
-    assert fleet.record.words(job_id)[:3] == ["start", "stopped: timeout, held: True", "end"]
+    # The result that the handler returned after its stop came too late.
+    assert fleet.record.steps(job_id)[:3] == ["start", "stopped: timeout, held: True", "end"]
 
 
 @pytest.mark.requirement("S3.5")
@@ -72,7 +70,7 @@ def test_a_hung_process_is_killed_and_its_slot_is_free_again(fleet: Fleet) -> No
     next_id = fleet_app.quick.enqueue("next").id
     fleet.until(job_id, State.FAILED)
     fleet.succeeded(next_id)
-    assert "ignores Stopped" in fleet.record.words(job_id)
+    assert "ignores Stopped" in fleet.record.steps(job_id)
     eventually(lambda: not _is_alive(child))
     assert worker.drain() == 0
 

@@ -1,4 +1,4 @@
-"""Jobs that a worker cannot run: they wait, or say why not; none is lost, none is charged."""
+"""Jobs that a worker cannot run wait or fail with a reason; none is lost, none is charged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from freehold import NewJob
 from freehold.model.history import EventKind
-from freehold.model.operator_actions import OperatorVerb
 from freehold.model.state import Stage, State
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
@@ -15,18 +14,18 @@ from tests.worker.fleet import Fleet, eventually
 @pytest.mark.requirement("P4", "S2.5")
 def test_a_task_that_no_worker_knows_waits_until_one_does(fleet: Fleet) -> None:
     fleet.start()
-    unknown = fleet.app.submit(NewJob(task="newcomer", args=b'{"value": 7}')).id
+    unknown = fleet.app._submit(NewJob(task="newcomer", args=b'{"value": 7}')).id
     known = [fleet_app.quick.enqueue().id for _ in range(5)]
     for job_id in known:
         fleet.succeeded(job_id)
     eventually(lambda: fleet.job(unknown).stage is Stage.PARKED)
     job = fleet.job(unknown)
     assert (job.state, job.attempt, job.lease) == (State.QUEUED, 0, None)
-    assert fleet.app.operate.counts().parked == 1
-    cause = fleet.app.operate.explain(unknown)[0]
+    assert fleet.app.operator.counts().parked == 1
+    cause = fleet.app.operator.explain(unknown)[0]
     assert (cause.code, cause.text) == (
         "unknown_task",
-        "the worker that met it does not know the task newcomer",
+        "a worker of its queue does not know the task newcomer",
     )
 
     fleet.start(app="newer")
@@ -42,7 +41,7 @@ def test_arguments_that_cannot_be_decoded_fail_with_the_reason_until_the_code_fi
     fleet: Fleet,
 ) -> None:
     worker = fleet.start()
-    job_id = fleet.app.submit(NewJob(task="weigh", args=b'{"grams": "heavy"}')).id
+    job_id = fleet.app._submit(NewJob(task="weigh", args=b'{"grams": "heavy"}')).id
     job = fleet.until(job_id, State.FAILED)
     assert job.reason is not None
     assert job.reason.startswith("its arguments cannot be decoded: task weigh: Expected `int`")
@@ -52,17 +51,17 @@ def test_arguments_that_cannot_be_decoded_fail_with_the_reason_until_the_code_fi
     assert worker.drain() == 0
 
     fleet.start(app="newer")
-    assert fleet.app.operate.act(OperatorVerb.RETRY, [job_id], "ann")[0].what == "done"
+    assert fleet.app.operator.retry(job_id, by="ann")[0].status == "done"
     job = fleet.succeeded(job_id)
     assert job.report is not None
     assert job.report.result == "heavy"
 
 
 @pytest.mark.requirement("P4")
-def test_a_worker_until_idle_does_not_leave_what_was_parked(fleet: Fleet) -> None:
-    """By one that did not know the task; parked jobs come back a few at a time."""
-    jobs = [fleet.app.submit(NewJob(task="newcomer", args=b'{"value": 7}')).id for _ in range(40)]
+def test_a_worker_until_idle_runs_parked_jobs_too(fleet: Fleet) -> None:
+    """Parked by a worker that did not know the task; they come back a few at a time."""
+    jobs = [fleet.app._submit(NewJob(task="newcomer", args=b'{"value": 7}')).id for _ in range(40)]
     assert fleet.start("--until-idle").ended() == 0
-    assert fleet.app.operate.counts().parked == len(jobs)
+    assert fleet.app.operator.counts().parked == len(jobs)
     assert fleet.start("--until-idle", app="newer").ended() == 0
     assert {fleet.state(job_id) for job_id in jobs} == {State.SUCCEEDED}

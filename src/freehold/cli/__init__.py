@@ -1,4 +1,4 @@
-"""The command line: `freehold`. Each command is one file; here they come together."""
+"""The command line, `freehold`: one module for each command, joined here."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from freehold.cli.common import warn_of_unknown_variables
 from freehold.cli.errors import EXIT_CODES, ErrorReportingGroup
 from freehold.cli.lazy_commands import LazyCommands
 
+#: Development tools stand in `lab`, which nothing but this table refers to.
 _COMMANDS = LazyCommands(
-    "demo",
-    "up",
-    "worker",
-    "enqueue",
-    "jobs",
-    "job",
-    "queues",
-    "lanes",
-    "limits",
-    "workers",
-    "top",
-    "tenants",
-    "migrate",
-    "doctor",
-    "config",
-    "bench",
-    "simulate",
-    "version",
+    {
+        "demo": "freehold.lab.commands.demo",
+        "up": "freehold.cli.up",
+        "worker": "freehold.cli.worker",
+        "enqueue": "freehold.cli.enqueue",
+        "jobs": "freehold.cli.jobs",
+        "job": "freehold.cli.job",
+        "queues": "freehold.cli.queues",
+        "lanes": "freehold.cli.lanes",
+        "limits": "freehold.cli.limits",
+        "workers": "freehold.cli.workers",
+        "top": "freehold.cli.top",
+        "tenants": "freehold.cli.tenants",
+        "migrate": "freehold.cli.migrate",
+        "doctor": "freehold.cli.doctor",
+        "config": "freehold.cli.config",
+        "bench": "freehold.lab.commands.bench",
+        "simulate": "freehold.lab.commands.simulate",
+        "version": "freehold.cli.version",
+    }
 )
-_WITH_A_LOG = ("up", "worker")
+#: These commands log such warnings themselves.
+_LOGGING_COMMANDS = ("up", "worker")
 
 
 @click.group(
@@ -47,5 +51,5 @@ def main(context: click.Context) -> None:
     The store is --url, else FREEHOLD_URL, else the app's own, else DATABASE_URL, else the
     file freehold.db in this folder.
     """
-    if context.invoked_subcommand not in _WITH_A_LOG:
+    if context.invoked_subcommand not in _LOGGING_COMMANDS:
         warn_of_unknown_variables(lambda text: click.echo(f"freehold: {text}", err=True))

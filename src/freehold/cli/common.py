@@ -1,4 +1,4 @@
-"""What all commands share: where the store is, which app, and how to answer."""
+"""Shared by all commands: the options that choose a store, loading an app, printing JSON."""
 
 from __future__ import annotations
 
@@ -22,32 +22,62 @@ from freehold.settings import unknown_variables
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+class StoreOption(click.Option):
+    """Listed in the section "Store" of the help, and not among a command's own options."""
+
+    def get_help_record(self, ctx: click.Context) -> None:
+        return None
+
+
+class StoreCommand(click.Command):
+    """A command with a section for its `store_options` at the end of its help."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        options = [each for each in self.get_params(ctx) if isinstance(each, StoreOption)]
+        if not options:
+            return
+        with formatter.section("Store"):
+            formatter.write_dl([(f"{o.opts[0]} {o.metavar}", o.help or "") for o in options])
+            formatter.write_text(f"Environment: {', '.join(str(o.envvar) for o in options)}")
+
+
+class StoreGroup(StoreCommand, click.Group):
+    """A group of such commands."""
+
+    command_class = StoreCommand
+
+
 _OPTIONS = (
     click.option(
         "--url",
+        cls=StoreOption,
         envvar="FREEHOLD_URL",
-        show_envvar=True,
-        help="The store: postgresql://user@host/database, sqlite:///file.db, or a file.",
+        metavar="URL",
+        help="postgresql://user@host/database, or a file.",
     ),
     click.option(
         "--schema",
+        cls=StoreOption,
         envvar="FREEHOLD_SCHEMA",
-        show_envvar=True,
-        help="The schema in PostgreSQL. [default: freehold]",
+        metavar="NAME",
+        help="Schema in PostgreSQL. [default: freehold]",
     ),
     click.option(
         "--tenant",
+        cls=StoreOption,
         envvar="FREEHOLD_TENANT",
-        show_envvar=True,
-        help="A tenant's jobs, and nobody else's. `freehold tenants` lists them.",
+        metavar="NAME",
+        help="Use the jobs of this tenant.",
     ),
     click.option(
         "--app",
         "app_name",
+        cls=StoreOption,
         envvar="FREEHOLD_APP",
-        show_envvar=True,
         metavar="MODULE:ATTRIBUTE",
-        help="Your app: for its tasks, and for its store where --url does not say otherwise.",
+        help="Your app: its tasks and, without --url, its store.",
     ),
 )
 
@@ -55,7 +85,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 
 
 def store_options(command: F) -> F:
-    """--url, --schema, --tenant and --app; the command gets them as `store`."""
+    """--url, --schema, --tenant and --app; the command receives them as ``store``."""
 
     def call(
         *args: Any,
@@ -70,7 +100,7 @@ def store_options(command: F) -> F:
 
     call.__doc__ = command.__doc__
     call.__name__ = command.__name__
-    # Options of the function itself were noted on it by decorators below this one.
+    # Decorators below this one have stored the command's own options on the function.
     call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in reversed(_OPTIONS):
         option(call)
@@ -78,7 +108,7 @@ def store_options(command: F) -> F:
 
 
 class StoreChoice:
-    """Which store was meant; opened by `with`."""
+    """The store that the options name; `open` is a context manager."""
 
     def __init__(
         self,
@@ -96,12 +126,12 @@ class StoreChoice:
 
     @contextlib.contextmanager
     def open(self, *, may_create: bool = False) -> Iterator[Freehold]:
-        """A name that is mistyped must not become a store, with nothing in it."""
+        """Opens an existing store. A mistyped name must not create an empty one."""
         chosen = self._chosen()
-        if not may_create and (missing := chosen.missing_file) is not None:
+        if not may_create and (missing := chosen._missing_file) is not None:
             raise SchemaMissing(
-                f"there is no store {missing}: say which one by --url, or make this one with "
-                "`freehold migrate`"
+                f"there is no store {missing}: choose another with --url, or create this one "
+                "with `freehold migrate`"
             )
         try:
             yield chosen if self.tenant is None else chosen.tenant(self.tenant)
@@ -130,11 +160,12 @@ def load_app(where: str) -> Freehold:
         found = operator.attrgetter(attribute)(module)
     except AttributeError:
         raise BadSettings(
-            f"--app {where}: {module_name} has no {attribute}{_hint(module)}"
+            f"--app {where}: {module_name} has no {attribute}{_suggestion(module)}"
         ) from None
     if not isinstance(found, Freehold):
         raise BadSettings(
-            f"--app {where}: that is a {type(found).__name__}, not a Freehold app{_hint(module)}"
+            f"--app {where}: that is a {type(found).__name__}, not a Freehold app"
+            f"{_suggestion(module)}"
         )
     return found
 
@@ -154,42 +185,44 @@ def _import(where: str, name: str) -> Any:
     except (Exception, SystemExit) as error:
         raise BadSettings(
             f"--app {where}: {name} cannot be imported: {type(error).__name__}: {error}"
-            f"{_place(error)}"
+            f"{_location(error)}"
         ) from error
 
 
-def _place(error: BaseException) -> str:
-    """The last line of the caller's own that led to it; a SyntaxError tells by itself."""
-    steps = traceback.extract_tb(error.__traceback__)
-    own = [step for step in steps if "importlib" not in step.filename and step.filename != __file__]
+def _location(error: BaseException) -> str:
+    """The last line of the app's own code in the traceback. A SyntaxError names it by itself."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "importlib" not in f.filename and f.filename != __file__]
     if not own or isinstance(error, SyntaxError):
         return ""
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno}; FREEHOLD_DEBUG=1 shows all of it)"
 
 
-def _hint(module: Any) -> str:
+def _suggestion(module: Any) -> str:
     apps = sorted(name for name, value in vars(module).items() if isinstance(value, Freehold))
     return f"; did you mean {module.__name__}:{apps[0]}?" if apps else "; it defines no app"
 
 
-def warn_of_unknown_variables(say: Callable[[str], object]) -> None:
-    """A setting that is mistyped in the environment would be left aside without a word."""
+def warn_of_unknown_variables(warn: Callable[[str], object]) -> None:
+    """Without a warning, a mistyped setting in the environment would be ignored unnoticed."""
     for variable, meant in unknown_variables().items():
-        say(f"{variable} is no setting and is left aside: did you mean {meant}?")
+        warn(f"{variable} is an unknown setting and is ignored: did you mean {meant}?")
 
 
 def print_json(document: Any) -> None:
-    """One document on stdout, as UTF-8 whatever the terminal thinks."""
+    """Prints one document on stdout, in UTF-8 whatever the terminal's encoding is."""
     data = msgspec.json.format(msgspec.json.encode(document), indent=2)
     click.echo(data)
 
 
 def os_user() -> str:
-    """Who does it, unless --by says otherwise."""
+    """The default of --by."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in some containers
         return f"uid-{os.getuid()}"
 
 
-by_option = click.option("--by", default=os_user, help="Who does it. [default: your user name]")
+by_option = click.option(
+    "--by", default=os_user, help="Your name, for the history. [default: your user name]"
+)

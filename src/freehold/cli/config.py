@@ -1,13 +1,13 @@
-"""`freehold config`: every setting with where it came from."""
+"""`freehold config`: every setting and where it comes from."""
 
 from __future__ import annotations
 
 import click
 import msgspec
-from rich.table import Table
 
 from freehold.cli.common import as_json, print_json
 from freehold.cli.render import show
+from freehold.cli.table import ListTable
 from freehold.http_auth import shown_token
 from freehold.settings import Settings, load
 from freehold.store.url import redacted
@@ -16,7 +16,7 @@ from freehold.store.url import redacted
 @click.command()
 @as_json
 def config(as_json: bool) -> None:
-    """Show the settings in force here, each with where it came from."""
+    """Show the settings and where each comes from."""
     settings = load()
     if as_json:
         print_json(
@@ -25,21 +25,19 @@ def config(as_json: bool) -> None:
                     name: {"value": _shown(name, settings), "origin": value.origin}
                     for name, value in settings.values.items()
                 },
-                "places": {
+                "shards": {
                     name: {"value": redacted(value.value), "origin": value.origin}
-                    for name, value in settings.places.items()
+                    for name, value in settings.shards.items()
                 },
                 "kinds": {name: msgspec.to_builtins(k) for name, k in settings.kinds.items()},
             }
         )
         return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("setting", "value", "from"):
-        table.add_column(heading)
+    table = ListTable("setting", "value", "from", wrapped=("value", "from"))
     for name, value in settings.values.items():
         table.add_row(name, str(_shown(name, settings)), value.origin)
-    for name, value in settings.places.items():
-        table.add_row(f"places.{name}", redacted(value.value), value.origin)
+    for name, value in settings.shards.items():
+        table.add_row(f"shards.{name}", redacted(value.value), value.origin)
     for name, kind in settings.kinds.items():
         takes = f"{kind.low_ms:g} to {kind.high_ms:g} ms"
         table.add_row(f"kinds.{name}", f"{takes}, {kind.outcome}", "")

@@ -1,22 +1,22 @@
-"""`freehold doctor`: is everything well with the store?"""
+"""`freehold doctor`: checks of the store."""
 
 from __future__ import annotations
 
 import click
 
-from freehold.cli.common import StoreChoice, as_json, print_json, store_options
+from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
 from freehold.cli.errors import REFUSED
 from freehold.cli.render import diagnosis_table, show
 
 
-@click.command()
+@click.command(cls=StoreCommand)
 @as_json
 @store_options
 def doctor(store: StoreChoice, as_json: bool) -> None:
-    """Look at what a person should know about the store. Fails if anything is bad."""
+    """Check the store. Exits with 1 if something is wrong."""
     with store.open() as app:
-        diagnoses = app.database.diagnose()
-        where = app.database.shown
+        diagnoses = app._database.diagnose()
+        where = app._database.shown
     good = all(each.good for each in diagnoses)
     if as_json:
         print_json({"store": where, "good": good, "diagnoses": diagnoses})

@@ -1,4 +1,4 @@
-"""`freehold enqueue`: one job, from a shell or a cron tab."""
+"""`freehold enqueue`: one job, from a shell or a crontab."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ import click
 
 from freehold.app import Freehold
 from freehold.cli.arguments import arguments
-from freehold.cli.common import StoreChoice, as_json, print_json, store_options
-from freehold.cli.types import moment, span
+from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
+from freehold.cli.types import duration, timestamp
 from freehold.client import JobHandle
 from freehold.model.job import NewJob
 from freehold.tasks import Options, raw_job
 
 
-@click.command()
+@click.command(cls=StoreCommand)
 @click.argument("task")
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--args", "json_text", metavar="JSON", help="All arguments as one JSON object.")
-@click.option("--queue", help="Instead of the task's own queue.")
-@click.option("--priority", type=int, help="Higher runs first.")
+@click.option("--queue", help="Queue, if not the task's own.")
+@click.option("--priority", type=int, help="Priority; higher runs first.")
 @click.option(
-    "--delay", type=span, metavar="SPAN", help="Not before so much time has passed: 90, 5m, 2h, 1d."
+    "--delay", type=duration, metavar="TIME", help="Delay before it may run: 90, 5m, 2h, 1d."
 )
 @click.option(
-    "--run-at", type=moment, metavar="TIME", help="Not before this time: 2030-01-31T12:00:00Z."
+    "--run-at", type=timestamp, metavar="TIME", help="Earliest start: 2030-01-31T12:00:00Z."
 )
-@click.option("--target", help="The lane: jobs with one target run one by one, in order.")
+@click.option("--target", help="Lane: jobs with one target run one at a time, in order.")
 @click.option("--limit-key", help="Jobs with this key share its limit: see `freehold limits`.")
 @click.option("--unique-key", help="At most one live job has this key.")
-@click.option("--idempotency-key", help="Repeating the command with it makes no second job.")
-@click.option("--max-attempts", type=int, help="How often it may be tried.")
-@click.option("--timeout", type=span, metavar="SPAN", help="How long one attempt may take.")
-@click.option("--tag", "tags", multiple=True, help="For finding it again; repeatable.")
-@click.option("--pending", is_flag=True, help="Store it, but do not put it into the queue yet.")
+@click.option("--idempotency-key", help="Repeating the command with this key adds no second job.")
+@click.option("--max-attempts", type=int, help="Maximum number of attempts.")
+@click.option("--timeout", type=duration, metavar="TIME", help="Maximum time of one attempt.")
+@click.option("--tag", "tags", multiple=True, help="Tag to find it by; repeatable.")
+@click.option("--pending", is_flag=True, help="Store the job without putting it into the queue.")
 @as_json
 @store_options
 def enqueue(
@@ -50,9 +50,9 @@ def enqueue(
 ) -> None:
     """Enqueue a job of TASK.
 
-    A VALUE is JSON if it reads as JSON, else text: n=5 is a number, n='"5"' and name=Ann are
-    texts. With --app the arguments are checked against the task's signature, and the task's own
-    options apply; without, they are checked only as JSON.
+    A VALUE is JSON if it parses as JSON, else text: n=5 is a number, n='"5"' and name=Ann are
+    text. With --app the arguments are checked against the task's signature, and the task's own
+    options apply. Without it they are only checked as JSON.
     """
     options = {name: value for name, value in given.items() if value is not None}
     if tags:
@@ -60,7 +60,7 @@ def enqueue(
     data = arguments(task, json_text, pairs)
     new = _new_job(store.app, task, data, options, pending)
     with store.open(may_create=True) as app:
-        handle = app.submit(new)
+        handle = app._submit(new)
     if as_json:
         print_json({"id": handle.id, "task": handle.task, "created": handle.created})
     else:
@@ -77,7 +77,7 @@ def _new_job(
 
 def _sentence(handle: JobHandle, new: NewJob) -> str:
     if not handle.created:
-        return f"job {handle.id} was there already, by its key; no new one was made"
+        return f"job {handle.id} exists already with this key; no job was added"
     if new.pending:
         return f"job {handle.id} of {new.task} is stored and pending"
     return f"job {handle.id} of {new.task} is in queue {new.queue}"

@@ -1,6 +1,6 @@
-"""How a command fails: one line that says what happened, an exit code, and no traceback.
+"""How a command fails: with one line of text, an exit code, and no traceback.
 
-FREEHOLD_DEBUG=1 adds the traceback, for whoever looks for a bug.
+FREEHOLD_DEBUG=1 adds the traceback.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ BAD_INPUT = 2
 STORE_UNAVAILABLE = 3
 BUG = 70
 INTERRUPTED = 130
-#: As a shell reports a program that SIGPIPE ended: `freehold jobs | head -1`.
+#: The code that a shell reports for a program ended by SIGPIPE: `freehold jobs | head -1`.
 PIPE_CLOSED = 141
 
-#: A group without a command: its help is its message. Older versions of Click print it themselves.
+#: The error of a group without a command; its message is the help. Older versions of Click print
+#: the help themselves.
 _NO_ARGUMENTS: tuple[type[click.UsageError], ...] = tuple(
     filter(None, [getattr(click.exceptions, "NoArgsIsHelpError", None)])
 )
@@ -34,7 +35,7 @@ _NO_ARGUMENTS: tuple[type[click.UsageError], ...] = tuple(
 EXIT_CODES = """\b
 Exit codes:
   0   done
-  1   refused: no such job, a transition that does not exist, a diagnosis that is bad
+  1   refused: no such job, an illegal transition, a failed check of `doctor`
   2   bad input: usage, names, arguments, settings; nothing was changed
   3   the store is unavailable, read-only, full, or needs `freehold migrate`
   70  a bug in freehold; FREEHOLD_DEBUG=1 shows where
@@ -42,11 +43,11 @@ Exit codes:
 
 
 class PipeClosed(Exception):
-    """Nobody reads our output any more."""
+    """The reader of our output has closed the pipe."""
 
 
 class ErrorReportingGroup(click.Group):
-    """A group of commands whose failures a person can read."""
+    """A group of commands that prints errors as one line."""
 
     def main(
         self,
@@ -56,9 +57,9 @@ class ErrorReportingGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> NoReturn:
-        _print_what_the_terminal_cannot_show()
+        _escape_unprintable_output()
         try:
-            # Without standalone mode Click leaves errors, and the code of an Exit, to us.
+            # Without standalone mode Click leaves errors and the code of an Exit to its caller.
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except Exception as error:
             code = _report(error)
@@ -66,15 +67,15 @@ class ErrorReportingGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            answer = super().invoke(ctx)
+            result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
             raise PipeClosed from None
-        return answer
+        return result
 
 
-def _print_what_the_terminal_cannot_show() -> None:
-    """A terminal in another encoding gets escapes instead of an error."""
+def _escape_unprintable_output() -> None:
+    """In a terminal of another encoding, characters become escapes instead of an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -82,7 +83,7 @@ def _print_what_the_terminal_cannot_show() -> None:
 
 def _report(error: Exception) -> int:
     if isinstance(error, PipeClosed):
-        _forget_output()
+        _discard_output()
         return PIPE_CLOSED
     if isinstance(error, click.Abort):
         return _print_error("interrupted", INTERRUPTED)
@@ -120,8 +121,8 @@ def _print_error(text: str, code: int) -> int:
     return code
 
 
-def _forget_output() -> None:
-    """Python flushes once more when it ends, and would complain about the closed pipe."""
+def _discard_output() -> None:
+    """At exit Python flushes stdout again, which would print an error for the closed pipe."""
     with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())

@@ -1,21 +1,31 @@
-"""`freehold job`: look at jobs by their ids, and say what should become of them."""
+"""`freehold job`: inspect and control jobs by their ids."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
-from freehold.cli.common import StoreChoice, as_json, by_option, print_json, store_options
+from freehold.cli.common import (
+    StoreChoice,
+    StoreGroup,
+    as_json,
+    by_option,
+    print_json,
+    store_options,
+)
 from freehold.cli.job_view import job_view
-from freehold.cli.render import answer_sentence, causes_text, show
+from freehold.cli.render import causes_text, result_sentence, show
 from freehold.json_views import job_detail_document
-from freehold.model.operator_actions import OperatorVerb
+from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.operator import Operator
 
 _IDS = click.argument("ids", type=int, nargs=-1, required=True, metavar="ID...")
 
 
-@click.group()
+@click.group(cls=StoreGroup)
 def job() -> None:
-    """Show, explain, cancel, pause, resume or retry jobs by their ids."""
+    """Inspect and control jobs by their ids."""
 
 
 @job.command("show")
@@ -27,15 +37,15 @@ def job() -> None:
 def show_jobs(
     store: StoreChoice, ids: tuple[int, ...], show_args: bool, show_trace: bool, as_json: bool
 ) -> None:
-    """Show jobs: state, lease, attempts, report, and all that happened to them."""
+    """Show jobs with their whole timeline."""
     with store.open() as app:
-        stories = [app.operate.show(job_id) for job_id in ids]
-        now = app.operate.now()
+        details = [app.operator.show(job_id) for job_id in ids]
+        now = app.operator.now()
     if as_json:
-        print_json([job_detail_document(story, show_args=show_args) for story in stories])
+        print_json([job_detail_document(detail, show_args=show_args) for detail in details])
         return
-    for story in stories:
-        show(job_view(story, now, show_args=show_args, show_trace=show_trace))
+    for detail in details:
+        show(job_view(detail, now, show_args=show_args, show_trace=show_trace))
 
 
 @job.command()
@@ -43,9 +53,9 @@ def show_jobs(
 @as_json
 @store_options
 def explain(store: StoreChoice, ids: tuple[int, ...], as_json: bool) -> None:
-    """Say why jobs are not running, and what to do about it."""
+    """Explain why jobs do not run, and what to do."""
     with store.open() as app:
-        causes = {job_id: app.operate.explain(job_id) for job_id in ids}
+        causes = {job_id: app.operator.explain(job_id) for job_id in ids}
     if as_json:
         print_json([{"id": job_id, "causes": found} for job_id, found in causes.items()])
         return
@@ -53,10 +63,10 @@ def explain(store: StoreChoice, ids: tuple[int, ...], as_json: bool) -> None:
         show(causes_text(job_id, found))
 
 
-def _operation(verb: OperatorVerb, help: str) -> None:
+def _action(verb: OperatorVerb, method: Callable[..., list[ActionResult]], help: str) -> None:
     @job.command(verb.value, help=help)
     @_IDS
-    @click.option("--reason", help="Why; it is kept with the job.")
+    @click.option("--reason", help="Reason, for the history.")
     @by_option
     @as_json
     @store_options
@@ -64,18 +74,23 @@ def _operation(verb: OperatorVerb, help: str) -> None:
         store: StoreChoice, ids: tuple[int, ...], reason: str | None, by: str, as_json: bool
     ) -> None:
         with store.open() as app:
-            answers = app.operate.act(verb, ids, by, reason)
+            results = method(app.operator, *ids, by=by, reason=reason)
         if as_json:
-            print_json(answers)
+            print_json(results)
         else:
-            click.echo("\n".join(answer_sentence(verb, answer) for answer in answers))
+            click.echo("\n".join(result_sentence(verb, result) for result in results))
 
 
-_operation(
-    OperatorVerb.CANCEL, "End jobs; one that runs is asked to stop. For a failed one: resolved."
+_action(
+    OperatorVerb.CANCEL,
+    Operator.cancel,
+    "Cancel jobs. The worker of a running job is asked to stop it. A failed job counts as resolved "
+    "and no longer blocks its lane.",
 )
-_operation(
-    OperatorVerb.PAUSE, "Hold jobs back until they are resumed; one that runs is asked to stop."
+_action(
+    OperatorVerb.PAUSE,
+    Operator.pause,
+    "Pause jobs until they are resumed. The worker of a running job is asked to stop it.",
 )
-_operation(OperatorVerb.RESUME, "Let paused or failed jobs go on.")
-_operation(OperatorVerb.RETRY, "Run finished jobs again, with all their attempts.")
+_action(OperatorVerb.RESUME, Operator.resume, "Resume paused or failed jobs.")
+_action(OperatorVerb.RETRY, Operator.retry, "Run finished jobs again, with all their attempts.")

@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from freehold.cli.render import at, since, span, state_text
+from freehold.cli.render import at, error_text, since, span, state_text
+from freehold.cli.table import ListTable
 from freehold.cli.text import clean
 from freehold.model.history import EventKind, TimelineEntry
-from freehold.model.job import Error, Job, Lease
+from freehold.model.job import Job, Lease
 from freehold.model.job_log import LogLine, Progress
 from freehold.operator import JobDetail
 
@@ -35,15 +35,16 @@ _ROUTINE = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED})
 
 
 def job_view(
-    story: JobDetail, now: datetime, *, show_args: bool, show_trace: bool
+    detail: JobDetail, now: datetime, *, show_args: bool, show_trace: bool
 ) -> RenderableType:
     return Group(
-        _title(story.job),
-        _details(story.job, now, show_args),
+        _title(detail.job),
+        _details(detail.job, now, show_args),
         Text(),
-        _timeline(story.timeline, show_trace),
+        _timeline(detail.timeline),
         Text(),
-        *_log(story.log),
+        *(_traces(detail.timeline) if show_trace else ()),
+        *_log(detail.log),
     )
 
 
@@ -79,8 +80,8 @@ def _facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
         yield "timeout", f"{span(job.timeout_seconds)} for each attempt"
     if job.lease is not None:
         yield from _lease_facts(job.lease, now)
-    if job.request is not None:
-        yield "asked", _request(job)
+    if job.stop_request is not None:
+        yield "requested", _request(job)
     if job.reason:
         yield "reason", job.reason
     if job.progress is not None:
@@ -89,9 +90,8 @@ def _facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
 
 
 def _attempts(job: Job) -> str:
-    lost = (
-        f", {job.lost} lost with {'its' if job.lost == 1 else 'their'} worker" if job.lost else ""
-    )
+    workers = "its worker" if job.lost_attempts == 1 else "their workers"
+    lost = f", {job.lost_attempts} lost with {workers}" if job.lost_attempts else ""
     return f"{job.attempt} of {job.max_attempts}{lost}"
 
 
@@ -103,9 +103,10 @@ def _lease_facts(lease: Lease, now: datetime) -> Iterator[tuple[str, str]]:
 
 
 def _request(job: Job) -> str:
-    assert job.request is not None
-    why = f": {job.request_reason}" if job.request_reason else ""
-    return f"to {job.request.name.lower()}, by {job.request_by or 'somebody'}{why}"
+    assert job.stop_request is not None
+    by = f" by {job.stop_requested_by}" if job.stop_requested_by else ""
+    why = f": {job.stop_request_reason}" if job.stop_request_reason else ""
+    return f"{job.stop_request.name.lower()}{by}{why}"
 
 
 def _report_facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
@@ -120,7 +121,7 @@ def _report_facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
     if report.result is not None:
         yield "result", msgspec.json.encode(report.result).decode()
     if report.error is not None:
-        yield "error", _error(report.error)
+        yield "error", error_text(report.error)
 
 
 def _arguments(data: str, shown: bool) -> Text:
@@ -134,58 +135,60 @@ def _arguments(data: str, shown: bool) -> Text:
     return Text(clean("\n".join(lines)))
 
 
-def _timeline(moments: list[TimelineEntry], show_trace: bool) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
-    for name in ("time (UTC)", "what", "try", "by", "why"):
-        table.add_column(name, overflow="fold")
+def _timeline(entries: list[TimelineEntry]) -> ListTable:
+    """A row with the date where it changes; the others have the time of day."""
+    table = ListTable("time (UTC)", "what", "try", "by", "why", names=("by",), wrapped=("why",))
     day = ""
-    for moment in moments:
-        # The date is said when it changes; within a day the hours are what counts.
-        today = f"{moment.at:%Y-%m-%d}"
+    for entry in entries:
+        date = f"{entry.at:%Y-%m-%d}"
+        if date != day:
+            table.add_row(date, "", "", "", "", style="dim")
+            day = date
         table.add_row(
-            Text(f"{today if today != day else '':10} {_clock(moment.at)}"),
-            Text(moment.kind.replace("_", " "), style=_KIND_STYLE.get(moment.kind, "")),
-            "" if moment.attempt is None else str(moment.attempt),
-            Text(clean(moment.by or "")),
-            _why(moment, show_trace),
-            style="dim" if moment.kind in _ROUTINE else "",
+            _time(entry.at),
+            Text(entry.kind.replace("_", " "), style=_KIND_STYLE.get(entry.kind, "")),
+            "" if entry.attempt is None else str(entry.attempt),
+            clean(entry.by or ""),
+            _why(entry),
+            style="dim" if entry.kind in _ROUTINE else "",
         )
-        day = today
     return table
 
 
-def _log(notes: list[LogLine]) -> Iterator[RenderableType]:
-    """What handlers said by ctx.log; nothing where they said nothing."""
-    if not notes:
+def _traces(entries: list[TimelineEntry]) -> Iterator[RenderableType]:
+    """The tracebacks, below the table, where they have the full width."""
+    for entry in entries:
+        if entry.error is not None and entry.error.trace:
+            attempt = "" if entry.attempt is None else f"attempt {entry.attempt}, "
+            yield Text(f"traceback of {attempt}{_time(entry.at)}", style="bold")
+            yield Text(_shortened(clean(entry.error.trace.rstrip()), 10 * _TEXT_LIMIT))
+            yield Text()
+
+
+def _log(lines: list[LogLine]) -> Iterator[RenderableType]:
+    """What handlers have written with ctx.log."""
+    if not lines:
         return
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
-    table.add_column("time (UTC)")
-    table.add_column("log", overflow="fold")
-    for note in notes:
-        table.add_row(f"{note.at:%Y-%m-%d} {_clock(note.at)}", Text(clean(note.line)))
+    table = ListTable("time (UTC)", "log", wrapped=("log",))
+    for line in lines:
+        table.add_row(f"{line.at:%Y-%m-%d} {_time(line.at)}", clean(line.line))
     yield from (table, Text())
 
 
-def _clock(moment: datetime) -> str:
-    return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03}"
+def _time(at: datetime) -> str:
+    return f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
 
 
-def _why(moment: TimelineEntry, show_trace: bool) -> Text:
+def _why(entry: TimelineEntry) -> str:
     parts = []
-    if moment.reason:
-        parts.append(moment.reason)
-    # A reason often is the error, in its own words.
-    if moment.error is not None and _error(moment.error) not in (moment.reason or ""):
-        parts.append(_error(moment.error))
-    if moment.due_at is not None and moment.due_at > moment.at:
-        parts.append(f"again in {span((moment.due_at - moment.at).total_seconds())}")
-    if show_trace and moment.error is not None and moment.error.trace:
-        parts.append(moment.error.trace)
-    return Text(_shortened(clean("\n".join(parts)), 10 * _TEXT_LIMIT))
-
-
-def _error(error: Error) -> str:
-    return f"{error.type}: {error.message}"
+    if entry.reason:
+        parts.append(entry.reason)
+    # The reason often is the text of the error.
+    if entry.error is not None and error_text(entry.error) not in (entry.reason or ""):
+        parts.append(error_text(entry.error))
+    if entry.due_at is not None and entry.due_at > entry.at:
+        parts.append(f"again in {span((entry.due_at - entry.at).total_seconds())}")
+    return _shortened(clean("\n".join(parts)), _TEXT_LIMIT)
 
 
 def _shortened(text: str, limit: int = _TEXT_LIMIT) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from freehold.cli.common import StoreChoice, as_json, print_json, store_options
+from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
 from freehold.cli.render import job_table, show
 from freehold.json_views import job_document
 from freehold.model.state import State
@@ -13,15 +13,21 @@ from freehold.store.types import PAGE_LIMIT, JobFilter
 _STATES = click.Choice([state.value for state in State])
 
 
-@click.command()
+@click.command(cls=StoreCommand)
 @click.option("--state", "states", type=_STATES, multiple=True, help="Repeatable.")
 @click.option("--queue")
 @click.option("--task")
-@click.option("--target", help="The jobs of one lane.")
+@click.option("--target", help="Only the lane with this target.")
 @click.option("--tag")
-@click.option("--limit", type=click.IntRange(1, PAGE_LIMIT), default=50, show_default=True)
-@click.option("--before", type=int, help="The next page: the number that this one ended with.")
-@click.option("--args", "show_args", is_flag=True, help="With --json: the arguments too.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, PAGE_LIMIT),
+    default=50,
+    show_default=True,
+    help="Jobs on one page.",
+)
+@click.option("--before", type=int, help="Next page: the number printed below this one.")
+@click.option("--args", "show_args", is_flag=True, help="With --json: include the arguments.")
 @as_json
 @store_options
 def jobs(
@@ -47,8 +53,8 @@ def jobs(
         limit=limit,
     )
     with store.open() as app:
-        page = app.operate.jobs(filter)
-        now = app.operate.now()
+        page = app.operator.jobs(filter)
+        now = app.operator.now()
     if as_json:
         found = [job_document(job, show_args=show_args) for job in page.jobs]
         print_json({"jobs": found, "next": page.next})

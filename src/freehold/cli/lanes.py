@@ -1,4 +1,4 @@
-"""`freehold lanes`: one at a time each; how deep, who is at the head, and what blocks it."""
+"""`freehold lanes`: depth, head and pause of lanes, and what blocks them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,29 @@ from datetime import datetime
 
 import click
 
-from freehold.cli.common import StoreChoice, as_json, print_json, store_options
+from freehold.cli.common import StoreChoice, StoreGroup, as_json, print_json, store_options
 from freehold.cli.pause_options import pause_options, print_paused, print_resumed
 from freehold.cli.render import lane_table, show
 
 
-@click.group(invoke_without_command=True)
-@click.option("--after", default="", metavar="TARGET", help="Begin behind this lane.")
-@click.option("--limit", default=100, show_default=True, help="How many.")
+@click.group(cls=StoreGroup, invoke_without_command=True)
+@click.option("--after", default="", metavar="TARGET", help="Next page: begin after this lane.")
+@click.option("--limit", default=100, show_default=True, help="Lanes on one page.")
 @as_json
 @store_options
 @click.pass_context
 def lanes(
     context: click.Context, store: StoreChoice, after: str, limit: int, as_json: bool
 ) -> None:
-    """List lanes; `pause` and `resume` them as such."""
+    """List lanes; pause and resume them.
+
+    A lane is the ordered sequence of the jobs with one target. They run one at a time.
+    """
     if context.invoked_subcommand is not None:
         return
     with store.open() as app:
-        found = app.operate.lanes(after, limit)
-        now = app.operate.now()
+        found = app.operator.lanes(after, limit)
+        now = app.operator.now()
     if as_json:
         print_json({"lanes": found, "next": found[-1].target if len(found) == limit else None})
     else:
@@ -45,9 +48,9 @@ def pause(
     by: str,
     as_json: bool,
 ) -> None:
-    """Hold back the lane TARGET: what runs goes on, the next one waits."""
+    """Pause the lane TARGET. Its running job continues, the next one waits."""
     with store.open() as app:
-        app.operate.pause_lane(target, by, reason, until)
+        app.operator.pause_lane(target, by, reason, until)
     print_paused("lane", "target", target, until, as_json)
 
 
@@ -56,7 +59,7 @@ def pause(
 @as_json
 @store_options
 def resume(store: StoreChoice, target: str, as_json: bool) -> None:
-    """Let the lane TARGET go on."""
+    """Resume the lane TARGET."""
     with store.open() as app:
-        was_paused = app.operate.resume_lane(target)
+        was_paused = app.operator.resume_lane(target)
     print_resumed("lane", "target", target, was_paused, as_json)

@@ -1,30 +1,34 @@
-"""`freehold limits`: how many at a time, how many in a time; of queues, of all, of keys."""
+"""`freehold limits`: limits on running jobs and on the rate of starts, of queues and limit keys."""
 
 from __future__ import annotations
 
 import click
 
-from freehold.cli.common import StoreChoice, as_json, print_json, store_options
+from freehold.cli.common import StoreChoice, StoreGroup, as_json, print_json, store_options
 from freehold.cli.render import limit_table, show
 from freehold.model.limit import ALL_QUEUES, NO_LIMIT, Limit, rate_of
 
 _max = click.option(
-    "--max", "at_most", type=click.IntRange(0), metavar="N", help="At most so many at a time."
+    "--max",
+    "max_leases",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Maximum number running at once.",
 )
-_rate = click.option("--rate", metavar="N/TIME", help="So many starts in a time: 100/min, 5/2s.")
+_rate = click.option("--rate", metavar="N/TIME", help="Maximum rate of starts: 100/min, 5/2s.")
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=StoreGroup, invoke_without_command=True)
 @as_json
 @store_options
 @click.pass_context
 def limits(context: click.Context, store: StoreChoice, as_json: bool) -> None:
-    """List limits; set them for a `queue`, for a `key`, or for `all` queues together."""
+    """List limits; set those of queues and limit keys."""
     if context.invoked_subcommand is not None:
         return
     with store.open() as app:
-        queues, keys = app.operate.queue_limits(), app.operate.key_limits()
-        shared = app.operate.shared_use()
+        queues, keys = app.operator.queue_limits(), app.operator.key_limits()
+        shared = app.operator.shared_use()
     if as_json:
         print_json({"queues": queues, "keys": keys, "shared": shared})
     else:
@@ -38,10 +42,10 @@ def limits(context: click.Context, store: StoreChoice, as_json: bool) -> None:
 @as_json
 @store_options
 def queue(
-    store: StoreChoice, name: str, at_most: int | None, rate: str | None, as_json: bool
+    store: StoreChoice, name: str, max_leases: int | None, rate: str | None, as_json: bool
 ) -> None:
-    """Limit the queue NAME; with neither --max nor --rate the limit goes."""
-    _set_queue(store, name, _limit(at_most, rate), as_json)
+    """Limit the queue NAME. Without --max and --rate its limit is removed."""
+    _set_queue(store, name, _limit(max_leases, rate), as_json)
 
 
 @limits.command(name="all")
@@ -49,9 +53,9 @@ def queue(
 @_rate
 @as_json
 @store_options
-def all_queues(store: StoreChoice, at_most: int | None, rate: str | None, as_json: bool) -> None:
-    """Limit all queues together, those of all tenants of the database too."""
-    _set_queue(store, ALL_QUEUES, _limit(at_most, rate), as_json)
+def all_queues(store: StoreChoice, max_leases: int | None, rate: str | None, as_json: bool) -> None:
+    """Limit all queues together. The limit includes all tenants of the database."""
+    _set_queue(store, ALL_QUEUES, _limit(max_leases, rate), as_json)
 
 
 @limits.command()
@@ -60,25 +64,27 @@ def all_queues(store: StoreChoice, at_most: int | None, rate: str | None, as_jso
 @_rate
 @as_json
 @store_options
-def key(store: StoreChoice, key: str, at_most: int | None, rate: str | None, as_json: bool) -> None:
-    """Limit jobs with limit_key=KEY; github:* is every key that begins so, each for itself."""
-    limit = _limit(at_most, rate)
+def key(
+    store: StoreChoice, key: str, max_leases: int | None, rate: str | None, as_json: bool
+) -> None:
+    """Limit the jobs with limit_key=KEY. github:* sets one limit for each key that begins so."""
+    limit = _limit(max_leases, rate)
     with store.open() as app:
-        app.operate.set_key_limit(key, limit)
+        app.operator.set_key_limit(key, limit)
     _print_limit({"key": key, "limit": limit}, f"key {key}: {limit}", as_json)
 
 
 def _set_queue(store: StoreChoice, name: str, limit: Limit, as_json: bool) -> None:
     with store.open() as app:
-        app.operate.set_queue_limit(name, limit)
-    what = "all queues together" if name == ALL_QUEUES else f"queue {name}"
-    _print_limit({"name": name, "limit": limit}, f"{what}: {limit}", as_json)
+        app.operator.set_queue_limit(name, limit)
+    subject = "all queues together" if name == ALL_QUEUES else f"queue {name}"
+    _print_limit({"name": name, "limit": limit}, f"{subject}: {limit}", as_json)
 
 
-def _limit(at_most: int | None, rate: str | None) -> Limit:
-    if at_most is None and rate is None:
+def _limit(max_leases: int | None, rate: str | None) -> Limit:
+    if max_leases is None and rate is None:
         return NO_LIMIT
-    return Limit(at_most, rate_of(rate) if rate is not None else None)
+    return Limit(max_leases, rate_of(rate) if rate is not None else None)
 
 
 def _print_limit(document: dict[str, object], sentence: str, as_json: bool) -> None:

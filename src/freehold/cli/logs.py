@@ -1,8 +1,10 @@
-"""Logs of long-running commands: lines for people, or JSON for machines."""
+"""Logs of long-running commands: lines of text, or JSON for machines."""
 
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -11,39 +13,77 @@ import click
 import msgspec
 
 F = TypeVar("F", bound=Callable[..., Any])
+_LEVEL_COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
 def log_options(command: F) -> F:
-    levels = click.Choice(["debug", "info", "warning", "error"])
-    level = click.option("--log-level", type=levels, default="info", show_default=True)
-    form = click.option(
-        "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
+    level = click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        metavar="LEVEL",
+        default="info",
+        help="debug, info, warning or error. [default: info]",
     )
-    return level(form(command))
+    format = click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        metavar="FORMAT",
+        default="text",
+        help="text or json. [default: text]",
+    )
+    return level(format(command))
 
 
-def set_up_logs(level: str, form: str) -> None:
+def set_up_logs(level: str, format: str) -> None:
     handler = logging.StreamHandler()
-    handler.setFormatter(_Json() if form == "json" else _Text())
+    handler.setFormatter(_formatter(format))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
 
 
-def _when(record: logging.LogRecord) -> str:
+def _formatter(format: str) -> logging.Formatter:
+    if format == "json":
+        return _Json()
+    return _TerminalText() if sys.stderr.isatty() else _Text()
+
+
+def _iso_time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
 class _Text(logging.Formatter):
+    """For files and pipes, with the full time."""
+
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_when(record)} {record.levelname.lower():7} {record.getMessage()}"
+        level = record.levelname.lower()
+        line = f"{self._time(record)} {self._level(level)} {record.name}: {record.getMessage()}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+    def _time(self, record: logging.LogRecord) -> str:
+        return _iso_time(record)
+
+    def _level(self, name: str) -> str:
+        return f"{name:7}"
+
+
+class _TerminalText(_Text):
+    """For a terminal: the local time of day, and colours unless NO_COLOR is set."""
+
+    def _time(self, record: logging.LogRecord) -> str:
+        return f"{datetime.fromtimestamp(record.created, UTC).astimezone():%H:%M:%S}"
+
+    def _level(self, name: str) -> str:
+        text = super()._level(name)
+        if name not in _LEVEL_COLORS or os.environ.get("NO_COLOR"):
+            return text
+        return click.style(text, fg=_LEVEL_COLORS[name])
 
 
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         document = {
-            "at": _when(record),
+            "at": _iso_time(record),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
             **getattr(record, "freehold", {}),

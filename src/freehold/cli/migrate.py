@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import click
 
-from freehold.cli.common import StoreChoice, as_json, print_json, store_options
+from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
 from freehold.cli.progress import progress
 from freehold.store.database import Database, Migration
 
 
-@click.command()
+@click.command(cls=StoreCommand)
 @click.option("--plan", is_flag=True, help="Show what would be applied; change nothing.")
-@click.option("--sql", is_flag=True, help="Print the SQL; change nothing. With --plan: what lacks.")
+@click.option(
+    "--sql",
+    is_flag=True,
+    help="Print the SQL instead of running it; with --plan, only what is pending.",
+)
 @as_json
 @store_options
 def migrate(store: StoreChoice, plan: bool, sql: bool, as_json: bool) -> None:
-    """Bring the store's schema up to date.
+    """Create or update the store's schema.
 
-    Safe to run again, by several at once, and to kill: each step is there wholly or not at all.
+    It is safe to repeat, to run several times at once, and to kill: each migration is applied
+    wholly or not at all.
     """
     with store.open(may_create=not (plan or sql)) as app:
-        database = app.database
+        database = app._database
         if sql:
             steps = database.pending() if plan else database.migration_sql()
         else:
@@ -35,7 +40,7 @@ def migrate(store: StoreChoice, plan: bool, sql: bool, as_json: bool) -> None:
 
 
 def _migrated(database: Database, *, quiet: bool) -> list[Migration]:
-    """Which can wait for another that is at it already, and for locks."""
+    """Migrates, which can wait for locks and for another process that is migrating."""
     with progress(f"migrating {database.shown}", quiet=quiet):
         return database.migrate()
 

@@ -1,4 +1,4 @@
-"""How far a command is that takes long: a bar for whoever watches, a line a minute for a log."""
+"""Progress of long commands: a bar in a terminal, a line a minute in a log."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LINE_SECONDS = 60.0
 
 
 class ReportProgress(Protocol):
-    """How much is done, of what there is to do; and a few words beside the bar."""
+    """Takes the amount done, and texts beside the bar: a note, and what has failed."""
 
-    def __call__(self, done: int, words: str = "", trouble: str = "") -> None: ...
+    def __call__(self, done: int, note: str = "", failed: str = "") -> None: ...
 
 
 @contextlib.contextmanager
@@ -32,8 +32,8 @@ def progress(
     quiet: bool = False,
     now: Callable[[], float] = monotonic,
 ) -> Iterator[ReportProgress]:
-    """Without a total: something moves until it is over. The bar goes when the command has an
-    answer, and stands on stderr, which is looked at for itself: FORCE_COLOR makes no terminal."""
+    """Without a total, the bar pulses until the end. The bar is drawn on stderr and removed before
+    the command prints its result. Only `isatty` decides: FORCE_COLOR makes no terminal."""
     if not sys.stderr.isatty():
         yield _lines(title, total, quiet, now)
         return
@@ -43,31 +43,31 @@ def progress(
         BarColumn(30, complete_style="cyan", pulse_style="cyan"),
         *counted,
         TimeElapsedColumn(),
-        TextColumn("{task.fields[words]}", markup=False),
-        TextColumn("{task.fields[trouble]}", markup=False, style="bold red"),
+        TextColumn("{task.fields[note]}", markup=False),
+        TextColumn("{task.fields[failed]}", markup=False, style="bold red"),
         console=Console(stderr=True),
         transient=True,
         disable=quiet,
     )
     with bar:
-        task = bar.add_task("", total=total, words="", trouble="")
+        task = bar.add_task("", total=total, note="", failed="")
 
-        def tell(done: int, words: str = "", trouble: str = "") -> None:
-            bar.update(task, completed=done, words=words, trouble=trouble)
+        def report(done: int, note: str = "", failed: str = "") -> None:
+            bar.update(task, completed=done, note=note, failed=failed)
 
-        yield tell
+        yield report
 
 
 def _lines(title: str, total: int | None, quiet: bool, now: Callable[[], float]) -> ReportProgress:
     due = now() + _LINE_SECONDS
 
-    def tell(done: int, words: str = "", trouble: str = "") -> None:
+    def report(done: int, note: str = "", failed: str = "") -> None:
         nonlocal due
         if quiet or now() < due:
             return
         due = now() + _LINE_SECONDS
         counted = f"{done:,}" if total is None else f"{done:,} of {total:,}"
-        said = "; ".join(filter(None, (words, trouble)))
-        click.echo(f"{title}: {counted}" + (f" ({said})" if said else ""), err=True)
+        texts = "; ".join(filter(None, (note, failed)))
+        click.echo(f"{title}: {counted}" + (f" ({texts})" if texts else ""), err=True)
 
-    return tell
+    return report

@@ -1,4 +1,4 @@
-"""Values as a person likes to read them in a terminal."""
+"""Values as text and tables for a terminal."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ import sys
 from datetime import datetime
 
 import click
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from freehold.cli.text import clean
+from freehold.cli.table import ListTable
+from freehold.cli.text import clean, one_line, shorten_end
 from freehold.model.explain import Cause, LimitUse
-from freehold.model.job import Job
+from freehold.model.job import ErrorInfo, Job
 from freehold.model.limit import ALL_QUEUES
-from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.state import State
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.worker_info import LiveWorker, WorkerState
 from freehold.store.database import Diagnosis
 from freehold.store.types import DEPTH_BOUND, JobCounts, JobPage, LaneInfo, NamedLimit, QueueInfo
 
-#: For pipes and files, where nothing should be cut off to fit a screen that is not there.
-_WIDE = 240
+#: For pipes and files: nothing is cut off to fit a screen that is not there.
+_PIPE_WIDTH = 1000
+_ERROR_LENGTH = 200
+_HASH_LENGTH = 4
 _STATE_STYLE = {
     State.PENDING: "dim",
     State.QUEUED: "cyan",
@@ -53,26 +55,26 @@ _TENANT_STYLE = {
 
 class _Output(Console):
     def on_broken_pipe(self) -> None:
-        """Called while the error is handled: it goes on to `failing`, which knows what to do."""
+        """Rich calls this while it handles the error, which `errors.py` reports."""
         raise
 
 
-def show(what: RenderableType) -> None:
+def show(renderable: RenderableType) -> None:
     if sys.stdout.isatty():
-        _Output(highlight=False).print(what)
+        _Output(highlight=False).print(renderable)
         return
-    plain = Console(file=io.StringIO(), width=_WIDE, highlight=False)
+    plain = Console(file=io.StringIO(), width=_PIPE_WIDTH, highlight=False)
     with plain.capture() as captured:
-        plain.print(what)
-    # Tables pad their last column, which is noise to whoever reads a pipe.
+        plain.print(renderable)
+    # Tables pad their last column with spaces, which only disturb in a pipe.
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-# -- words -----------------------------------------------------------------------------------
+# -- texts -----------------------------------------------------------------------------------
 
 
 def span(seconds: float) -> str:
-    """As exact as a person cares for: 300 ms, 4.2 s, 40 s, 29 min, 1 h 27 min, 3 d 4 h."""
+    """As exact as a reader needs it: 300 ms, 4.2 s, 40 s, 29 min, 1 h 27 min, 3 d 4 h."""
     seconds = abs(seconds)
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -88,74 +90,79 @@ def span(seconds: float) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600} h"
 
 
-def since(moment: datetime, now: datetime) -> str:
-    seconds = (now - moment).total_seconds()
+def since(time: datetime, now: datetime) -> str:
+    seconds = (now - time).total_seconds()
     if abs(seconds) < 1:
         return "now"
     return f"{span(seconds)} ago" if seconds > 0 else f"in {span(seconds)}"
 
 
-def at(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+def at(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def state_text(state: State) -> Text:
     return Text(str(state), style=_STATE_STYLE[state])
 
 
-def answer_sentence(verb: OperatorVerb, answer: ActionResult) -> str:
-    if answer.what == "done":
-        return f"job {answer.id} is {answer.state}"
-    if answer.what == "requested":
-        return f"job {answer.id} is {answer.state}; its worker is asked to {verb}"
-    return f"job {answer.id} is {answer.state} already"
+def error_text(error: ErrorInfo) -> str:
+    return f"{error.type}: {error.message}"
+
+
+def result_sentence(verb: OperatorVerb, result: ActionResult) -> str:
+    if result.status is ActionStatus.DONE:
+        return f"job {result.id} is {result.state}"
+    if result.status is ActionStatus.REQUESTED:
+        return f"job {result.id} is {result.state}; its worker was asked to {verb} it"
+    return f"job {result.id} is already {result.state}"
 
 
 # -- tables ----------------------------------------------------------------------------------
 
 
-def simple_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return table
-
-
 def job_table(page: JobPage, now: datetime) -> RenderableType:
     if not page.jobs and page.next is None:
         return Text("no jobs", style="dim")
-    table = simple_table(
-        "id", "task", "queue", "state", "try", "age", "due / lease", "target", right=("id", "age")
+    table = ListTable(
+        *("id", "task", "queue", "state", "try", "age", "when", "target"),
+        right=("id", "age"),
+        names=("task", "queue", "target"),
+        details=("when",),
     )
     for job in page.jobs:
         table.add_row(
             str(job.id),
-            Text(job.task),
-            Text(job.queue),
+            job.task,
+            job.queue,
             state_text(job.state),
             f"{job.attempt}/{job.max_attempts}",
             span((now - job.created_at).total_seconds()),
-            due_or_lease(job, now),
-            Text(clean(job.target or "")),
+            _when(job, now),
+            clean(job.target or ""),
         )
     if page.next is None:
         return table
     return Group(table, Text(f"\nmore: --before {page.next}", style="dim"))
 
 
-def due_or_lease(job: Job, now: datetime) -> Text:
+def _when(job: Job, now: datetime) -> Text:
+    """When the job starts, ends or ended, and why it failed."""
     if job.lease is not None:
         left = (job.lease.expires_at - now).total_seconds()
         if left <= 0:
             return Text(f"lease ended {span(left)} ago", style="red")
         return Text(f"lease ends in {span(left)}")
     if job.report is not None:
-        return Text(f"ended {since(job.report.finished_at, now)}", style="dim")
+        ended = since(job.report.finished_at, now)
+        if job.report.error is None:
+            return Text(f"ended {ended}", style="dim")
+        error = shorten_end(one_line(error_text(job.report.error)), _ERROR_LENGTH)
+        return Text(f"{error}, {ended}")
     if job.state is State.QUEUED and job.run_at > now:
         return Text(f"due {since(job.run_at, now)}")
     if job.state is State.QUEUED:
         return Text("due")
-    return Text(clean(job.reason or ""), style="dim")
+    return Text(one_line(job.reason or ""), style="dim")
 
 
 def queue_view(queues: list[QueueInfo], counts: JobCounts, now: datetime) -> RenderableType:
@@ -169,21 +176,17 @@ def counts_sentence(counts: JobCounts) -> str:
     return ", ".join(totals) or "no live jobs"
 
 
-def queue_table(queues: list[QueueInfo], now: datetime) -> Table:
-    table = simple_table(
-        "queue",
-        "ready",
-        "leased",
-        "oldest",
-        "weight",
-        "limit",
-        "paused",
+def queue_table(queues: list[QueueInfo], now: datetime) -> ListTable:
+    table = ListTable(
+        *("queue", "ready", "leased", "oldest", "weight", "limit", "paused"),
         right=("ready", "leased", "weight"),
+        names=("queue",),
+        wrapped=("limit", "paused"),
     )
     for queue in queues:
         oldest = queue.oldest_ready_at
         table.add_row(
-            Text(queue.name),
+            queue.name,
             _bounded(queue.ready),
             _bounded(queue.leased),
             since(oldest, now) if oldest else "",
@@ -197,10 +200,15 @@ def queue_table(queues: list[QueueInfo], now: datetime) -> Table:
 def lane_table(lanes: list[LaneInfo], now: datetime) -> RenderableType:
     if not lanes:
         return Text("no lanes", style="dim")
-    table = simple_table("lane", "depth", "head", "state", "since", "why", right=("depth", "head"))
+    table = ListTable(
+        *("lane", "depth", "head", "state", "since", "why"),
+        right=("depth", "head"),
+        names=("lane",),
+        wrapped=("why",),
+    )
     for lane in lanes:
         table.add_row(
-            Text(clean(lane.target)),
+            clean(lane.target),
             _bounded(lane.depth),
             "" if lane.head is None else str(lane.head),
             "" if lane.head_state is None else state_text(lane.head_state),
@@ -227,44 +235,37 @@ def limit_table(
 ) -> RenderableType:
     if not queues and not keys and shared is None:
         return Text("no limits", style="dim")
-    table = simple_table("of", "name", "limit")
+    table = ListTable("of", "name", "limit", names=("name",), wrapped=("limit",))
     for rule in queues:
-        everything = rule.name == ALL_QUEUES
+        of_all = rule.name == ALL_QUEUES
         table.add_row(
-            "all queues" if everything else "queue",
-            "" if everything else rule.name,
-            str(rule.limit),
+            "all queues" if of_all else "queue", "" if of_all else rule.name, str(rule.limit)
         )
     for rule in keys:
-        table.add_row("key", Text(clean(rule.name)), str(rule.limit))
+        table.add_row("key", clean(rule.name), str(rule.limit))
     if shared is not None:
-        used = ", ".join(map(str, shared.tenants)) or "nobody"
-        table.add_row("all tenants", Text(f"used by {used}"), str(shared.limit))
+        used = ", ".join(map(str, shared.tenants))
+        table.add_row("all tenants", f"used by {used}" if used else "unused", str(shared.limit))
     return table
 
 
-def worker_table(workers: list[LiveWorker], now: datetime) -> RenderableType:
+def worker_table(
+    workers: list[LiveWorker], now: datetime, *, short: bool = False
+) -> RenderableType:
     if not workers:
         return Text("no workers", style="dim")
-    table = simple_table(
-        "worker",
-        "host",
-        "pid",
-        "state",
-        "queues",
-        "slots",
-        "ended",
-        "since",
-        "seen",
+    table = ListTable(
+        *("worker", "host", "pid", "state", "queues", "slots", "ended", "since", "seen"),
         right=("pid", "slots", "ended"),
+        names=("host", "queues"),
     )
     for worker in workers:
         table.add_row(
-            Text(clean(worker.owner)),
-            Text(clean(worker.host)),
+            short_owner(worker.owner) if short else clean(worker.owner),
+            clean(worker.host),
             str(worker.pid),
-            Text(str(worker.state), style=_WORKER_STYLE[worker.state]),
-            Text(clean(", ".join(worker.queues))),
+            _worker_state(worker),
+            clean(", ".join(worker.queues)),
             f"{worker.running}/{worker.concurrency}",
             str(worker.finished),
             since(worker.started_at, now),
@@ -273,21 +274,36 @@ def worker_table(workers: list[LiveWorker], now: datetime) -> RenderableType:
     return table
 
 
+def short_owner(owner: str) -> str:
+    """A worker's name with the beginning of its hash, which is enough to distinguish workers."""
+    name, dash, hash_ = clean(owner).rpartition("-")
+    return f"{name}{dash}{hash_[:_HASH_LENGTH]}" if dash else hash_
+
+
+def _worker_state(worker: LiveWorker) -> Text:
+    if worker.is_idle:
+        return Text("idle", style="dim")
+    return Text(str(worker.state), style=_WORKER_STYLE[worker.state])
+
+
 def tenant_table(tenants: list[Tenant], now: datetime) -> RenderableType:
     if not tenants:
         return Text("no tenants", style="dim")
-    table = simple_table(
-        "tenant", "place", "state", "weight", "slots", "since", "note", right=("weight",)
+    table = ListTable(
+        *("tenant", "shard", "state", "weight", "slots", "since", "note"),
+        right=("weight",),
+        names=("tenant", "shard"),
+        wrapped=("note",),
     )
     for tenant in tenants:
         table.add_row(
             tenant.name,
-            tenant.place,
+            tenant.shard,
             Text(tenant.state.value, style=_TENANT_STYLE[tenant.state]),
             f"{tenant.weight:g}",
             "" if tenant.max_slots is None else str(tenant.max_slots),
             since(tenant.created_at, now),
-            Text(clean(tenant.note or "")),
+            clean(tenant.note or ""),
         )
     return table
 

@@ -1,37 +1,46 @@
-"""`freehold tenants`: who they are, where they live, and how they stand."""
+"""`freehold tenants`: list, create, pause, move and drop tenants."""
 
 from __future__ import annotations
 
 import click
 
-from freehold.cli.common import StoreChoice, as_json, by_option, print_json, store_options
+from freehold.cli.common import (
+    StoreChoice,
+    StoreGroup,
+    as_json,
+    by_option,
+    print_json,
+    store_options,
+)
 from freehold.cli.errors import REFUSED
 from freehold.cli.progress import progress
 from freehold.cli.render import show, tenant_table
 from freehold.cli.text import one_line
-from freehold.cli.types import span
+from freehold.cli.types import duration
+from freehold.model.plural import count
 from freehold.model.tenant import HOME_SHARD
 from freehold.tenants.tenants import TenantMigration, Tenants
 
 slots_option = click.option(
-    "--max-slots", type=int, help="At most so many of its jobs at a time in one process."
+    "--max-slots", type=int, help="Maximum number of its jobs running in one process."
 )
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=StoreGroup, invoke_without_command=True)
 @as_json
 @store_options
 @click.pass_context
 def tenants(context: click.Context, store: StoreChoice, as_json: bool) -> None:
-    """List tenants. Each has jobs of its own, in a schema or file of its own.
+    """List and manage tenants.
 
-    Every other command works on a tenant's jobs with --tenant NAME.
+    Each tenant has its own jobs, in its own schema or file. With --tenant NAME every other
+    command works on the jobs of that tenant.
     """
     if context.invoked_subcommand is not None:
         return
     with store.open() as app:
         found = app.tenants.all()
-        now = app.operate.now()
+        now = app.operator.now()
     if as_json:
         print_json({"tenants": found})
     else:
@@ -41,48 +50,48 @@ def tenants(context: click.Context, store: StoreChoice, as_json: bool) -> None:
 @tenants.command()
 @click.argument("name")
 @click.option(
-    "--place", default=HOME_SHARD, show_default=True, help="Where it lives: see [places]."
+    "--shard", default=HOME_SHARD, show_default=True, help="Database of the tenant: see [shards]."
 )
-@click.option("--weight", type=float, default=1.0, show_default=True, help="Its share of workers.")
+@click.option("--weight", type=float, default=1.0, show_default=True, help="Share of the workers.")
 @slots_option
 @as_json
 @store_options
 def create(
-    store: StoreChoice, name: str, place: str, weight: float, max_slots: int | None, as_json: bool
+    store: StoreChoice, name: str, shard: str, weight: float, max_slots: int | None, as_json: bool
 ) -> None:
-    """Make the tenant NAME."""
+    """Create the tenant NAME."""
     with store.open(may_create=True) as app:
         app.migrate()
-        made = app.tenants.create(name, place, weight, max_slots)
+        made = app.tenants.create(name, shard, weight, max_slots)
     if as_json:
         print_json(made)
     else:
-        click.echo(f"tenant {name} lives in {place}")
+        click.echo(f"tenant {name} created in shard {shard}")
 
 
 @tenants.command()
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Also with live jobs, which are lost.")
+@click.option("--force", is_flag=True, help="Drop it even if it has live jobs, which are lost.")
 @as_json
 @store_options
 def drop(store: StoreChoice, name: str, force: bool, as_json: bool) -> None:
-    """Remove the tenant NAME with everything it has."""
+    """Drop the tenant NAME with all its data."""
     with store.open() as app:
         app.tenants.drop(name, force=force)
     if as_json:
         print_json({"name": name, "dropped": True})
     else:
-        click.echo(f"tenant {name} is gone")
+        click.echo(f"tenant {name} dropped")
 
 
 @tenants.command()
 @click.argument("name")
-@click.option("--reason", help="Why; the list and `explain` tell it.")
+@click.option("--reason", help="Reason, shown in the list and by `freehold job explain`.")
 @by_option
 @as_json
 @store_options
 def pause(store: StoreChoice, name: str, reason: str | None, by: str, as_json: bool) -> None:
-    """Hold back the tenant NAME: nothing of it is claimed. What runs goes on."""
+    """Pause the tenant NAME. Its jobs are not claimed; running jobs continue."""
     with store.open() as app:
         app.tenants.pause(name, by, reason)
     if as_json:
@@ -96,39 +105,40 @@ def pause(store: StoreChoice, name: str, reason: str | None, by: str, as_json: b
 @as_json
 @store_options
 def resume(store: StoreChoice, name: str, as_json: bool) -> None:
-    """Let the tenant NAME go on; also one that was found broken and is mended."""
+    """Resume a paused or degraded tenant. A degraded tenant must be repaired first."""
     with store.open() as app:
-        stood_still = app.tenants.resume(name)
+        was_paused = app.tenants.resume(name)
     if as_json:
-        print_json({"name": name, "paused": False, "was_paused": stood_still})
+        print_json({"name": name, "paused": False, "was_paused": was_paused})
     else:
-        click.echo(f"tenant {name} goes on" if stood_still else f"tenant {name} was not paused")
+        click.echo(f"tenant {name} resumed" if was_paused else f"tenant {name} was not paused")
 
 
-@tenants.command()
+@tenants.command("set-weight")
 @click.argument("name")
 @click.argument("weight", type=float)
 @slots_option
 @as_json
 @store_options
-def weigh(
+def set_weight(
     store: StoreChoice, name: str, weight: float, max_slots: int | None, as_json: bool
 ) -> None:
-    """Give the tenant NAME its share of the workers: WEIGHT beside 1 for every other tenant."""
+    """Set the weight of the tenant NAME. A tenant of weight 2 gets twice the share of a tenant of
+    weight 1, which is the default."""
     with store.open() as app:
-        app.tenants.weigh(name, weight, max_slots)
+        app.tenants.set_weight(name, weight, max_slots)
     if as_json:
         print_json({"name": name, "weight": weight, "max_slots": max_slots})
     else:
-        slots = "" if max_slots is None else f", at most {max_slots} slots in a process"
-        click.echo(f"tenant {name} weighs {weight:g}{slots}")
+        slots = "" if max_slots is None else f", at most {count(max_slots, 'slot')} in a process"
+        click.echo(f"tenant {name} has weight {weight:g}{slots}")
 
 
 @tenants.command()
 @as_json
 @store_options
 def migrate(store: StoreChoice, as_json: bool) -> None:
-    """Bring the directory and every tenant up to date. One that fails does not stop the others."""
+    """Migrate the directory and every tenant. A tenant that fails does not stop the others."""
     with store.open() as app:
         app.migrate()
         done = _migrated(app.tenants, quiet=as_json)
@@ -136,67 +146,68 @@ def migrate(store: StoreChoice, as_json: bool) -> None:
         print_json({"tenants": done})
     else:
         for each in done:
-            what = one_line(each.trouble) if each.trouble else f"{each.applied} migrations applied"
-            click.echo(f"{each.tenant}: {what}")
-    if any(each.trouble for each in done):
+            applied = f"{count(each.applied, 'migration')} applied"
+            click.echo(f"{each.tenant}: {one_line(each.error) if each.error else applied}")
+    if any(each.error for each in done):
         raise click.exceptions.Exit(REFUSED)
 
 
-def _migrated(tenancy: Tenants, *, quiet: bool) -> list[TenantMigration]:
-    lines = tenancy.all()
+def _migrated(tenants: Tenants, *, quiet: bool) -> list[TenantMigration]:
+    every = tenants.all()
     done: list[TenantMigration] = []
-    with progress("tenants", len(lines), quiet=quiet) as tell:
-        for line in lines:
-            tell(len(done), line.name, _failures(done))
-            done.append(tenancy.migrate_one(line))
+    with progress("tenants", len(every), quiet=quiet) as report:
+        for tenant in every:
+            report(len(done), tenant.name, _failures(done))
+            done.append(tenants.migrate_one(tenant))
     return done
 
 
 def _failures(done: list[TenantMigration]) -> str:
-    failed = sum(each.trouble is not None for each in done)
+    failed = sum(each.error is not None for each in done)
     return f"{failed} failed" if failed else ""
 
 
 @tenants.command()
 @click.argument("name")
-@click.argument("place")
+@click.argument("shard")
 @click.option(
     "--timeout",
-    type=span,
+    type=duration,
     default="60s",
     show_default=True,
-    help="How long its running jobs may take to end.",
+    help="Time that its running jobs get to end.",
 )
 @as_json
 @store_options
-def move(store: StoreChoice, name: str, place: str, timeout: float, as_json: bool) -> None:
-    """Move the tenant NAME to another PLACE, losing and doubling nothing.
+def move(store: StoreChoice, name: str, shard: str, timeout: float, as_json: bool) -> None:
+    """Move the tenant NAME to another SHARD.
 
-    Its jobs are not claimed meanwhile; at the end nothing can be enqueued for a moment. A move
-    that was interrupted goes on when it is repeated; moved to where it still is, it is taken back.
+    No job is lost or doubled. During the move the tenant's jobs are not claimed, and for a short
+    time at the end none can be enqueued. Repeat the command to continue an interrupted move, or
+    name the old shard to undo it.
     """
     with store.open() as app:
-        with progress(f"moving {name}", quiet=as_json) as tell:
+        with progress(f"moving {name}", quiet=as_json) as report:
             done: list[str] = []
-            for step in app.tenants.moving(name, place, timeout):
+            for step in app.tenants.move_steps(name, shard, timeout):
                 done.append(step)
-                tell(len(done), f"done: {', '.join(done)}")
-        line = app.tenants.get(name)
+                report(len(done), f"done: {', '.join(done)}")
+        tenant = app.tenants.get(name)
     if as_json:
-        print_json(line)
+        print_json(tenant)
     else:
-        click.echo(f"tenant {name} lives in {line.place}")
+        click.echo(f"tenant {name} is in shard {tenant.shard}")
 
 
 @tenants.command()
 @as_json
 @store_options
-def places(store: StoreChoice, as_json: bool) -> None:
-    """List the places where tenants can live."""
+def shards(store: StoreChoice, as_json: bool) -> None:
+    """List the shards, the databases of the tenants."""
     with store.open() as app:
-        known = {name: app.tenants.places[name].shown for name in app.tenants.places.names}
+        known = {name: app.tenants.shards[name].shown for name in app.tenants.shards.names}
     if as_json:
-        print_json({"places": known})
+        print_json({"shards": known})
     else:
         for name, shown in known.items():
             click.echo(f"{name}: {shown}")

@@ -1,4 +1,4 @@
-"""`freehold top`: what happens right now, on one screen."""
+"""`freehold top`: queues, workers and running jobs on one screen."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from freehold.app import Freehold
-from freehold.cli.common import StoreChoice, store_options
+from freehold.cli.common import StoreChoice, StoreCommand, store_options
 from freehold.cli.render import show
 from freehold.cli.text import one_line
 from freehold.cli.top_view import Frame, JobRate, top_view
@@ -19,25 +19,28 @@ from freehold.errors import StoreUnavailable
 from freehold.model.state import LEASED
 from freehold.store.types import JobFilter
 
-#: Leased jobs that one picture reads, to show the longest-running of them.
+#: Leased jobs that one frame reads, to show the longest-running of them.
 _LEASED_LIMIT = 200
 
 
-@click.command()
-@click.option("--once", is_flag=True, help="Print one picture and end; so does a pipe.")
+@click.command(cls=StoreCommand)
+@click.option("--once", is_flag=True, help="Print once and exit, as into a pipe.")
 @click.option(
     "--interval",
     type=click.FloatRange(0.1, 3600.0),
     default=1.0,
     show_default=True,
-    help="Seconds between two pictures.",
+    help="Seconds between two updates.",
 )
 @store_options
 def top(store: StoreChoice, once: bool, interval: float) -> None:
-    """Watch queues, workers, throughput and running jobs. Ctrl-C ends it."""
+    """Watch queues, workers and running jobs.
+
+    Ctrl-C ends it.
+    """
     with store.open() as app:
         if once or not sys.stdout.isatty():
-            show(top_view(_look(app), JobRate()))
+            show(top_view(_frame(app), JobRate()))
             return
         try:
             _watch(app, interval)
@@ -46,26 +49,26 @@ def top(store: StoreChoice, once: bool, interval: float) -> None:
 
 
 def _watch(app: Freehold, interval: float) -> None:
-    console, pace = Console(highlight=False), JobRate()
+    console, rate = Console(highlight=False), JobRate()
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                live.update(top_view(_look(app), pace, console.size), refresh=True)
+                live.update(top_view(_frame(app), rate, console.size), refresh=True)
             except StoreUnavailable as error:
-                text = f"the store does not answer, looking again: {one_line(str(error))}"
+                text = f"the store is not available, trying again: {one_line(str(error))}"
                 live.update(Text(text, style="red"), refresh=True)
-            # A person watches: this is the pace of the picture, nothing waits for it.
+            # The interval of the display; no other part waits for it.
             time.sleep(interval)
 
 
-def _look(app: Freehold) -> Frame:
-    operate = app.operate
-    leased = operate.jobs(JobFilter(states=LEASED, limit=_LEASED_LIMIT))
+def _frame(app: Freehold) -> Frame:
+    operator = app.operator
+    leased = operator.jobs(JobFilter(states=LEASED, limit=_LEASED_LIMIT))
     return Frame(
-        store=app.database.shown,
-        queues=operate.queues(),
-        counts=operate.counts(),
-        workers=operate.workers(),
+        store=app._database.shown,
+        queues=operator.queues(),
+        counts=operator.counts(),
+        workers=operator.workers(),
         leased=leased.jobs,
-        now=operate.now(),
+        now=operator.now(),
     )

@@ -11,13 +11,18 @@ from typing import Any, TypeAlias
 import click
 
 from freehold.app import Freehold
-from freehold.cli.common import StoreChoice, store_options, warn_of_unknown_variables
+from freehold.cli.common import (
+    StoreChoice,
+    StoreCommand,
+    store_options,
+    warn_of_unknown_variables,
+)
 from freehold.cli.logs import log_options, set_up_logs
 from freehold.cli.worker import app_with_tasks
 from freehold.errors import StoreUnavailable
 from freehold.manager.manager import Manager
 from freehold.manager.process_slots import folder_of
-from freehold.manager.reload import follow as watch_sources
+from freehold.manager.reload import watch_sources
 from freehold.manager.service import serve
 from freehold.manager.spawn import Start, starter
 from freehold.model.names import check_name
@@ -31,27 +36,29 @@ from freehold.worker.sweeper import Sweeper
 Part: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
-@click.command()
-@click.option("--workers", type=int, help="Worker processes at start, and never fewer.")
-@click.option("--max-workers", type=int, help="Never more than this many, draining ones included.")
-@click.option("--queue", "queues", multiple=True, help="A queue to serve; can be repeated.")
-@click.option("--concurrency", type=int, help="Jobs at a time in each worker.")
-@click.option("--host", help="The API's address. Another than 127.0.0.1 needs tokens.")
-@click.option("--port", type=int, help="The API's port; 0 is any free one.")
-@click.option("--no-http", is_flag=True, help="Serve no API.")
+@click.command(cls=StoreCommand)
+@click.option("--default-count", type=int, help="Minimum number of worker processes.")
+@click.option("--max-count", type=int, help="Maximum number of worker processes.")
+@click.option("--scale-interval-ms", type=int, help="How often the number of workers is adjusted.")
+@click.option("--queue", "queues", multiple=True, help="A queue to serve; repeatable.")
+@click.option("--concurrency", type=int, help="Maximum number of running jobs in each worker.")
+@click.option("--host", help="Address of the API; other than 127.0.0.1 it needs http.tokens.")
+@click.option("--port", type=int, help="Port of the API; 0: any free port.")
+@click.option("--no-http", is_flag=True, help="Do not serve the API.")
 @click.option("--reload", is_flag=True, help="Replace the workers when source files here change.")
 @click.option(
     "--name",
     default="default",
     show_default=True,
-    help="Managers of one store on one machine need different names.",
+    help="Name of the manager, unique for this store and machine.",
 )
 @log_options
 @store_options
 def up(
     store: StoreChoice,
-    workers: int | None,
-    max_workers: int | None,
+    default_count: int | None,
+    max_count: int | None,
+    scale_interval_ms: int | None,
     queues: tuple[str, ...],
     concurrency: int | None,
     host: str | None,
@@ -62,12 +69,13 @@ def up(
     log_level: str,
     log_format: str,
 ) -> None:
-    """Run everything: a manager that keeps the right number of workers alive, a sweeper, the API.
+    """Run a manager, its workers and the HTTP API.
 
-    Workers come as soon as there is work for them, and go once they were idle for a while. Dead
-    ones are replaced. SIGTERM or Ctrl-C drains: all workers end what they run, within the grace
-    period. A second one hurries them. If this process is killed, its workers go on, and the next
-    `freehold up` takes them over; where none comes within seconds, they drain.
+    The manager starts workers while jobs are waiting, drains them when they are idle, and
+    replaces those that die. SIGTERM or Ctrl-C drains all workers: running jobs may end within
+    the grace period. A second SIGTERM stops running jobs at once and puts them back into the
+    queue. If this process is killed, its workers continue and the next `freehold up` takes them
+    over; if none is started within seconds, they drain.
 
     Exit codes: 0 drained, 1 another manager of this name runs here, 70 a part crashed, 75 a
     worker did not end in time and was killed.
@@ -76,8 +84,9 @@ def up(
     warn_of_unknown_variables(log.warning)
     settings = load(
         {
-            "workers.default_count": workers,
-            "workers.max_count": max_workers,
+            "workers.default_count": default_count,
+            "workers.max_count": max_count,
+            "workers.scale_interval_ms": scale_interval_ms,
             "workers.concurrency": concurrency,
             "http.host": host,
             "http.port": port,
@@ -86,9 +95,9 @@ def up(
     chosen = worker_settings(settings, queues=queues or None)
     app = app_with_tasks(store)
     if store.app is None:
-        log.warning("no --app is given: the workers know the simulated kinds only")
-    _look_at(app)
-    folder = folder_of(_where(app), check_name("name", name))
+        log.warning("no --app is given: the workers know no tasks of yours")
+    _check_store(app)
+    folder = folder_of(_store_identity(app), check_name("name", name))
     start = starter(*_worker_command(app, store.app_name, chosen, log_level, log_format))
     try:
         with contextlib.nullcontext() if no_http else _api(app, settings) as api:
@@ -100,11 +109,11 @@ def up(
 
 @contextlib.contextmanager
 def _api(app: Freehold, settings: Settings) -> Iterator[Part | None]:
-    """The API on its address, which is taken before anything begins."""
+    """The API, whose address is bound before anything else starts."""
     try:
         from freehold.http.server import listening, serve_on
     except ImportError as error:
-        log.warning("no API is served (%s): install `freehold[http]`, or say --no-http", error)
+        log.warning("no API is served (%s): install `freehold[http]`, or use --no-http", error)
         yield None
         return
     with listening(settings) as listener:
@@ -121,25 +130,25 @@ async def _run(
     reload: bool,
 ) -> int:
     manager = Manager(
-        app.client.awaited,
+        app._client.awaited,
         _rule(settings),
         start,
         folder,
         queues=chosen.queues,
         scale_seconds=settings["workers.scale_interval_ms"] / 1000.0,
-        grace_seconds=chosen.grace_seconds,
+        grace_seconds=chosen.shutdown_grace_seconds,
     )
-    # What runs beside the manager: coroutines that end when they are cancelled, which happens
-    # after the last worker has drained. Signals are the manager's.
-    beside: dict[str, Coroutine[Any, Any, None]] = {"sweeper": _sweep(app, chosen)}
+    # Only the manager handles signals. The other parts are canceled after the last worker has
+    # drained.
+    parts: dict[str, Coroutine[Any, Any, None]] = {"sweeper": _sweep(app, chosen)}
     if api is not None:
-        beside["API"] = api()
+        parts["API"] = api()
     if reload:
-        beside["reloader"] = watch_sources(Path.cwd(), manager.renew)
+        parts["reloader"] = watch_sources(Path.cwd(), manager.replace_workers)
     try:
-        return await serve(manager, beside)
+        return await serve(manager, parts)
     finally:
-        await app.aclose()  # with the tenants that callers of the API asked for
+        await app.aclose()  # includes the tenants' stores that API requests have opened
 
 
 def _rule(settings: Settings) -> ScaleRule:
@@ -153,9 +162,9 @@ def _rule(settings: Settings) -> ScaleRule:
 
 
 async def _sweep(app: Freehold, chosen: WorkerSettings) -> None:
-    """Jobs come back and fall due also while no worker lives."""
+    """Recovers expired leases and makes due jobs ready also while no worker runs."""
     sweeper = Sweeper(
-        app.client.awaited,
+        app._client.awaited,
         Telemetry(),
         tasks=frozenset(),
         history_days=chosen.history_days,
@@ -166,18 +175,18 @@ async def _sweep(app: Freehold, chosen: WorkerSettings) -> None:
     await sweeper.run()
 
 
-def _look_at(app: Freehold) -> None:
-    """A store that needs a hand is told of at once; one that is not up yet may come."""
+def _check_store(app: Freehold) -> None:
+    """Raises at once for a store that needs an action. One that is not up yet may still come."""
     try:
-        app.operate.now()
-        app.operate.workers()
+        app.operator.now()
+        app.operator.workers()
     except StoreUnavailable as error:
-        log.warning("the store is not there yet: %s", error)
+        log.warning("the store is not available yet: %s", error)
 
 
-def _where(app: Freehold) -> str:
-    """What is the same for all who mean this store."""
-    shown, prefix = app.database.shown, "sqlite:///"
+def _store_identity(app: Freehold) -> str:
+    """The same text for every process that uses this store."""
+    shown, prefix = app._database.shown, "sqlite:///"
     if shown.startswith(prefix):
         return str(Path(shown.removeprefix(prefix)).resolve())
     return f"{shown} {app.schema}"
@@ -186,7 +195,7 @@ def _where(app: Freehold) -> str:
 def _worker_command(
     app: Freehold, app_name: str | None, chosen: WorkerSettings, log_level: str, log_format: str
 ) -> tuple[list[str], dict[str, str]]:
-    """Arguments and environment: what was decided here holds there."""
+    """Arguments and environment that pass this process's settings on to its workers."""
     arguments = [
         "--concurrency",
         str(chosen.concurrency),
@@ -200,6 +209,6 @@ def _worker_command(
     environment = {"FREEHOLD_URL": app.url, "FREEHOLD_SCHEMA": app.schema}
     if app_name:
         environment["FREEHOLD_APP"] = app_name
-    if app.of_tenant:
-        environment["FREEHOLD_TENANT"] = app.of_tenant
+    if app._tenant_name:
+        environment["FREEHOLD_TENANT"] = app._tenant_name
     return arguments, environment

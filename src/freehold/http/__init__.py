@@ -1,8 +1,8 @@
-"""The HTTP API: what `operate` can do, as JSON, for programs and for people with curl.
+"""The HTTP API: everything that `app.operator` can do, as JSON.
 
 from freehold.http import api
 
-application = api(app)      # an ASGI application, to be served or mounted into another
+application = api(app)      # an ASGI application, to serve or to mount into another
 """
 
 from freehold.errors import BadSettings

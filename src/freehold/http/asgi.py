@@ -1,7 +1,6 @@
-"""The topics put together: one ASGI application.
+"""The ASGI application, built from the routes of all topics.
 
-It needs no lifespan: connections are opened at first use, and belong to the app that was
-handed in.
+It needs no lifespan: connections are opened at first use, and belong to the given app.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ TABLE: tuple[Route, ...] = (
     *workers.routes,
     *events.routes,
 )
-#: A target is any text, and can hold a slash.
-_ANY_TEXT = {"{target}": "{target:path}"}
+#: A target is any text and can contain a slash.
+_PATTERNS = {"{target}": "{target:path}"}
 
 
 def api(
@@ -49,8 +48,8 @@ def api(
     limits: RequestLimits | None = None,
     telemetry: Telemetry | None = None,
 ) -> Starlette:
-    """The API of an app, or of one tenant's (``app.tenant(name)``), to be served or mounted.
-    Tokens and limits are those of the settings; without tokens, only this machine is served."""
+    """The API of an app or of one tenant (``app.tenant(name)``). Tokens and limits are those of
+    the settings. Without tokens, only requests from this machine are served."""
     settings = settings or load()
     service = ApiService(
         app,
@@ -60,7 +59,7 @@ def api(
         telemetry=telemetry,
     )
     application = Starlette(
-        routes=list(_starlette_routes(service)), exception_handlers={HTTPException: _not_here}
+        routes=list(_starlette_routes(service)), exception_handlers={HTTPException: _no_route}
     )
     application.router.redirect_slashes = False
     application.state.service = service
@@ -68,16 +67,16 @@ def api(
 
 
 def _starlette_routes(service: ApiService) -> Iterator[StarletteRoute]:
-    """One for each path, so that a wrong method is told the right ones."""
+    """One for each path, so that a response to a wrong method can name the right ones."""
     by_path = sorted(service.routes, key=attrgetter("at"))
     for at, same in itertools.groupby(by_path, key=attrgetter("at")):
         by_method = {route.method: route for route in same}
-        for name, pattern in _ANY_TEXT.items():
+        for name, pattern in _PATTERNS.items():
             at = at.replace(name, pattern)
-        made = StarletteRoute(at, _endpoint(service, by_method), methods=list(by_method))
-        if made.methods and any(route.media == events.STREAM for route in by_method.values()):
-            made.methods.discard("HEAD")  # nobody would listen
-        yield made
+        route = StarletteRoute(at, _endpoint(service, by_method), methods=list(by_method))
+        if route.methods and any(each.media == events.STREAM for each in by_method.values()):
+            route.methods.discard("HEAD")  # a stream without a body has no use
+        yield route
 
 
 def _endpoint(
@@ -90,7 +89,7 @@ def _endpoint(
     return endpoint
 
 
-async def _not_here(request: Request, error: Exception) -> Response:
+async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         return of_api_error(ApiError(405, "Method not allowed", "see Allow", error.headers))

@@ -1,4 +1,4 @@
-"""Whether a request is let in. What no rule lets in is refused."""
+"""Authorization of requests. A request that no rule admits is refused."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _ANYONE = Caller("anyone", Role.ANYONE)
 
 
 class TenantScope(Enum):
-    """What a route is about, for callers whose token is of one tenant."""
+    """Which data a route is about. It limits the routes for a token of one tenant."""
 
-    #: What that tenant has. It is asked through the tenant's own store: see `Asked.app`.
+    #: The data of the caller's tenant, read through that tenant's store: see `ApiRequest.app`.
     OWN = auto()
-    #: The tenant that the path names, which must be theirs.
+    #: The tenant that the path names, which must be the caller's.
     NAMED = auto()
-    #: What belongs to whoever is over all tenants: not for them.
+    #: All tenants. Refused to a token of one tenant.
     ALL = auto()
 
 
-#: A proxy on this machine asks on behalf of somebody who may be anywhere.
+#: A proxy on this machine forwards requests from other machines.
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 def admitted(
-    request: Request, role: Role, whose: TenantScope, tokens: Sequence[Token], served: str | None
+    request: Request, role: Role, scope: TenantScope, tokens: Sequence[Token], served: str | None
 ) -> Caller:
-    """``served``: the tenant whose API this is, if it is one tenant's."""
+    """Returns the caller, or raises. ``served``: the tenant of this API, if it serves only one."""
     if role is Role.ANYONE:
         return _ANYONE
     if not tokens:
@@ -53,21 +53,21 @@ def admitted(
             "send a token of http.tokens, as `Authorization: Bearer <token>`",
             {"WWW-Authenticate": 'Bearer realm="freehold"'},
         )
-    _check_tenant(caller, whose, served, request.path_params.get("tenant"))
+    _check_tenant(caller, scope, served, request.path_params.get("tenant"))
     check_role(caller, role, "this")
     return caller
 
 
 def _check_tenant(
-    caller: Caller, whose: TenantScope, served: str | None, named: str | None
+    caller: Caller, scope: TenantScope, served: str | None, named: str | None
 ) -> None:
     if caller.tenant is None:
         return
     if served not in (None, caller.tenant):
         raise ApiError(403, "Forbidden", "this token is of another tenant")
-    if whose is TenantScope.ALL:
+    if scope is TenantScope.ALL:
         raise ApiError(403, "Forbidden", "this needs a token of all tenants: one without @tenant")
-    if whose is TenantScope.NAMED and named != caller.tenant:
+    if scope is TenantScope.NAMED and named != caller.tenant:
         raise ApiError(403, "Forbidden", "this token is of another tenant")
 
 
@@ -77,7 +77,7 @@ def check_role(caller: Caller, role: Role, what: str) -> None:
 
 
 def _check_local(request: Request) -> None:
-    """Without tokens: this machine only, and no page of another site in its browsers."""
+    """Without tokens: admits only this machine, and no pages of other sites in its browsers."""
     headers = request.headers
     if request.client is None or not is_loopback(request.client.host):
         raise ApiError(403, "Forbidden", "without http.tokens only this machine is served")

@@ -1,4 +1,4 @@
-"""From a request to its answer: let in, read, asked, told; the same way for every route."""
+"""From a request to its response, the same for every route: authorize, decode, handle, encode."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _HEADERS = {
 
 
 async def dispatch(service: ApiService, route: Route, request: Request) -> Response:
-    """Whatever happens, it is an answer that the description knows."""
+    """Returns a response in every case, one that the OpenAPI description contains."""
     try:
         async with asyncio.timeout(service.limits.request_seconds):
             response = await _dispatch(service, route, request)
-    except ApiError as denied:
-        response = of_api_error(denied)
+    except ApiError as error:
+        response = of_api_error(error)
     except TimeoutError:
         response = of_error(_too_slow(route, service.limits.request_seconds))
     except ClientDisconnect:
@@ -48,8 +48,8 @@ async def dispatch(service: ApiService, route: Route, request: Request) -> Respo
 
 
 async def _dispatch(service: ApiService, route: Route, request: Request) -> Response:
-    caller = admitted(request, route.role, route.whose, service.tokens, service.tenant)
-    asked = ApiRequest(
+    caller = admitted(request, route.role, route.scope, service.tokens, service.tenant)
+    api_request = ApiRequest(
         service,
         request,
         caller,
@@ -58,13 +58,13 @@ async def _dispatch(service: ApiService, route: Route, request: Request) -> Resp
         await _body(request, route.body, service.limits.body_bytes),
     )
     try:
-        found = await route.handler(asked)
+        found = await route.handler(api_request)
     except TenantNotFound:
-        # The error tells which names are near. They are for whoever may see all tenants.
+        # The error suggests similar names, which a caller of one tenant must not see.
         if caller.tenant is not None:
             raise ApiError(403, "Forbidden", f"there is no tenant {caller.tenant}") from None
-        if route.whose is TenantScope.OWN:
-            raise SchemaMissing("the tenant whose API this is is not there any more") from None
+        if route.scope is TenantScope.OWN:
+            raise SchemaMissing("the tenant of this API does not exist any more") from None
         raise
     if isinstance(found, Response):
         return found
@@ -74,15 +74,15 @@ async def _dispatch(service: ApiService, route: Route, request: Request) -> Resp
 
 def _too_slow(route: Route, seconds: float) -> Exception:
     if route.method == "GET":
-        return StoreUnavailable(f"no answer within {seconds:g} s: try again")
+        return StoreUnavailable(f"no result within {seconds:g} s: try again")
     return OutcomeUnknown(
-        f"no answer within {seconds:g} s: it may have happened or not; look, and repeat an "
+        f"no result within {seconds:g} s: it may have happened or not; check, and repeat an "
         "enqueue with its idempotency_key"
     )
 
 
 def _converted(values: dict[str, Any], kind: type | None) -> Any:
-    """Texts of a path or query as the types that are meant."""
+    """Converts the texts of a path or query to their types."""
     if kind is None:
         if values:
             raise BadInput(f"there is no parameter {', '.join(map(repr, values))}")
@@ -124,8 +124,8 @@ async def _body(request: Request, kind: type | None, limit_bytes: int) -> Any:
 
 async def _read(request: Request, limit_bytes: int) -> bytes:
     too_large = ApiError(413, "Content too large", f"a body has at most {limit_bytes:,} bytes")
-    said = request.headers.get("content-length", "")
-    if said.isdecimal() and (len(said) > 15 or int(said) > limit_bytes):
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and (len(length) > 15 or int(length) > limit_bytes):
         raise too_large
     data = bytearray()
     async for chunk in request.stream():

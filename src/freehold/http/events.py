@@ -1,9 +1,9 @@
-"""What happens, as it happens: a stream of server-sent events.
+"""The stream of events: server-sent events (SSE).
 
-Each event has its id, and a caller that was cut off goes on where it was with the header
-Last-Event-ID, which browsers send by themselves. Events come in the order of their ids; one
-whose transaction commits late is waited for (see `settled` in model/history.py), so that
-nobody who goes on from the last id has missed one.
+After a lost connection a client continues with the header Last-Event-ID, which browsers send by
+themselves. Events come in the order of their ids. The stream waits for an event whose transaction
+commits late (see `settled` in model/history.py), so that a client that continues from its last id
+misses none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from freehold.clock import monotonic
 from freehold.errors import BadInput, StoreError
 from freehold.http.request import ApiRequest, ApiService
 from freehold.http.routes import Routes
-from freehold.http.schemas import EventsQuery, given
+from freehold.http.schemas import EventsQuery, value_or_none
 from freehold.http_auth import Role
 from freehold.json_views import event_document
 from freehold.model.history import Event, EventKind
@@ -28,12 +28,13 @@ from freehold.operator import LARGEST_ID
 routes = Routes()
 STREAM = "text/event-stream"
 _BATCH = 200
-#: How soon a caller that was cut off should come back, in milliseconds.
+#: How soon a client should reconnect, in milliseconds.
 _RETRY = "retry: 2000\n\n"
 
 
 class EventMessage(msgspec.Struct, frozen=True):
-    """One event of the stream; ``data`` is JSON: the event with its job, state, who and why."""
+    """One event of the stream. ``data`` is JSON: the event with its job, state, author and
+    reason."""
 
     id: str
     event: EventKind
@@ -41,7 +42,7 @@ class EventMessage(msgspec.Struct, frozen=True):
 
 
 class EventStream(StreamingResponse):
-    """Counted for as long as somebody listens."""
+    """Counted for as long as its connection is open."""
 
     def __init__(self, service: ApiService, content: AsyncIterator[str]) -> None:
         super().__init__(content, media_type=STREAM)
@@ -57,33 +58,33 @@ class EventStream(StreamingResponse):
     Role.VIEWER,
     query=EventsQuery,
     headers={"Last-Event-ID": {"type": "integer", "minimum": 0, "maximum": LARGEST_ID}},
-    answers={200: EventMessage},
+    responses={200: EventMessage},
     media=STREAM,
 )
-async def follow_events(asked: ApiRequest) -> EventStream:
-    """What happens to jobs besides their routine way, as server-sent events. Goes on from the
-    header Last-Event-ID, from `after`, or from now."""
-    asked.service.check_stream()
-    after = _position(asked)
+async def follow_events(request: ApiRequest) -> EventStream:
+    """Follow the events of all jobs as server-sent events. The stream starts after the header
+    Last-Event-ID, after `after`, or now. Routine transitions have no event."""
+    request.service.check_stream()
+    after = _position(request)
     if after is None:
-        after = await asked.operate.newest_event()
-    # Here, where an error is still an answer of its own.
-    first = await asked.operate.events_after(after, _BATCH)
-    return EventStream(asked.service, _message(asked, after, first))
+        after = await request.operator.newest_event()
+    # Read the first events here, where an error can still become an error response.
+    first = await request.operator.events_after(after, _BATCH)
+    return EventStream(request.service, _messages(request, after, first))
 
 
-def _position(asked: ApiRequest) -> int | None:
-    said = asked.request.headers.get("last-event-id")
-    if said is None:
-        query: EventsQuery = asked.query
-        return given(query.after)
-    if not (said.isascii() and said.isdecimal() and int(said[:20]) <= LARGEST_ID):
-        raise BadInput(f"Last-Event-ID {said[:40]!r}: give the id of an event")
-    return int(said)
+def _position(request: ApiRequest) -> int | None:
+    last_id = request.http.headers.get("last-event-id")
+    if last_id is None:
+        query: EventsQuery = request.query
+        return value_or_none(query.after)
+    if not (last_id.isascii() and last_id.isdecimal() and int(last_id[:20]) <= LARGEST_ID):
+        raise BadInput(f"Last-Event-ID {last_id[:40]!r}: give the id of an event")
+    return int(last_id)
 
 
-async def _message(asked: ApiRequest, after: int, events: list[Event]) -> AsyncIterator[str]:
-    limits = asked.service.limits
+async def _messages(request: ApiRequest, after: int, events: list[Event]) -> AsyncIterator[str]:
+    limits = request.service.limits
     end = monotonic() + limits.stream_seconds
     silent_since = monotonic()
     yield _RETRY
@@ -92,16 +93,16 @@ async def _message(asked: ApiRequest, after: int, events: list[Event]) -> AsyncI
             yield _text(event)
             after, silent_since = event.id, monotonic()
         if len(events) < _BATCH:
-            if not asked.query.follow or asked.service.closing or monotonic() >= end:
+            if not request.query.follow or request.service.closing or monotonic() >= end:
                 return
             if monotonic() - silent_since >= limits.stream_silent_seconds:
                 silent_since = monotonic()
                 yield ": nothing new\n\n"
             await asyncio.sleep(limits.stream_poll_seconds)
         try:
-            events = await asked.operate.events_after(after, _BATCH)
+            events = await request.operator.events_after(after, _BATCH)
         except StoreError:
-            events = []  # it goes on when the store does
+            events = []  # the stream continues when the store is available again
 
 
 def _text(event: Event) -> str:

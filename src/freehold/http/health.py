@@ -1,4 +1,4 @@
-"""Whether this process lives, whether it can work, and its numbers for Prometheus."""
+"""Liveness, readiness, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ class HealthBody(msgspec.Struct, frozen=True):
     status: str
 
 
-@routes.get("/livez", Role.ANYONE, answers={200: HealthBody})
-async def livez(asked: ApiRequest) -> HealthBody:
-    """This process lives. The database is not asked."""
+@routes.get("/livez", Role.ANYONE, responses={200: HealthBody})
+async def livez(request: ApiRequest) -> HealthBody:
+    """Liveness of this process. It does not use the database."""
     return HealthBody("alive")
 
 
-@routes.get("/readyz", Role.ANYONE, answers={200: HealthBody})
-async def readyz(asked: ApiRequest) -> HealthBody:
-    """The database answers, and has the schema."""
-    seconds = asked.service.limits.ready_seconds
+@routes.get("/readyz", Role.ANYONE, responses={200: HealthBody})
+async def readyz(request: ApiRequest) -> HealthBody:
+    """Readiness: the database is available and has the schema."""
+    seconds = request.service.limits.ready_seconds
     try:
         async with asyncio.timeout(seconds):
-            await asked.operate.now()
+            await request.operator.now()
     except TimeoutError:
-        raise StoreUnavailable(f"the database did not answer within {seconds:g} s") from None
+        raise StoreUnavailable(f"no result from the database within {seconds:g} s") from None
     except StoreError as error:
-        # Anyone may ask: where the database is and what is wrong with it is not theirs to know.
+        # The route needs no token: it must not show the address of the database or its error.
         raise StoreUnavailable(f"not ready: {type(error).__name__}") from None
     return HealthBody("ready")
 
 
-@routes.get("/metrics", Role.VIEWER, answers={200: str}, media=TEXT)
-async def metrics(asked: ApiRequest) -> Response:
-    """Queues, live jobs and this process in the text format of Prometheus."""
-    found = [*await _of_the_store(asked)]
-    if asked.service.telemetry is not None and asked.app is asked.service.app:
-        found += process_metrics(asked.service.telemetry)
+@routes.get("/metrics", Role.VIEWER, responses={200: str}, media=TEXT)
+async def metrics(request: ApiRequest) -> Response:
+    """Metrics of queues, live jobs and this process, in the text format of Prometheus."""
+    found = [*await _store_metrics(request)]
+    if request.service.telemetry is not None and request.app is request.service.app:
+        found += process_metrics(request.service.telemetry)
     return Response(metrics_text(found), media_type=CONTENT_TYPE)
 
 
-async def _of_the_store(asked: ApiRequest) -> list[Metric]:
-    """What the process itself has counted is told also while the store is away."""
-    operate, up = asked.operate, "whether the store answers"
+async def _store_metrics(request: ApiRequest) -> list[Metric]:
+    """Never raises: the counters of the process are shown also while the store is unavailable."""
+    operator, up = request.operator, "1: the store is available"
     try:
-        async with asyncio.timeout(asked.service.limits.ready_seconds):
+        async with asyncio.timeout(request.service.limits.ready_seconds):
             now, queues, counts = (
-                await operate.now(),
-                await operate.queues(),
-                await operate.counts(),
+                await operator.now(),
+                await operator.queues(),
+                await operator.counts(),
             )
     except (StoreError, TimeoutError):
         return [Metric("store_up", "gauge", up, [Sample(0)])]
@@ -77,13 +77,13 @@ def _queue_metrics(queues: list[QueueInfo], now: datetime) -> Iterator[Metric]:
         return Metric(name, "gauge", help, samples)
 
     yield gauge("queue_ready", "jobs that can be claimed, up to 10000", [q.ready for q in queues])
-    yield gauge("queue_leased", "jobs in workers' hands, up to 10000", [q.leased for q in queues])
+    yield gauge("queue_leased", "jobs leased by workers, up to 10000", [q.leased for q in queues])
     yield gauge(
         "queue_oldest_ready_seconds",
         "how long the job that is claimed next has been ready; 0: there is none",
         [_age(queue, now) for queue in queues],
     )
-    yield gauge("queue_paused", "1: nothing of it is claimed", [int(q.paused) for q in queues])
+    yield gauge("queue_paused", "1: its jobs are not claimed", [int(q.paused) for q in queues])
 
 
 def _age(queue: QueueInfo, now: datetime) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -15,7 +16,7 @@ from freehold.http.schemas import (
     JobPath,
     LanePath,
     ShowQuery,
-    given,
+    value_or_none,
 )
 from freehold.http_auth import Role
 from freehold.json_views import JobDetailDocument, JobDocument, job_detail_document, job_document
@@ -23,6 +24,7 @@ from freehold.model import payload
 from freehold.model.explain import Cause
 from freehold.model.job import NewJob
 from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.operator import AsyncOperator
 from freehold.store.types import JobFilter
 from freehold.tasks import Options, Registry, raw_job
 
@@ -30,7 +32,7 @@ routes = Routes()
 
 
 class EnqueuedBody(msgspec.Struct, frozen=True):
-    """``created`` is false where a job was there already, by its key: ``id`` is that job's."""
+    """``created`` is false if a job with the same key existed already: ``id`` is that job's."""
 
     id: int
     task: str
@@ -50,18 +52,18 @@ class ExplainBody(msgspec.Struct, frozen=True):
 
 
 @routes.post(
-    "/api/jobs", Role.OPERATOR, body=EnqueueBody, answers={200: EnqueuedBody, 201: EnqueuedBody}
+    "/api/jobs", Role.OPERATOR, body=EnqueueBody, responses={200: EnqueuedBody, 201: EnqueuedBody}
 )
-async def enqueue(asked: ApiRequest) -> ApiResponse:
-    """Enqueue a job. 201: it is new; 200: it was there already."""
-    new = _new_job(asked.app.tasks, asked.body)
-    handle = await asked.app.asubmit(new)
+async def enqueue(request: ApiRequest) -> ApiResponse:
+    """Enqueue a job. 201: it is new; 200: a job with the same key existed already."""
+    new = _new_job(request.app.tasks, request.body)
+    handle = await request.app._asubmit(new)
     status = 201 if handle.created else 200
     return ApiResponse(status, EnqueuedBody(handle.id, handle.task, handle.created))
 
 
 def _new_job(tasks: Registry, body: EnqueueBody) -> NewJob:
-    """Like `freehold enqueue`: a known task checks its arguments, and has its own options."""
+    """As with `freehold enqueue`, a known task checks its arguments and has its own options."""
     args = payload.encode(f"the call of task {body.task}", body.args)
     options = _options(body)
     if body.raw or not tasks.names:
@@ -87,20 +89,20 @@ def _options(body: EnqueueBody) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-@routes.get("/api/jobs", Role.VIEWER, query=JobListQuery, answers={200: JobPageBody})
-async def list_jobs(asked: ApiRequest) -> JobPageBody:
-    """Jobs, newest first, a page at a time. Arguments are shown to operators who ask for them."""
-    query: JobListQuery = asked.query
+@routes.get("/api/jobs", Role.VIEWER, query=JobListQuery, responses={200: JobPageBody})
+async def list_jobs(request: ApiRequest) -> JobPageBody:
+    """List jobs, newest first, in pages. Only operators can request the arguments."""
+    query: JobListQuery = request.query
     if query.args:
-        asked.check_role(Role.OPERATOR, "showing arguments")
-    page = await asked.operate.jobs(
+        request.check_role(Role.OPERATOR, "showing arguments")
+    page = await request.operator.jobs(
         JobFilter(
             states=frozenset(query.state),
-            queue=given(query.queue),
-            task=given(query.task),
-            target=given(query.target),
-            tag=given(query.tag),
-            before=given(query.before),
+            queue=value_or_none(query.queue),
+            task=value_or_none(query.task),
+            target=value_or_none(query.target),
+            tag=value_or_none(query.tag),
+            before=value_or_none(query.before),
             limit=query.limit,
         )
     )
@@ -109,51 +111,62 @@ async def list_jobs(asked: ApiRequest) -> JobPageBody:
 
 
 @routes.get(
-    "/api/jobs/{id}", Role.VIEWER, path=JobPath, query=ShowQuery, answers={200: JobDetailDocument}
+    "/api/jobs/{id}", Role.VIEWER, path=JobPath, query=ShowQuery, responses={200: JobDetailDocument}
 )
-async def show_job(asked: ApiRequest) -> JobDetailDocument:
-    """A job with all that happened to it. Arguments and tracebacks are shown to operators who
-    ask for them."""
-    query: ShowQuery = asked.query
+async def show_job(request: ApiRequest) -> JobDetailDocument:
+    """Show a job with its timeline. Only operators can request arguments and tracebacks."""
+    query: ShowQuery = request.query
     if query.args or query.trace:
-        asked.check_role(Role.OPERATOR, "showing arguments and tracebacks")
-    story = await asked.operate.show(asked.path.id)
-    return job_detail_document(story, show_args=query.args, show_trace=query.trace)
+        request.check_role(Role.OPERATOR, "showing arguments and tracebacks")
+    detail = await request.operator.show(request.path.id)
+    return job_detail_document(detail, show_args=query.args, show_trace=query.trace)
 
 
-@routes.get("/api/jobs/{id}/explain", Role.VIEWER, path=JobPath, answers={200: ExplainBody})
-async def explain_job(asked: ApiRequest) -> ExplainBody:
-    """Why a job is not running, and what to do about it."""
-    return ExplainBody(asked.path.id, await asked.operate.explain(asked.path.id))
+@routes.get("/api/jobs/{id}/explain", Role.VIEWER, path=JobPath, responses={200: ExplainBody})
+async def explain_job(request: ApiRequest) -> ExplainBody:
+    """Explain why a job is not running, and what to do about it."""
+    return ExplainBody(request.path.id, await request.operator.explain(request.path.id))
 
 
-_VERBS = {
-    OperatorVerb.CANCEL: "End a job; one that runs is asked to stop. For a failed one: resolved.",
-    OperatorVerb.PAUSE: "Hold a job back until it is resumed; one that runs is asked to stop.",
-    OperatorVerb.RESUME: "Let a paused or failed job go on.",
-    OperatorVerb.RETRY: "Run a finished job again, with all its attempts.",
-    OperatorVerb.SUBMIT: "Put a pending job into the queue.",
-}
+Action: TypeAlias = Callable[..., Awaitable[list[ActionResult]]]
+
+_ACTIONS: tuple[tuple[OperatorVerb, Action, str], ...] = (
+    (
+        OperatorVerb.CANCEL,
+        AsyncOperator.cancel,
+        "Cancel a job. The worker of a running job is asked to stop it. A failed job is resolved.",
+    ),
+    (
+        OperatorVerb.PAUSE,
+        AsyncOperator.pause,
+        "Pause a job until it is resumed. The worker of a running job is asked to stop it.",
+    ),
+    (OperatorVerb.RESUME, AsyncOperator.resume, "Resume a paused or failed job."),
+    (OperatorVerb.RETRY, AsyncOperator.retry, "Run a finished job again, with all its attempts."),
+    (OperatorVerb.SUBMIT, AsyncOperator.submit, "Put a pending job into the queue."),
+)
 
 
-def _acting(verb: OperatorVerb, summary: str) -> Handler:
-    async def act(asked: ApiRequest) -> ActionResult:
-        answers = await asked.operate.act(verb, [asked.path.id], asked.by, asked.body.reason)
-        return answers[0]
+def _action_handler(verb: OperatorVerb, action: Action, summary: str) -> Handler:
+    async def act(request: ApiRequest) -> ActionResult:
+        results = await action(
+            request.operator, request.path.id, by=request.by, reason=request.body.reason
+        )
+        return results[0]
 
     act.__name__, act.__doc__ = f"{verb}_job", summary
     return act
 
 
-for _verb, _summary in _VERBS.items():
+for _verb, _action, _summary in _ACTIONS:
     routes.post(
         f"/api/jobs/{{id}}/{_verb}",
         Role.OPERATOR,
         path=JobPath,
         body=ActionBody,
-        answers={200: ActionResult},
+        responses={200: ActionResult},
         problems=(409,),
-    )(_acting(_verb, _summary))
+    )(_action_handler(_verb, _action, _summary))
 
 
 @routes.post(
@@ -161,11 +174,13 @@ for _verb, _summary in _VERBS.items():
     Role.OPERATOR,
     path=LanePath,
     body=ActionBody,
-    answers={200: ActionResult},
+    responses={200: ActionResult},
     problems=(409,),
 )
-async def resume_in_lane(asked: ApiRequest) -> ActionResult:
-    """Put a paused or failed job of this target back into the queue; its lane goes on. Any
-    other state is refused."""
-    path: LanePath = asked.path
-    return await asked.operate.resume_in_lane(path.target, path.id, asked.by, asked.body.reason)
+async def resume_in_lane(request: ApiRequest) -> ActionResult:
+    """Resume a paused or failed job of the lane with this target. The lane continues. Jobs in
+    other states are refused."""
+    path: LanePath = request.path
+    return await request.operator.resume_in_lane(
+        path.target, path.id, request.by, request.body.reason
+    )

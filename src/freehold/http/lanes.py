@@ -1,4 +1,4 @@
-"""Lanes: how deep, who is at the head, what blocks them; and their pause."""
+"""Lanes: their depth, head and pause, and what blocks them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import msgspec
 
 from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
-from freehold.http.schemas import EmptyBody, LaneListQuery, PauseBody, TargetPath, given
+from freehold.http.schemas import EmptyBody, LaneListQuery, PauseBody, TargetPath, value_or_none
 from freehold.http_auth import Role
+from freehold.model.operator_actions import ActionStatus
 from freehold.store.types import DEPTH_BOUND, LaneInfo
 
 routes = Routes()
@@ -25,19 +26,20 @@ class LaneListBody(msgspec.Struct, frozen=True):
 
 
 class LaneBody(msgspec.Struct, frozen=True):
-    """``what``: done, or already so."""
+    """``status``: done, or already so."""
 
     target: str
-    what: str
+    status: ActionStatus
 
 
-@routes.get("/api/lanes", Role.VIEWER, query=LaneListQuery, answers={200: LaneListBody})
-async def list_lanes(asked: ApiRequest) -> LaneListBody:
-    """Lanes that have jobs or are paused: depth, head, since when, and why it does not go on."""
-    query: LaneListQuery = asked.query
-    lanes = await asked.operate.lanes(given(query.after) or "", query.limit)
+@routes.get("/api/lanes", Role.VIEWER, query=LaneListQuery, responses={200: LaneListBody})
+async def list_lanes(request: ApiRequest) -> LaneListBody:
+    """List lanes that have jobs or are paused: depth, head, and what blocks them. A lane is the
+    ordered sequence of the jobs with one target."""
+    query: LaneListQuery = request.query
+    lanes = await request.operator.lanes(value_or_none(query.after) or "", query.limit)
     more = lanes[-1].target if len(lanes) == query.limit else None
-    return LaneListBody(await asked.operate.now(), DEPTH_BOUND, lanes, more)
+    return LaneListBody(await request.operator.now(), DEPTH_BOUND, lanes, more)
 
 
 @routes.post(
@@ -45,14 +47,14 @@ async def list_lanes(asked: ApiRequest) -> LaneListBody:
     Role.OPERATOR,
     path=TargetPath,
     body=PauseBody,
-    answers={200: LaneBody},
+    responses={200: LaneBody},
 )
-async def pause_lane(asked: ApiRequest) -> LaneBody:
-    """Nothing of the lane starts until it is resumed, or until a time. What runs goes on."""
-    body: PauseBody = asked.body
-    target: str = asked.path.target
-    await asked.operate.pause_lane(target, asked.by, body.reason, body.until)
-    return LaneBody(target, "done")
+async def pause_lane(request: ApiRequest) -> LaneBody:
+    """Pause a lane, until a time or until it is resumed. Its running job continues."""
+    body: PauseBody = request.body
+    target: str = request.path.target
+    await request.operator.pause_lane(target, request.by, body.reason, body.until)
+    return LaneBody(target, ActionStatus.DONE)
 
 
 @routes.post(
@@ -60,10 +62,10 @@ async def pause_lane(asked: ApiRequest) -> LaneBody:
     Role.OPERATOR,
     path=TargetPath,
     body=EmptyBody,
-    answers={200: LaneBody},
+    responses={200: LaneBody},
 )
-async def resume_lane(asked: ApiRequest) -> LaneBody:
-    """Let a paused lane go on."""
-    target: str = asked.path.target
-    was_paused = await asked.operate.resume_lane(target)
-    return LaneBody(target, "done" if was_paused else "already")
+async def resume_lane(request: ApiRequest) -> LaneBody:
+    """Resume a paused lane."""
+    target: str = request.path.target
+    was_paused = await request.operator.resume_lane(target)
+    return LaneBody(target, ActionStatus.DONE if was_paused else ActionStatus.ALREADY)

@@ -1,4 +1,4 @@
-"""Limits and weights, by who may change them: an admin."""
+"""Limits and weights. Only an admin may change them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ routes = Routes()
 
 
 class LimitListBody(msgspec.Struct, frozen=True):
-    """Every limit: of queues (``*`` is all of them together), of limit keys, and the one that the
-    tenants of the database share."""
+    """The limits of queues (``*`` is all of them together), those of limit keys, and the one that
+    the tenants of the database share."""
 
     queues: list[NamedLimit]
     keys: list[NamedLimit]
     shared: LimitUse | None = None
 
 
-@routes.get("/api/limits", Role.VIEWER, answers={200: LimitListBody})
-async def list_limits(asked: ApiRequest) -> LimitListBody:
-    """How many may run at a time, and how many may start within a time."""
-    operate = asked.operate
+@routes.get("/api/limits", Role.VIEWER, responses={200: LimitListBody})
+async def list_limits(request: ApiRequest) -> LimitListBody:
+    """List limits on the number of running jobs and on the rate of starts."""
+    operator = request.operator
     return LimitListBody(
-        await operate.queue_limits(), await operate.key_limits(), await operate.shared_use()
+        await operator.queue_limits(), await operator.key_limits(), await operator.shared_use()
     )
 
 
@@ -38,48 +38,49 @@ async def list_limits(asked: ApiRequest) -> LimitListBody:
     Role.ADMIN,
     path=QueuePath,
     body=LimitBody,
-    answers={200: NamedLimit},
+    responses={200: NamedLimit},
 )
-async def limit_queue(asked: ApiRequest) -> NamedLimit:
-    """Limit a queue; an empty limit lifts it."""
-    return await _limit_queue(asked, asked.path.name)
+async def limit_queue(request: ApiRequest) -> NamedLimit:
+    """Limit a queue. An empty limit removes it."""
+    return await _limit_queue(request, request.path.name)
 
 
 @routes.post(
-    "/api/limits/all", Role.ADMIN, body=LimitBody, answers={200: NamedLimit}, problems=(409,)
+    "/api/limits/all", Role.ADMIN, body=LimitBody, responses={200: NamedLimit}, problems=(409,)
 )
-async def limit_all(asked: ApiRequest) -> NamedLimit:
-    """Limit all queues together; an empty limit lifts it."""
-    return await _limit_queue(asked, ALL_QUEUES)
+async def limit_all(request: ApiRequest) -> NamedLimit:
+    """Limit all queues together. An empty limit removes it."""
+    return await _limit_queue(request, ALL_QUEUES)
 
 
 @routes.post(
-    "/api/limits/keys/{key}", Role.ADMIN, path=KeyPath, body=LimitBody, answers={200: NamedLimit}
+    "/api/limits/keys/{key}", Role.ADMIN, path=KeyPath, body=LimitBody, responses={200: NamedLimit}
 )
-async def limit_key(asked: ApiRequest) -> NamedLimit:
-    """Limit jobs that share a limit_key; ``github:*`` is every key that begins so."""
-    rule = NamedLimit(asked.path.key, _limit_of(asked.body))
-    await asked.operate.set_key_limit(rule.name, rule.limit)
+async def limit_key(request: ApiRequest) -> NamedLimit:
+    """Limit the jobs that share a limit_key. ``github:*`` sets one limit for each key that begins
+    so."""
+    rule = NamedLimit(request.path.key, _limit_of(request.body))
+    await request.operator.set_key_limit(rule.name, rule.limit)
     return rule
 
 
 @routes.post(
-    "/api/queues/{name}/weigh",
+    "/api/queues/{name}/set_weight",
     Role.ADMIN,
     path=QueuePath,
     body=WeightBody,
-    answers={200: WeightBody},
+    responses={200: WeightBody},
 )
-async def set_queue_weight(asked: ApiRequest) -> WeightBody:
-    """Give a queue its share of the workers, beside 1 for every other one."""
-    weight: WeightBody = asked.body
-    await asked.operate.set_weight(asked.path.name, weight.weight)
+async def set_queue_weight(request: ApiRequest) -> WeightBody:
+    """Set the weight of a queue, which is its share of the workers. The default is 1."""
+    weight: WeightBody = request.body
+    await request.operator.set_weight(request.path.name, weight.weight)
     return weight
 
 
-async def _limit_queue(asked: ApiRequest, name: str) -> NamedLimit:
-    rule = NamedLimit(name, _limit_of(asked.body))
-    await asked.operate.set_queue_limit(name, rule.limit)
+async def _limit_queue(request: ApiRequest, name: str) -> NamedLimit:
+    rule = NamedLimit(name, _limit_of(request.body))
+    await request.operator.set_queue_limit(name, rule.limit)
     return rule
 
 

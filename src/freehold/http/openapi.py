@@ -25,18 +25,18 @@ _PROBLEMS = {
     409: "The state of the job or tenant does not allow it, or its key or name is taken",
     413: "The body is too large",
     415: "The body is not application/json",
-    422: "A value that makes no sense, or arguments that do not fit the task",
+    422: "An invalid value, or arguments that do not fit the task",
     500: "A bug",
-    503: "The database is away, too slow, read-only or full, or there are too many streams",
+    503: "The database is unavailable, slow, read-only or full, or there are too many streams",
 }
 
 
-@routes.get("/api/openapi.json", Role.VIEWER, answers={200: dict[str, Any]})
-async def describe(asked: ApiRequest) -> Response:
+@routes.get("/api/openapi.json", Role.VIEWER, responses={200: dict[str, Any]})
+async def describe(request: ApiRequest) -> Response:
     """This description."""
     document = {
-        **description(asked.service.routes),
-        "servers": [{"url": asked.request.scope.get("root_path") or "/"}],
+        **description(request.service.routes),
+        "servers": [{"url": request.http.scope.get("root_path") or "/"}],
     }
     return Response(msgspec.json.encode(document), media_type=JSON)
 
@@ -49,8 +49,8 @@ def description(table: tuple[Route, ...]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in table:
         paths.setdefault(route.at, {})[route.method.lower()] = _operation(route, schema_of)
-    spoken = {each for route in table for each in (route.path, route.query) if each is not None}
-    for each in spoken:  # they are told as parameters
+    parameters = {each for route in table for each in (route.path, route.query) if each is not None}
+    for each in parameters:  # `_parameters` describes them
         del components[each.__name__]
     return {
         "openapi": "3.1.0",
@@ -71,7 +71,7 @@ def _types(table: tuple[Route, ...]) -> list[Any]:
     found: list[Any] = [Problem]
     for route in table:
         found += [each for each in (route.path, route.query, route.body) if each is not None]
-        found += route.answers.values()
+        found += route.responses.values()
     return [each for n, each in enumerate(found) if each not in found[:n]]
 
 
@@ -100,21 +100,21 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _responses(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
-    said = {
+    responses = {
         str(status): {
             "description": "Created" if status == 201 else "Done",
             "content": {route.media: {"schema": schema_of[kind]}},
         }
-        for status, kind in route.answers.items()
+        for status, kind in route.responses.items()
     }
     for status in problems_of(route):
         content = {MEDIA_TYPE: {"schema": schema_of[Problem]}}
-        said[str(status)] = {"description": _PROBLEMS[status], "content": content}
-    return said
+        responses[str(status)] = {"description": _PROBLEMS[status], "content": content}
+    return responses
 
 
 def problems_of(route: Route) -> list[int]:
-    """What can go wrong follows from what a route takes."""
+    """The error statuses of a route, which follow from what it takes."""
     found = {422, 500, 503, *route.problems}
     if route.role is not Role.ANYONE:
         found |= {401, 403}
@@ -125,7 +125,7 @@ def problems_of(route: Route) -> list[int]:
     return sorted(found)
 
 
-def _parameters(kind: type | None, place: str) -> list[dict[str, Any]]:
+def _parameters(kind: type | None, location: str) -> list[dict[str, Any]]:
     if kind is None:
         return []
     (schema,), components = msgspec.json.schema_components([kind], ref_template=_REF)
@@ -134,20 +134,20 @@ def _parameters(kind: type | None, place: str) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "in": place,
+            "in": location,
             "required": name in required,
-            "schema": _plain(field, components),
+            "schema": _resolved(field, components),
         }
         for name, field in own["properties"].items()
     ]
 
 
-def _plain(schema: Any, components: dict[str, Any]) -> Any:
-    """No references: a parameter tells its own limits."""
+def _resolved(schema: Any, components: dict[str, Any]) -> Any:
+    """The schema without references, so that a parameter contains its own limits."""
     if isinstance(schema, list):
-        return [_plain(each, components) for each in schema]
+        return [_resolved(each, components) for each in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         return components[re.sub(".*/", "", schema["$ref"])]
-    return {name: _plain(value, components) for name, value in schema.items()}
+    return {name: _resolved(value, components) for name, value in schema.items()}

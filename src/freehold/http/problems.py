@@ -1,7 +1,7 @@
-"""Every answer that is not what was asked for: application/problem+json (RFC 9457).
+"""Error responses: application/problem+json (RFC 9457).
 
-The project's errors are mapped here and nowhere else. `type` names the error for programs,
-`detail` says what happened and what to do.
+The project's errors are mapped to statuses only here. `type` names the error for programs,
+`detail` states what happened and what to do.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from freehold.telemetry import log
 
 MEDIA_TYPE = "application/problem+json"
 _TYPE = "urn:freehold:problem:"
-_OURS = "this is a bug in freehold, or a store in a strange state; its log says more"
+_BUG = "this is a bug in freehold, or a store in an unexpected state; see the log of the service"
 
-#: The status of an error is that of the first of its ancestors that stands here.
+#: The status of an error is that of its first base class in this table.
 STATUS: dict[type[FreeholdError], int] = {
     JobNotFound: 404,
     TenantNotFound: 404,
@@ -61,7 +61,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ApiError(Exception):
-    """Refused before the queue was asked."""
+    """A request that is refused before it reaches the store."""
 
     def __init__(
         self, status: int, title: str, detail: str, headers: Mapping[str, str] | None = None
@@ -73,33 +73,33 @@ class ApiError(Exception):
         self.headers = headers
 
 
-def of_api_error(denied: ApiError) -> Response:
-    word = denied.title.lower().replace(" ", "-")
-    problem = Problem(_TYPE + word, denied.title, denied.status, denied.detail)
-    return _response(problem, denied.headers)
+def of_api_error(error: ApiError) -> Response:
+    name = error.title.lower().replace(" ", "-")
+    problem = Problem(_TYPE + name, error.title, error.status, error.detail)
+    return _response(problem, error.headers)
 
 
 def of_error(error: Exception) -> Response:
-    """What is no error of ours is a bug: it is told to the log, and to nobody else."""
+    """An error outside of the project's error tree is a bug: its text goes only into the log."""
     kind = type(error)
     status = next((STATUS[each] for each in kind.__mro__ if each in STATUS), 500)
     if status == 500:
         log.error("a request failed: %s", kind.__name__, exc_info=error)
-        return _response(Problem(_TYPE + "bug", "Internal error", 500, _OURS))
+        return _response(Problem(_TYPE + "bug", "Internal error", 500, _BUG))
     title = (kind.__doc__ or kind.__name__).partition("\n")[0].rstrip(".")
     holder = error.holder if isinstance(error, UniqueKeyTaken) else None
-    problem = Problem(_TYPE + _word(kind), title, status, _safe(str(error)), holder)
-    again = {"Retry-After": "1"} if isinstance(error, StoreUnavailable) else None
-    return _response(problem, again)
+    problem = Problem(_TYPE + _kebab_case(kind), title, status, _safe(str(error)), holder)
+    headers = {"Retry-After": "1"} if isinstance(error, StoreUnavailable) else None
+    return _response(problem, headers)
 
 
-def _word(kind: type[Exception]) -> str:
+def _kebab_case(kind: type[Exception]) -> str:
     """JobNotFound -> job-not-found"""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower()
 
 
 def _safe(text: str) -> str:
-    """Input that is quoted may hold what is no Unicode text."""
+    """Quoted input may contain surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Queues and numbers."""
+"""Queues, and counts of live jobs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
 from freehold.http.schemas import EmptyBody, PauseBody, QueuePath
 from freehold.http_auth import Role
+from freehold.model.operator_actions import ActionStatus
 from freehold.store.types import DEPTH_BOUND, JobCounts, QueueInfo
 
 routes = Routes()
@@ -24,25 +25,25 @@ class QueueListBody(msgspec.Struct, frozen=True):
 
 
 class QueueBody(msgspec.Struct, frozen=True):
-    """``what``: done, or already so."""
+    """``status``: done, or already so."""
 
     name: str
-    what: str
+    status: ActionStatus
 
 
 class StatsBody(msgspec.Struct, frozen=True):
-    """Live jobs by what they wait for, each counted up to ``bound``."""
+    """Counts of live jobs by what they wait for, each up to ``bound``."""
 
     now: datetime
     bound: int
     counts: JobCounts
 
 
-@routes.get("/api/queues", Role.VIEWER, answers={200: QueueListBody})
-async def list_queues(asked: ApiRequest) -> QueueListBody:
-    """Queues: what can be claimed, what is leased, since when, and what is paused."""
-    operate = asked.operate
-    return QueueListBody(await operate.now(), DEPTH_BOUND, await operate.queues())
+@routes.get("/api/queues", Role.VIEWER, responses={200: QueueListBody})
+async def list_queues(request: ApiRequest) -> QueueListBody:
+    """List queues with their ready and leased jobs, the age of the oldest one, and pauses."""
+    operator = request.operator
+    return QueueListBody(await operator.now(), DEPTH_BOUND, await operator.queues())
 
 
 @routes.post(
@@ -50,14 +51,15 @@ async def list_queues(asked: ApiRequest) -> QueueListBody:
     Role.OPERATOR,
     path=QueuePath,
     body=PauseBody,
-    answers={200: QueueBody},
+    responses={200: QueueBody},
 )
-async def pause_queue(asked: ApiRequest) -> QueueBody:
-    """Nothing of the queue is claimed until it is resumed, or until a time. What runs goes on."""
-    body: PauseBody = asked.body
-    name: str = asked.path.name
-    await asked.operate.pause_queue(name, asked.by, body.reason, body.until)
-    return QueueBody(name, "done")
+async def pause_queue(request: ApiRequest) -> QueueBody:
+    """Pause a queue, until a time or until it is resumed. Its jobs are not claimed; running jobs
+    continue."""
+    body: PauseBody = request.body
+    name: str = request.path.name
+    await request.operator.pause_queue(name, request.by, body.reason, body.until)
+    return QueueBody(name, ActionStatus.DONE)
 
 
 @routes.post(
@@ -65,17 +67,17 @@ async def pause_queue(asked: ApiRequest) -> QueueBody:
     Role.OPERATOR,
     path=QueuePath,
     body=EmptyBody,
-    answers={200: QueueBody},
+    responses={200: QueueBody},
 )
-async def resume_queue(asked: ApiRequest) -> QueueBody:
-    """Let a paused queue go on."""
-    name: str = asked.path.name
-    was_paused = await asked.operate.resume_queue(name)
-    return QueueBody(name, "done" if was_paused else "already")
+async def resume_queue(request: ApiRequest) -> QueueBody:
+    """Resume a paused queue."""
+    name: str = request.path.name
+    was_paused = await request.operator.resume_queue(name)
+    return QueueBody(name, ActionStatus.DONE if was_paused else ActionStatus.ALREADY)
 
 
-@routes.get("/api/stats", Role.VIEWER, answers={200: StatsBody})
-async def show_stats(asked: ApiRequest) -> StatsBody:
-    """How many live jobs wait for what."""
-    operate = asked.operate
-    return StatsBody(await operate.now(), DEPTH_BOUND, await operate.counts())
+@routes.get("/api/stats", Role.VIEWER, responses={200: StatsBody})
+async def show_stats(request: ApiRequest) -> StatsBody:
+    """Count live jobs by what they wait for."""
+    operator = request.operator
+    return StatsBody(await operator.now(), DEPTH_BOUND, await operator.counts())

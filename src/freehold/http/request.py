@@ -1,4 +1,4 @@
-"""What a handler gets: the request as it was understood, and the service that it came to."""
+"""The argument of every handler: the decoded request and the service that received it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from freehold.http.auth import check_role
 from freehold.http.problems import ApiError
 from freehold.http.request_limits import RequestLimits
 from freehold.http_auth import Caller, Role, Token
+from freehold.model.plural import count
 from freehold.operator import AsyncOperator
 from freehold.telemetry import Telemetry
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ApiService:
-    """One API: on which app, for whom, within which limits."""
+    """One API: its app, tokens and limits."""
 
     def __init__(
         self,
@@ -36,11 +37,11 @@ class ApiService:
         self.app = app
         self.routes = routes
         self.tokens = tokens
-        self.tenant = app.of_tenant
+        self.tenant = app._tenant_name
         self.limits = limits
         self.telemetry = telemetry
         self.streams = 0
-        #: Streams end soon after this was set; everything else ends by itself.
+        #: Streams end soon after this is set; other requests end by themselves.
         self.closing = False
 
     @contextmanager
@@ -56,17 +57,18 @@ class ApiService:
             raise ApiError(
                 503,
                 "Too many streams",
-                f"{self.streams} callers follow events already: try again later",
+                f"{count(self.streams, 'event stream')} {'is' if self.streams == 1 else 'are'} "
+                "open, which is the limit: try again later",
                 {"Retry-After": "5"},
             )
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request that was let in, with what it said as the types that its route names."""
+    """An authorized request, decoded to the types of its route."""
 
     service: ApiService
-    request: Request
+    http: Request
     caller: Caller
     path: Any
     query: Any
@@ -74,28 +76,29 @@ class ApiRequest:
 
     @property
     def app(self) -> Freehold:
-        """For a caller of one tenant, that tenant's: nothing else can be reached through it."""
+        """For a token of one tenant, that tenant's app: it reaches no other data."""
         tenant, service = self.caller.tenant, self.service
         return service.app if tenant in (None, service.tenant) else service.app.tenant(tenant)
 
     @property
-    def operate(self) -> AsyncOperator:
-        return self.app.aoperate
+    def operator(self) -> AsyncOperator:
+        return self.app.aoperator
 
     @property
     def by(self) -> str:
-        """Who does it, for the job's history: a name is only said, a role is proven."""
-        said = getattr(self.body, "by", None)
-        return f"{said} ({self.caller.name})" if said else self.caller.name
+        """The author for the job's history: the name that the body gives, which is not verified,
+        and the name of the token."""
+        name = getattr(self.body, "by", None)
+        return f"{name} ({self.caller.name})" if name else self.caller.name
 
     def check_role(self, role: Role, what: str) -> None:
-        """Where part of an answer is not for everybody who may ask."""
+        """For a part of a response that needs a higher role than the route."""
         check_role(self.caller, role, what)
 
 
 @dataclass(frozen=True, slots=True)
 class ApiResponse:
-    """An answer with another status than 200."""
+    """A response with a status other than 200."""
 
     status: int
     value: Any

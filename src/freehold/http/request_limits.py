@@ -1,4 +1,4 @@
-"""How much one caller can ask for."""
+"""Limits on one request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from freehold.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """A request that takes too long is ended; a stream that has lasted long begins anew."""
+    """A request that takes too long is ended, and so is a stream after an hour; its client
+    reconnects."""
 
     request_seconds: float = 10.0
     ready_seconds: float = 2.0

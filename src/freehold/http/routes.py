@@ -1,13 +1,13 @@
-"""The route table: what can be asked, by whom, with what, and what is answered.
+"""The route table: paths, roles, parameters and responses.
 
-A topic has a file with its own `Routes`; `service` puts them together. To add a route:
+Each topic has a module with its own `Routes`; `asgi` joins them. To add a route:
 
-    @routes.get("/api/things/{name}", Role.VIEWER, path=ThingPath, answers={200: Thing})
-    async def show_thing(asked: Asked) -> Thing:
-        '''What stands in the description.'''
-        return await asked.operate.thing(asked.path.name)
+    @routes.get("/api/things/{name}", Role.VIEWER, path=ThingPath, responses={200: Thing})
+    async def show_thing(request: ApiRequest) -> Thing:
+        '''The text of the OpenAPI description.'''
+        return await request.operator.thing(request.path.name)
 
-Everything else (who may, decoding, limits, problems, the description) follows from the table.
+Authorization, decoding, limits, error responses and the description follow from the table.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ Handler = Callable[[ApiRequest], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Route:
-    """One row. ``problems``: those besides what every route of its shape can have."""
+    """One row. ``problems``: error statuses besides those of every route of its shape."""
 
     method: str
     at: str
     role: Role
     handler: Handler
-    answers: Mapping[int, Any]
+    responses: Mapping[int, Any]
     path: type | None = None
     query: type | None = None
     body: type | None = None
     problems: tuple[int, ...] = ()
-    whose: TenantScope = TenantScope.OWN
-    #: Headers that mean something here, by their schema; the handler reads them itself.
+    scope: TenantScope = TenantScope.OWN
+    #: Headers that the handler reads, with their schemas.
     headers: Mapping[str, Any] = field(default_factory=dict)
     media: str = JSON
 
     def __post_init__(self) -> None:
-        # The type checker says so too; but a route that is open by mistake must not exist.
+        # Checked at run time too: a route that is open by mistake must not exist.
         if not isinstance(self.role, Role):
-            raise TypeError(f"{self.method} {self.at}: say which role may ask")
+            raise TypeError(f"{self.method} {self.at}: name the role that it needs")
         for kind in (self.path, self.query, self.body):
-            decoder(kind)  # learned now: services of several threads will read them
+            decoder(kind)  # built now, because several threads may use it later
 
     @property
     def name(self) -> str:

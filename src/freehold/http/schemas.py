@@ -1,4 +1,4 @@
-"""What can be said to the API: paths, queries and bodies, with their limits."""
+"""The parameters and bodies of requests, with their limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}$")]
 Key = Annotated[str, Meta(min_length=1, max_length=KEY_LENGTH_LIMIT)]
 Reason = Annotated[str, Meta(max_length=REASON_LIMIT)]
 By = Annotated[str, Meta(min_length=1, max_length=100)]
-Moment = Annotated[datetime, Meta(tz=True)]
+Timestamp = Annotated[datetime, Meta(tz=True)]
 Span = Annotated[float, Meta(ge=0.001, le=WAIT_LIMIT_SECONDS)]
 WeightValue = Annotated[float, Meta(ge=0.001, le=1_000_000)]
 SlotCount = Annotated[int, Meta(ge=1, le=10_000)]
@@ -34,8 +34,8 @@ ShardName = TenantName
 Wait = Annotated[float, Meta(ge=0, le=WAIT_LIMIT_SECONDS)]
 
 
-def given(value: T | UnsetType) -> T | None:
-    """What an address leaves out. It is not null there: that would be the text "null"."""
+def value_or_none(value: T | UnsetType) -> T | None:
+    """None for a parameter that is missing. A URL cannot contain null, only the text "null"."""
     return None if value is UNSET else value
 
 
@@ -65,14 +65,14 @@ class KeyPath(msgspec.Struct, frozen=True):
 
 
 class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is left out unless asked for. Only an operator may ask."""
+    """Private fields to include. They need the role operator."""
 
     args: bool = False
     trace: bool = False
 
 
 class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which jobs; newest first. ``before`` is the ``next`` of the page before."""
+    """A filter of jobs. ``before`` is the ``next`` of the previous page."""
 
     state: tuple[State, ...] = ()
     queue: Name | UnsetType = UNSET
@@ -85,85 +85,86 @@ class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class LaneListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """By target; ``after`` is the ``next`` of the page before."""
+    """``after`` is the ``next`` of the previous page."""
 
     after: Key | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 100
 
 
 class EventsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """From which event on (the header Last-Event-ID says the same); without, from now on.
-    ``follow=false``: only what is there already."""
+    """``after``: the id of the last event received, as in the header Last-Event-ID; without it the
+    stream begins now. ``follow=false``: only the events that exist already."""
 
     after: Annotated[int, Meta(ge=0, le=LARGEST_ID)] | UnsetType = UNSET
     follow: bool = True
 
 
 class ActionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why, and on whose behalf; both are kept with the job."""
+    """The reason and the author, both for the job's history."""
 
     reason: Reason | None = None
     by: By | None = None
 
 
 class EmptyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing has to be said."""
+    """A body without fields."""
 
 
 class PauseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why, on whose behalf, and until when; without, until it is resumed."""
+    """The reason and author of a pause, and its end; without one it lasts until it is resumed."""
 
     reason: Reason | None = None
     by: By | None = None
-    until: Moment | None = None
+    until: Timestamp | None = None
 
 
 class LimitBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """At most so many at a time; so many starts within a time, as ``100/min``."""
+    """``max``: the maximum number of running jobs. ``rate``: the maximum rate of starts, such as
+    ``100/min``."""
 
     max: Annotated[int, Meta(ge=0, le=LIMIT_CEILING)] | None = None
     rate: Annotated[str, Meta(min_length=1, max_length=40)] | None = None
 
 
 class WeightBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The queue's share, beside 1 for every other queue."""
+    """The weight of a queue; the default is 1."""
 
     weight: WeightValue
 
 
 class NewTenantBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Its name, in which place it lives, and its share of the workers."""
+    """The name of a tenant, its shard, and its share of the workers."""
 
     name: TenantName
-    place: ShardName = HOME_SHARD
+    shard: ShardName = HOME_SHARD
     weight: WeightValue = 1.0
     max_slots: SlotCount | None = None
 
 
 class TenantShareBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tenant's share beside 1 for every other, and its slots in one process."""
+    """The weight of a tenant (the default is 1), and its maximum number of slots in one process."""
 
     weight: WeightValue
     max_slots: SlotCount | None = None
 
 
 class DropTenantBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The name once more, so that no slip of an address loses anything; ``force``: also with live
-    jobs, which are lost."""
+    """The name again, so that a mistake in the URL destroys nothing. ``force``: drop it even if it
+    has live jobs, which are lost."""
 
     name: TenantName
     force: bool = False
 
 
 class EnqueueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A job. What is left out is as the task says. ``raw``: of a task whose code is not here;
-    its arguments are checked only as JSON."""
+    """A job. Missing options are those of the task. ``raw``: the task is not known to this
+    service; its arguments are checked only as JSON."""
 
     task: Name
     args: dict[str, Any] = {}
     queue: Name | None = None
     priority: Annotated[int, Meta(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)] | None = None
-    run_at: Moment | None = None
+    run_at: Timestamp | None = None
     delay_seconds: Wait | None = None
     target: Key | None = None
     limit_key: Key | None = None

@@ -1,4 +1,4 @@
-"""The API on an address of its own, inside a running event loop, until it is cancelled."""
+"""Serves the API on its own address, inside a running event loop, until it is canceled."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from freehold.http_auth import check_address, tokens_of
 from freehold.settings import Settings
 from freehold.telemetry import Telemetry, log
 
-#: How long requests under way may take when it ends.
+#: How long running requests may take when the server stops.
 GRACE_SECONDS = 5
 
 
 @contextlib.contextmanager
 def listening(settings: Settings) -> Iterator[socket.socket]:
-    """The address, taken; a port of 0 is any free one. Whoever runs other things too takes it
-    before they begin, so that one that is taken already is bad input and nothing more."""
+    """Binds the address; port 0 is any free port. `freehold up` binds it before it starts
+    anything else, so that an occupied port is an error of the settings and has no other effect."""
     host, port = settings["http.host"], int(settings["http.port"])
     check_address(host, tokens_of(settings["http.tokens"]))
     try:
@@ -46,7 +46,7 @@ async def serve_http(
     telemetry: Telemetry | None = None,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve on http.host and http.port until cancelled; ``on_ready`` is told the address."""
+    """Serves on http.host and http.port until canceled; calls ``on_ready`` with the address."""
     with listening(settings) as listener:
         await serve_on(listener, app, settings, telemetry=telemetry, on_ready=on_ready)
 
@@ -59,7 +59,7 @@ async def serve_on(
     telemetry: Telemetry | None = None,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Cancelling ends it in order: streams end, requests under way may finish."""
+    """Serves until canceled. Then streams end, and running requests may finish."""
     application = api(app, settings, telemetry=telemetry)
     host: str = settings["http.host"]
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
@@ -71,7 +71,7 @@ async def serve_on(
     try:
         await asyncio.shield(serving)
     except asyncio.CancelledError:
-        await _end(server, serving, application.state.service)
+        await _stop(server, serving, application.state.service)
         raise
 
 
@@ -82,13 +82,13 @@ def _config(application: Callable[..., object]) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        # Who a caller is must not depend on what it says about itself.
+        # The peer's address must not depend on what a client claims in its headers.
         proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
 
 
-async def _end(server: uvicorn.Server, serving: asyncio.Task[None], service: ApiService) -> None:
+async def _stop(server: uvicorn.Server, serving: asyncio.Task[None], service: ApiService) -> None:
     service.closing = True
     server.should_exit = True
     await asyncio.wait({serving}, timeout=2 * GRACE_SECONDS)
@@ -96,7 +96,7 @@ async def _end(server: uvicorn.Server, serving: asyncio.Task[None], service: Api
 
 
 class _UvicornServer(uvicorn.Server):
-    """Signals belong to whoever runs this beside other things."""
+    """Handles no signals: the process that runs this server does."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,8 +1,8 @@
-"""Tenants: who there is, and what whoever is over all of them does with one.
+"""Tenants: list, create, pause, weight and drop them.
 
-A token of one tenant sees that tenant's line and no other, and changes nothing here: a tenant
-that was paused by its landlord must not let itself go on. Moving and migrating take longer than
-a request may: they are for the command line.
+A token of one tenant sees only that tenant and changes nothing here: a paused tenant must not be
+able to resume itself. Moves and migrations take longer than a request may; the command line has
+them.
 """
 
 from __future__ import annotations
@@ -25,123 +25,128 @@ from freehold.http.schemas import (
     TenantShareBody,
 )
 from freehold.http_auth import Role
+from freehold.model.operator_actions import ActionStatus
 from freehold.model.tenant import Tenant
 
 routes = Routes()
 
 
 class TenantListBody(msgspec.Struct, frozen=True):
-    """By name. To a token of one tenant: that one."""
+    """Tenants by name. A token of one tenant gets only that one."""
 
     now: datetime
     tenants: list[Tenant]
 
 
 class TenantBody(msgspec.Struct, frozen=True):
-    """``what``: done, or already so."""
+    """``status``: done, or already so."""
 
     name: str
-    what: str
+    status: ActionStatus
 
 
-@routes.get("/api/tenants", Role.VIEWER, answers={200: TenantListBody})
-async def list_tenants(asked: ApiRequest) -> TenantListBody:
-    """Tenants: where they live, how they stand, and their share of the workers."""
-    found = await asyncio.to_thread(asked.service.app.tenants.all)
-    seen = [each for each in found if asked.caller.tenant in (None, each.name)]
-    return TenantListBody(await asked.service.app.aoperate.now(), seen)
+@routes.get("/api/tenants", Role.VIEWER, responses={200: TenantListBody})
+async def list_tenants(request: ApiRequest) -> TenantListBody:
+    """List tenants with their shard, state, and share of the workers."""
+    found = await asyncio.to_thread(request.service.app.tenants.all)
+    seen = [each for each in found if request.caller.tenant in (None, each.name)]
+    return TenantListBody(await request.service.app.aoperator.now(), seen)
 
 
 @routes.get(
     "/api/tenants/{tenant}",
     Role.VIEWER,
-    whose=TenantScope.NAMED,
+    scope=TenantScope.NAMED,
     path=TenantPath,
-    answers={200: Tenant},
+    responses={200: Tenant},
 )
-async def show_tenant(asked: ApiRequest) -> Tenant:
-    """One tenant."""
-    return await asyncio.to_thread(asked.service.app.tenants.get, asked.path.tenant)
+async def show_tenant(request: ApiRequest) -> Tenant:
+    """Show one tenant."""
+    return await asyncio.to_thread(request.service.app.tenants.get, request.path.tenant)
 
 
 @routes.post(
     "/api/tenants",
     Role.ADMIN,
-    whose=TenantScope.ALL,
+    scope=TenantScope.ALL,
     body=NewTenantBody,
-    answers={201: Tenant},
+    responses={201: Tenant},
     problems=(409,),
 )
-async def create_tenant(asked: ApiRequest) -> ApiResponse:
-    """Make a tenant: its schema or file, then its line in the directory."""
-    new: NewTenantBody = asked.body
-    tenants = asked.service.app.tenants
-    made = await asyncio.to_thread(tenants.create, new.name, new.place, new.weight, new.max_slots)
-    return ApiResponse(201, made)
+async def create_tenant(request: ApiRequest) -> ApiResponse:
+    """Create a tenant: its schema or file, then its row in the directory."""
+    new: NewTenantBody = request.body
+    tenants = request.service.app.tenants
+    tenant = await asyncio.to_thread(tenants.create, new.name, new.shard, new.weight, new.max_slots)
+    return ApiResponse(201, tenant)
 
 
 @routes.post(
     "/api/tenants/{tenant}/pause",
     Role.OPERATOR,
-    whose=TenantScope.ALL,
+    scope=TenantScope.ALL,
     path=TenantPath,
     body=ActionBody,
-    answers={200: TenantBody},
+    responses={200: TenantBody},
     problems=(409,),
 )
-async def pause_tenant(asked: ApiRequest) -> TenantBody:
-    """Nothing of the tenant is claimed until it is resumed. What runs goes on."""
-    name: str = asked.path.tenant
-    await asyncio.to_thread(asked.service.app.tenants.pause, name, asked.by, asked.body.reason)
-    return TenantBody(name, "done")
+async def pause_tenant(request: ApiRequest) -> TenantBody:
+    """Pause a tenant until it is resumed. Its jobs are not claimed; running jobs continue."""
+    name: str = request.path.tenant
+    await asyncio.to_thread(
+        request.service.app.tenants.pause, name, request.by, request.body.reason
+    )
+    return TenantBody(name, ActionStatus.DONE)
 
 
 @routes.post(
     "/api/tenants/{tenant}/resume",
     Role.OPERATOR,
-    whose=TenantScope.ALL,
+    scope=TenantScope.ALL,
     path=TenantPath,
     body=EmptyBody,
-    answers={200: TenantBody},
+    responses={200: TenantBody},
     problems=(409,),
 )
-async def resume_tenant(asked: ApiRequest) -> TenantBody:
-    """Let a paused tenant go on; also one that was found broken and is mended."""
-    name: str = asked.path.tenant
-    stood_still = await asyncio.to_thread(asked.service.app.tenants.resume, name)
-    return TenantBody(name, "done" if stood_still else "already")
+async def resume_tenant(request: ApiRequest) -> TenantBody:
+    """Resume a paused or degraded tenant. A degraded tenant must be repaired first."""
+    name: str = request.path.tenant
+    was_paused = await asyncio.to_thread(request.service.app.tenants.resume, name)
+    return TenantBody(name, ActionStatus.DONE if was_paused else ActionStatus.ALREADY)
 
 
 @routes.post(
-    "/api/tenants/{tenant}/weigh",
+    "/api/tenants/{tenant}/set_weight",
     Role.ADMIN,
-    whose=TenantScope.ALL,
+    scope=TenantScope.ALL,
     path=TenantPath,
     body=TenantShareBody,
-    answers={200: TenantBody},
+    responses={200: TenantBody},
 )
-async def set_tenant_weight(asked: ApiRequest) -> TenantBody:
-    """Give a tenant its share of the workers, beside 1 for every other one."""
-    name: str = asked.path.tenant
-    share: TenantShareBody = asked.body
-    await asyncio.to_thread(asked.service.app.tenants.weigh, name, share.weight, share.max_slots)
-    return TenantBody(name, "done")
+async def set_tenant_weight(request: ApiRequest) -> TenantBody:
+    """Set the weight of a tenant, which is its share of the workers. The default is 1."""
+    name: str = request.path.tenant
+    share: TenantShareBody = request.body
+    await asyncio.to_thread(
+        request.service.app.tenants.set_weight, name, share.weight, share.max_slots
+    )
+    return TenantBody(name, ActionStatus.DONE)
 
 
 @routes.post(
     "/api/tenants/{tenant}/drop",
     Role.ADMIN,
-    whose=TenantScope.ALL,
+    scope=TenantScope.ALL,
     path=TenantPath,
     body=DropTenantBody,
-    answers={200: TenantBody},
+    responses={200: TenantBody},
     problems=(409,),
 )
-async def drop_tenant(asked: ApiRequest) -> TenantBody:
-    """Remove a tenant with everything it has. Its name is asked for once more."""
-    name: str = asked.path.tenant
-    body: DropTenantBody = asked.body
+async def drop_tenant(request: ApiRequest) -> TenantBody:
+    """Drop a tenant with all its data. The body must repeat its name."""
+    name: str = request.path.tenant
+    body: DropTenantBody = request.body
     if body.name != name:
-        raise BadInput(f"to drop tenant {name} say its name in the body too, not {body.name!r}")
-    await asyncio.to_thread(asked.service.app.tenants.drop, name, force=body.force)
-    return TenantBody(name, "done")
+        raise BadInput(f"to drop tenant {name}, repeat its name in the body, not {body.name!r}")
+    await asyncio.to_thread(request.service.app.tenants.drop, name, force=body.force)
+    return TenantBody(name, ActionStatus.DONE)

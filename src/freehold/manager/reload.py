@@ -1,7 +1,7 @@
-"""Sees that source files have changed, for `freehold up --reload`.
+"""Watches source files for changes, for `freehold up --reload`.
 
-By their times, once a second: a few thousand files take some milliseconds, and nothing has to be
-installed.
+It compares modification times once a second: a few thousand files take some milliseconds, and no
+package is needed.
 """
 
 from __future__ import annotations
@@ -11,28 +11,30 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from freehold.model.names import plural
 from freehold.telemetry import log
 
-LOOK_SECONDS = 1.0
-#: Folders with other people's code, or with no code.
-_ELSEWHERE = {"node_modules", "site-packages", "__pycache__"}
+CHECK_SECONDS = 1.0
+#: Folders without source files of the project.
+_IGNORED_FOLDERS = {"node_modules", "site-packages", "__pycache__"}
 
 
-async def follow(folder: Path, on_change: Callable[[], None]) -> None:
-    """Until cancelled."""
-    before = await asyncio.to_thread(times, folder)
+async def watch_sources(folder: Path, on_change: Callable[[], None]) -> None:
+    """Runs until it is canceled."""
+    before = await asyncio.to_thread(modification_times, folder)
     while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        after = await asyncio.to_thread(times, folder)
+        await asyncio.sleep(CHECK_SECONDS)
+        after = await asyncio.to_thread(modification_times, folder)
         changed = {path for path, _ in before.items() ^ after.items()}
         if changed:
             first = min(changed).relative_to(folder)
-            log.info("%s has changed (%d files): the workers are replaced", first, len(changed))
+            others = f" and {plural(len(changed) - 1, 'other file')}" if len(changed) > 1 else ""
+            log.info("changed: %s%s; replacing the workers", first, others)
             on_change()
         before = after
 
 
-def times(folder: Path) -> dict[Path, int]:
+def modification_times(folder: Path) -> dict[Path, int]:
     return dict(_times(folder))
 
 
@@ -42,12 +44,12 @@ def _times(folder: Path) -> Iterator[tuple[Path, int]]:
             name
             for name in folders
             if not name.startswith(".")
-            and name not in _ELSEWHERE
+            and name not in _IGNORED_FOLDERS
             and not (Path(where) / name / "pyvenv.cfg").exists()
         ]
         for name in names:
             if name.endswith((".py", ".toml")):
                 try:
                     yield Path(where) / name, (Path(where) / name).stat().st_mtime_ns
-                except OSError:  # removed while we looked
+                except OSError:  # removed meanwhile
                     continue

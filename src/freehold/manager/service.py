@@ -1,4 +1,4 @@
-"""A manager and what runs beside it, as one service: `freehold up`."""
+"""`freehold up`: a manager, and the parts that run beside it, as one service."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from freehold.telemetry import log
 
 
 async def serve(manager: Manager, beside: Mapping[str, Coroutine[Any, Any, None]]) -> int:
-    """Until a signal, and all workers have drained; then what runs beside is cancelled.
+    """Run until a signal, and until all workers have drained. Then cancel the parts beside it.
 
-    A part that ends by itself has crashed: the service stops, by drain, and says so.
+    A part that ends by itself has crashed: the service logs it and stops by drain.
     """
     managing = asyncio.create_task(manager.run(), name="manager")
-    parts = [asyncio.create_task(work, name=name) for name, work in beside.items()]
+    parts = [asyncio.create_task(part, name=name) for name, part in beside.items()]
     try:
         with _signals(manager):
             await asyncio.wait({managing, *parts}, return_when=asyncio.FIRST_COMPLETED)
@@ -38,7 +38,7 @@ async def serve(manager: Manager, beside: Mapping[str, Coroutine[Any, Any, None]
 
 @contextlib.contextmanager
 def _signals(manager: Manager) -> Iterator[None]:
-    """The first drains, the second hurries."""
+    """The first signal drains the workers, the second stops their running jobs."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
     for number in numbers:

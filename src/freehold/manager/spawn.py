@@ -1,6 +1,6 @@
-"""How a worker process is started: by the same command that a person would use.
+"""Starting a worker process: by the command that a user would type.
 
-The store's address travels by the environment, where it is nobody else's to read.
+The store's URL is passed in the environment, which other users cannot read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from freehold.manager.process_slots import ProcessSlot, SlotOwner
 
 
 class ChildProcess(Protocol):
-    """What a manager has to know of a worker that it has started."""
+    """What a manager needs of a process that it has started."""
 
     @property
     def pid(self) -> int: ...
@@ -30,39 +30,39 @@ class ChildProcess(Protocol):
 
 P = TypeVar("P", bound=ChildProcess)
 
-#: Starts a worker with these arguments, which inherits this file.
+#: Starts a worker with these arguments. It inherits this open file.
 Start: TypeAlias = Callable[[Sequence[str], int], ChildProcess]
-#: Signals a worker that somebody else has started.
+#: Signals a worker that another manager has started.
 Kill: TypeAlias = Callable[[SlotOwner, signal.Signals], None]
 
 
 def starter(arguments: Sequence[str], environment: Mapping[str, str]) -> Start:
     command = (sys.executable, "-m", "freehold", "worker", *arguments)
 
-    def start(more: Sequence[str], seat: int) -> subprocess.Popen[bytes]:
+    def start(more: Sequence[str], slot_file: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             (*command, *more),
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
-            pass_fds=(seat,),
-            # Ctrl-C is for the manager, which then drains its workers.
+            pass_fds=(slot_file,),
+            # Ctrl-C goes to the manager only, which then drains its workers.
             start_new_session=True,
         )
 
     return start
 
 
-def kill(sitter: SlotOwner, number: signal.Signals) -> None:
+def kill(owner: SlotOwner, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
-        os.kill(sitter.pid, number)
+        os.kill(owner.pid, number)
 
 
-def start_on(seat: ProcessSlot, folder: Path, start: Callable[[Sequence[str], int], P]) -> P | None:
-    """None if the seat is taken. Ours is closed at once: the worker alone keeps it."""
-    file = seat.take()
+def start_in(slot: ProcessSlot, folder: Path, start: Callable[[Sequence[str], int], P]) -> P | None:
+    """None if the slot is taken. Our copy of the file is closed: only the worker keeps it open."""
+    file = slot.take()
     if file is None:
         return None
     try:
-        return start(("--managed-in", str(folder), "--seat", str(file)), file)
+        return start(("--managed-in", str(folder), "--slot-file", str(file)), file)
     finally:
         os.close(file)

@@ -1,4 +1,4 @@
-"""What the manager sees when it looks at the store."""
+"""What the manager reads from the store to scale its workers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class SnapshotStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """Queues and workers at one moment, by the store's clock."""
+    """Queues and workers at one time of the store's clock."""
 
     queues: dict[str, QueueInfo]
     workers: dict[str, LiveWorker]
     now: datetime
 
     def load(self, queues: Sequence[str], owners: Iterable[str]) -> Load:
-        """What can be claimed from these queues, and what these workers have in hand."""
+        """What can be claimed from these queues, and what these workers have leased."""
         open_queues = [
             queue for name in queues if (queue := self.queues.get(name)) and not queue.paused
         ]
@@ -43,9 +43,9 @@ class StoreSnapshot:
 
 
 def _claimable(queue: QueueInfo) -> int:
-    """No worker can take more than the queue's limit leaves."""
-    most = queue.limit.max_leases
-    return queue.ready if most is None else min(queue.ready, max(0, most - queue.leased))
+    """Ready jobs, as far as the limit of the queue allows them to run."""
+    limit = queue.limit.max_leases
+    return queue.ready if limit is None else min(queue.ready, max(0, limit - queue.leased))
 
 
 async def take_snapshot(store: SnapshotStore) -> StoreSnapshot:

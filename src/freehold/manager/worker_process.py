@@ -1,4 +1,4 @@
-"""A worker on its seat: a process that this manager has started, or one that it found there."""
+"""A worker process in its slot: started by this manager, or taken over from another one."""
 
 from __future__ import annotations
 
@@ -11,64 +11,64 @@ from freehold.manager.spawn import ChildProcess, Kill, kill
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
-    """How a worker ended; of one that somebody else had started, nobody knows the code."""
+    """How a worker ended; the exit code is known only to the manager that started it."""
 
     pid: int | None
     code: int | None
 
 
 class WorkerProcess:
-    """One worker, and what this manager has seen and asked of it."""
+    """One worker process, and what this manager has observed and requested."""
 
     def __init__(
         self,
-        seat: ProcessSlot,
-        began: float,
+        slot: ProcessSlot,
+        started_at: float,
         process: ChildProcess | None = None,
         kill: Kill = kill,
     ) -> None:
-        self.seat = seat
-        self.began = began
+        self.slot = slot
+        self.started_at = started_at
         self._process = process
         self._kill = kill
-        self._was_asked = False
-        #: Since when it is on its way out: asked to, or seen to be.
-        self.drains_since: float | None = None
-        #: When it was asked to go if it had nothing to do.
-        self.rested_at: float | None = None
-        #: Since when the store has not heard of it.
+        self._drain_sent = False
+        #: Since when the worker drains, by request or by itself.
+        self.draining_since: float | None = None
+        #: When it was asked to end if it is idle.
+        self.idle_stop_at: float | None = None
+        #: Since when the store has no heartbeat of it.
         self.silent_since: float | None = None
 
     @property
     def owner(self) -> str | None:
-        """None until it has said a word."""
-        sitter = self.seat.sitter()
-        return sitter.owner if sitter else None
+        """None until the worker has written itself into its slot."""
+        found = self.slot.owner()
+        return found.owner if found else None
 
     @property
     def pid(self) -> int | None:
         if self._process is not None:
             return self._process.pid
-        sitter = self.seat.sitter()
-        return sitter.pid if sitter else None
+        found = self.slot.owner()
+        return found.pid if found else None
 
     def end(self) -> ProcessEnd | None:
-        """None while it lives."""
+        """None while the process is alive."""
         code = None if self._process is None else self._process.poll()
-        if (self._process is not None and code is None) or self.seat.is_taken():
+        if (self._process is not None and code is None) or self.slot.is_taken():
             return None
         return ProcessEnd(None if self._process is None else self._process.pid, code)
 
     def send(self, number: signal.Signals) -> None:
         if self._process is not None:
-            self._process.send_signal(number)  # which knows whether it still is that process
-        elif (sitter := self.seat.sitter()) is not None and self.seat.is_taken():
-            self._kill(sitter, number)
+            self._process.send_signal(number)  # Popen knows whether the pid is still this process
+        elif (found := self.slot.owner()) is not None and self.slot.is_taken():
+            self._kill(found, number)
 
     def drain(self, now: float) -> None:
-        """Asked once: a second SIGTERM would hurry it."""
-        if not self._was_asked:
-            self._was_asked = True
+        """Send SIGTERM once: a second one would stop running jobs."""
+        if not self._drain_sent:
+            self._drain_sent = True
             self.send(signal.SIGTERM)
-        if self.drains_since is None:
-            self.drains_since = now
+        if self.draining_since is None:
+            self.draining_since = now

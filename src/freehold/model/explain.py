@@ -1,4 +1,4 @@
-"""Why a job is not running: each cause in words, from facts that a store has read."""
+"""Why a job is not running: every cause as a sentence, from facts that a store has read. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import msgspec
 
 from freehold.model.job import Job
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
+from freehold.model.names import plural
 from freehold.model.state import LEASED, Stage, State
 from freehold.model.worker_info import LiveWorker, WorkerState
 
 
 class PauseInfo(msgspec.Struct, frozen=True):
-    """Who stopped something, since when, why, and until when."""
+    """A pause: since when, by which operator, why, and until when."""
 
     at: datetime
     by: str
@@ -24,7 +25,7 @@ class PauseInfo(msgspec.Struct, frozen=True):
 
 
 class TenantUse(msgspec.Struct, frozen=True):
-    """So many live leases; ``""`` is the store that no tenant's is."""
+    """The live leases of one tenant; ``""`` is the store outside all tenants."""
 
     tenant: str
     leased: int
@@ -34,18 +35,18 @@ class TenantUse(msgspec.Struct, frozen=True):
 
 
 class LimitUse(msgspec.Struct, frozen=True):
-    """A limit and how much of it is used: ``holder`` is one who uses it."""
+    """A limit and its use; ``holder`` is one of the jobs that use it."""
 
     limit: Limit = NO_LIMIT
     leased: int = 0
     started: int = 0
     holder: int | None = None
-    #: Which tenants use it, and how much: where they share it.
+    #: Its use by tenant, for a limit that tenants share.
     tenants: tuple[TenantUse, ...] = ()
 
 
 class QueueRules(msgspec.Struct, frozen=True):
-    """What somebody has said about a queue, or about all of them."""
+    """The pause and the limit of one queue, of all queues, or of all tenants."""
 
     name: str
     pause: PauseInfo | None = None
@@ -53,20 +54,20 @@ class QueueRules(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What else is known about a job's surroundings."""
+    """What the causes depend on, besides the job itself."""
 
     now: datetime
-    doors: tuple[QueueRules, ...] = ()
+    queue_rules: tuple[QueueRules, ...] = ()
     holder: Job | None = None
     lane_pause: PauseInfo | None = None
-    key: LimitUse = LimitUse()
+    key_use: LimitUse = LimitUse()
     ahead: int = 0
     ahead_bound: int = 0
     workers: tuple[LiveWorker, ...] = ()
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """One reason: a word for programs, a sentence for people, and what to do about it."""
+    """One cause: a code for programs, a sentence for people, and what to do about it."""
 
     code: str
     text: str
@@ -74,18 +75,18 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 def explain(job: Job, facts: Facts) -> list[Cause]:
-    """Every cause that keeps the job from running now; one that says so if it does run."""
+    """Every cause that keeps the job from running now. A leased job has one cause: its lease."""
     if job.state is not State.QUEUED:
         return [_by_state(job)]
     causes = _waiting_causes(job, facts)
-    for door in facts.doors:
-        causes += _queue_causes(door)
+    for rules in facts.queue_rules:
+        causes += _queue_causes(rules)
     if facts.lane_pause is not None:
         causes.append(_lane_paused(job, facts.lane_pause))
     if job.limit_key is not None:
-        causes += _use_causes(f"its limit key {job.limit_key}", facts.key)
+        causes += _use_causes(f"limit key {job.limit_key}", facts.key_use)
     workers = _worker_causes(job, facts.workers)
-    return causes + workers if causes or workers else [_in_line(job, facts)]
+    return causes + workers if causes or workers else [_in_queue(job, facts)]
 
 
 def _by_state(job: Job) -> Cause:
@@ -106,7 +107,7 @@ def _by_state(job: Job) -> Cause:
 
 def _waiting_causes(job: Job, facts: Facts) -> list[Cause]:
     match job.stage:
-        case Stage.WAITING | Stage.BACKOFF:
+        case Stage.SCHEDULED | Stage.BACKOFF:
             left = max(0.0, (job.run_at - facts.now).total_seconds())
             why = f" ({job.reason})" if job.reason else ""
             return [Cause("not_due", f"it is due at {_at(job.run_at)}, in {left:.0f} s{why}")]
@@ -114,8 +115,8 @@ def _waiting_causes(job: Job, facts: Facts) -> list[Cause]:
             return [
                 Cause(
                     "unknown_task",
-                    f"the worker that met it does not know the task {job.task}",
-                    "start a worker that has it; one that has takes it when a slot is free",
+                    f"a worker of its queue does not know the task {job.task}",
+                    "start a worker that has the task",
                 )
             ]
         case Stage.FOLLOWER | Stage.READY if facts.holder is not None and job.target is not None:
@@ -137,43 +138,39 @@ def _lane_paused(job: Job, pause: PauseInfo) -> Cause:
     return Cause("lane_paused", text, f"resume the lane: freehold lanes resume {lane}")
 
 
-_TOGETHER = {ALL_QUEUES: "all queues together", ALL_TENANTS: "all tenants together"}
+_LIMITED = {ALL_QUEUES: "all queues", ALL_TENANTS: "all tenants"}
 
 
-def _queue_causes(door: QueueRules) -> list[Cause]:
-    what = "everything" if door.name == ALL_QUEUES else f"its queue {door.name}"
+def _queue_causes(rules: QueueRules) -> list[Cause]:
     causes = []
-    if door.pause is not None:
-        verb = "is paused" + _paused_by(door.pause)
-        remedy = f"freehold queues resume {_typed(door.name)}"
-        if door.name == ALL_QUEUES:
+    if rules.pause is not None:
+        is_all = rules.name == ALL_QUEUES
+        what = "all queues are" if is_all else f"its queue {rules.name} is"
+        remedy = f"freehold queues resume {_typed(rules.name)}"
+        if is_all:
             remedy += "; of a tenant: freehold tenants resume NAME"
-        causes.append(Cause("queue_paused", f"{what} {verb}", remedy))
-    return causes + _use_causes(_TOGETHER.get(door.name, what), door.use)
+        causes.append(Cause("queue_paused", f"{what} paused{_paused_by(rules.pause)}", remedy))
+    return causes + _use_causes(_LIMITED.get(rules.name, f"queue {rules.name}"), rules.use)
 
 
 def _use_causes(what: str, use: LimitUse) -> list[Cause]:
-    causes, limit = [], use.limit
-    if limit.max_leases is not None and use.leased >= limit.max_leases:
-        who = f"; job {use.holder} is among them" if use.holder is not None else ""
+    causes, limit, rate = [], use.limit, use.limit.rate
+    if limit.max_leases == 0:
+        causes.append(Cause("limit_full", f"the limit of {what} is 0: nothing may run"))
+    elif limit.max_leases is not None and use.leased >= limit.max_leases:
+        holders = f"; job {use.holder} is one of them" if use.holder is not None else ""
         if use.tenants:
-            who = f": {', '.join(map(str, use.tenants))}"
-        causes.append(
-            Cause("limit_full", f"{what}: {use.leased} of at most {limit.max_leases} run{who}")
-        )
-    if limit.rate is not None and use.started >= limit.rate.starts:
-        causes.append(
-            Cause(
-                "rate_full",
-                f"{what}: {use.started} started within {limit.rate.seconds:g} s, "
-                f"which is all that may",
-            )
-        )
+            holders = f": {', '.join(map(str, use.tenants))}"
+        reached = f"{use.leased} of {limit.max_leases} running"
+        causes.append(Cause("limit_full", f"the limit of {what} is reached: {reached}{holders}"))
+    if rate is not None and use.started >= rate.starts:
+        reached = f"{use.started} of {rate.starts} starts in the last {rate.seconds:g} s"
+        causes.append(Cause("rate_full", f"the rate of {what} is reached: {reached}"))
     return causes
 
 
 def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
-    if job.stage not in (Stage.READY, Stage.HEAD, Stage.PARKED):
+    if job.stage not in (Stage.READY, Stage.LANE_HEAD, Stage.PARKED):
         return []
     serving = [
         each for each in workers if job.queue in each.queues and each.state is WorkerState.WORKING
@@ -183,27 +180,29 @@ def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
             Cause(
                 "no_worker",
                 f"no worker that serves the queue {job.queue} is alive",
-                f"start one that has its task: freehold worker --app … --queue {job.queue}",
+                f"start a worker with its task: freehold worker --app … --queue {job.queue}",
             )
         ]
     knowing = [worker for worker in serving if job.task in worker.tasks]
     if not knowing:
         text = f"no live worker of the queue {job.queue} knows the task {job.task}"
-        return [Cause("unknown_task", text, "start a worker that has it")] * (
+        return [Cause("unknown_task", text, "start a worker that has the task")] * (
             job.stage is not Stage.PARKED
         )
     slots = sum(worker.concurrency for worker in knowing)
     if all(worker.running >= worker.concurrency for worker in knowing):
-        text = f"all {slots} slots of the {len(knowing)} workers that could run it are busy"
-        return [Cause("no_free_slot", text, "it runs when one ends; more workers have more slots")]
+        text = f"all {slots} slots of the {plural(len(knowing), 'worker')} that can run it are busy"
+        return [Cause("no_free_slot", text, "it runs when a slot is free; start more workers")]
     return []
 
 
-def _in_line(job: Job, facts: Facts) -> Cause:
-    many = f"{facts.ahead}" if facts.ahead < facts.ahead_bound else f"at least {facts.ahead}"
+def _in_queue(job: Job, facts: Facts) -> Cause:
+    jobs = f"{plural(facts.ahead, 'job')} {'is' if facts.ahead == 1 else 'are'}"
+    if facts.ahead >= facts.ahead_bound:
+        jobs = f"at least {jobs}"
     return Cause(
-        "in_line",
-        f"it is ready; {many} jobs of queue {job.queue} are ahead of it",
+        "in_queue",
+        f"it is ready; {jobs} ahead of it in queue {job.queue}",
         "it runs when a worker of its queue has a free slot",
     )
 
@@ -219,5 +218,5 @@ def _paused_by(pause: PauseInfo) -> str:
     return f" by {pause.by}{until}{why}"
 
 
-def _at(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+def _at(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"

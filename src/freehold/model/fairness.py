@@ -1,9 +1,9 @@
-"""Shares by weight: who is served next, and how much of what there is. Pure.
+"""Shares by weight (stride scheduling): which queue or tenant is served next, and how much. Pure.
 
-Each queue (or tenant) has a *pass*, which grows with what it was served, the slower the more it
-weighs; whoever has the lowest is next. A queue that had nothing to give does not save up for later:
-when it comes back it stands where the others are. So shares follow the weights while all are
-busy, nobody waits for a queue that is idle, and the lightest is served once in a while.
+Each queue (or tenant) has a *pass*, which grows by what it was served, divided by its weight. The
+queue with the lowest pass is next. An idle queue earns no credit: when it returns, its pass is
+raised to the current one. So shares follow the weights while all queues are busy, an idle queue
+delays no other, and the lightest queue is still served.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 
 
 class Fairness:
-    """What each queue was served, as one claimer has seen it."""
+    """The passes of the queues of one claimer."""
 
     def __init__(self, queues: Iterable[str]) -> None:
         self._passes = dict.fromkeys(queues, 0.0)
@@ -24,7 +24,7 @@ class Fairness:
     def queues(self) -> list[str]:
         return list(self._passes)
 
-    def weigh(self, queue: str, weight: float) -> None:
+    def set_weight(self, queue: str, weight: float) -> None:
         self._weights[queue] = weight
 
     def join(self, queue: str, weight: float) -> None:
@@ -32,22 +32,22 @@ class Fairness:
         self.come_back(queue)
 
     def come_back(self, queue: str, behind: float = 0.0) -> None:
-        """It was away: it stands where the others are, or is owed at most so much."""
+        """Raise the pass of a queue that was idle, leaving a credit of at most ``behind``."""
         latest = self._now - behind / self._weights[queue]
         self._passes[queue] = max(self._passes.get(queue, latest), latest)
 
     def first(self, queues: Collection[str]) -> str:
-        """Who is next among these."""
+        """The next queue among these."""
         return min(queues, key=lambda queue: (self._passes[queue], -self._weights[queue], queue))
 
     def share(self, queue: str, among: Collection[str], room: int) -> int:
-        """How much of the room is this queue's, at least one."""
+        """The queue's share of the room, at least one."""
         weights = sum(self._weights[each] for each in among)
         return max(1, min(room, math.ceil(room * self._weights[queue] / weights - 1e-9)))
 
-    def served(self, queue: str, count: int, asked: int) -> None:
+    def served(self, queue: str, count: int, wanted: int) -> None:
         if count:
             self._now = max(self._now, self._passes[queue])
             self._passes[queue] += count / self._weights[queue]
-        if count < asked:
+        if count < wanted:
             self.come_back(queue)

@@ -1,4 +1,4 @@
-"""What a handler can raise to end its attempt: its own word on what should come next."""
+"""Exceptions by which a handler ends its attempt and decides what comes next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from freehold.model.retry import WAIT_LIMIT_SECONDS
 
 
 class HandlerException(Exception):
-    """The base of all endings. Catch it only to raise it again."""
+    """The base class. A handler that catches it must raise it again."""
 
     def __init__(self, reason: str | None = None) -> None:
         super().__init__(reason or type(self).__name__)
@@ -27,7 +27,7 @@ class RetryLater(HandlerException):
 
 
 class Snooze(HandlerException):
-    """Not now: run again after ``delay``. Counts as no attempt."""
+    """Run again after ``delay``. Does not count as an attempt."""
 
     def __init__(self, delay: float | timedelta, *, reason: str | None = None) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class Snooze(HandlerException):
 
 
 class Pause(HandlerException):
-    """Stop until a person resumes the job. Counts as no attempt."""
+    """Pause the job until an operator resumes it. Does not count as an attempt."""
 
 
 class Cancel(HandlerException):

@@ -1,8 +1,8 @@
-"""What happened to a job, readable afterwards: in order, with who, when and why.
+"""The history of a job: what happened, when, why, and which worker or operator did it.
 
-The routine way of a job (created, leased, started, succeeded) is told by the columns of its
-row and costs no event. Every other change leaves one event, which also carries the lease of
-the attempt that it ended. timeline() tells both as one story.
+The routine path of a job (created, leased, started, succeeded) is stored in the columns of its
+row and costs no event. Every other change writes one event, which also carries the lease of the
+attempt that it ended. timeline() merges both.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from enum import StrEnum
 
 import msgspec
 
-from freehold.model.job import Error, Job
+from freehold.model.job import ErrorInfo, Job
 from freehold.model.state import State
 
 
 class EventKind(StrEnum):
-    # told by the job's row
+    # derived from the job's row
     CREATED = "created"
     LEASED = "leased"
     STARTED = "started"
     SUCCEEDED = "succeeded"
-    # kept as events: endings of attempts
+    # stored as events: ends of attempts
     RETRIED = "retried"
     LEASE_LOST = "lease_lost"
     SNOOZED = "snoozed"
@@ -31,19 +31,19 @@ class EventKind(StrEnum):
     PAUSED = "paused"
     CANCELED = "canceled"
     FAILED = "failed"
-    # kept as events: what people did
+    # stored as events: actions of operators
     ENQUEUED = "enqueued"
     CANCEL_REQUESTED = "cancel_requested"
     PAUSE_REQUESTED = "pause_requested"
     RESUMED = "resumed"
     RETRIED_BY_HAND = "retried_by_hand"
-    # kept as events: what the queue did
+    # stored as events: actions of the queue
     PARKED = "parked"
     UNPARKED = "unparked"
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One kept change of a job."""
+    """One stored change of a job."""
 
     id: int
     job_id: int
@@ -53,26 +53,26 @@ class Event(msgspec.Struct, frozen=True):
     attempt: int
     by: str | None
     reason: str | None
-    error: Error | None
+    error: ErrorInfo | None
     token: int | None
     leased_at: datetime | None
     started_at: datetime | None
     due_at: datetime | None
 
 
-#: A number that is missing after this long will not come any more.
-SETTLE_SECONDS = 5.0
+#: An event number that is still missing after this time was never committed.
+GAP_SECONDS = 5.0
 
 
-def settled(after: int, events: list[Event], now: datetime) -> list[Event]:
-    """Of events in order, those before which none can appear any more.
+def before_first_gap(after: int, events: list[Event], now: datetime) -> list[Event]:
+    """The leading events before which no further event can appear.
 
-    An event draws its number before its transaction commits, so that on PostgreSQL a smaller
-    number can appear after a larger one. A reader that passed over it would never see it. So
-    nobody reads beyond a missing number, until it has come, or what stands behind it is so old
-    that the number was given up: its transaction was rolled back, or the event forgotten.
+    An event draws its number before its transaction commits, so on PostgreSQL a smaller number can
+    appear after a larger one, and a reader that passed it would never see it. So reading stops at a
+    missing number until it appears, or until the next event is old enough to prove that the number
+    was dropped: its transaction was rolled back, or retention deleted the event.
     """
-    oldest_open = now - timedelta(seconds=SETTLE_SECONDS)
+    oldest_open = now - timedelta(seconds=GAP_SECONDS)
     safe: list[Event] = []
     for event in events:
         if event.id != after + 1 and event.at > oldest_open:
@@ -83,7 +83,7 @@ def settled(after: int, events: list[Event], now: datetime) -> list[Event]:
 
 
 class TimelineEntry(msgspec.Struct, frozen=True):
-    """One line of a job's story."""
+    """One line of a job's timeline."""
 
     at: datetime
     kind: EventKind
@@ -91,26 +91,26 @@ class TimelineEntry(msgspec.Struct, frozen=True):
     by: str | None = None
     reason: str | None = None
     attempt: int | None = None
-    error: Error | None = None
+    error: ErrorInfo | None = None
     due_at: datetime | None = None
 
 
 def timeline(job: Job, events: list[Event]) -> list[TimelineEntry]:
-    """The whole story of a job, oldest first."""
+    """Everything that happened to a job, oldest first."""
     first = State.PENDING if _began_pending(job, events) else State.QUEUED
-    story = [TimelineEntry(job.created_at, EventKind.CREATED, first)]
+    entries = [TimelineEntry(job.created_at, EventKind.CREATED, first)]
     for event in events:
         if event.token is not None and event.leased_at is not None:
-            story += _lease_entries(event.leased_at, event.started_at, event.by, event.attempt)
-        story.append(_entry(event))
+            entries += _lease_entries(event.leased_at, event.started_at, event.by, event.attempt)
+        entries.append(_entry(event))
     if job.lease is not None:
         lease = job.lease
-        story += _lease_entries(lease.leased_at, lease.started_at, lease.owner, job.attempt)
+        entries += _lease_entries(lease.leased_at, lease.started_at, lease.owner, job.attempt)
     report = job.report
     if report is not None and report.state is State.SUCCEEDED:
-        story += _success_entries(job)
-    # Stable: what shares a time keeps the order in which it was told.
-    return sorted(story, key=lambda moment: moment.at)
+        entries += _success_entries(job)
+    # The sort is stable: entries with the same time keep their order.
+    return sorted(entries, key=lambda entry: entry.at)
 
 
 def _began_pending(job: Job, events: list[Event]) -> bool:
@@ -135,27 +135,29 @@ def _entry(event: Event) -> TimelineEntry:
 def _lease_entries(
     leased_at: datetime, started_at: datetime | None, owner: str | None, attempt: int
 ) -> list[TimelineEntry]:
-    moments = [TimelineEntry(leased_at, EventKind.LEASED, State.ASSIGNED, owner, attempt=attempt)]
+    entries = [TimelineEntry(leased_at, EventKind.LEASED, State.ASSIGNED, owner, attempt=attempt)]
     if started_at is not None:
-        moments.append(
+        entries.append(
             TimelineEntry(started_at, EventKind.STARTED, State.RUNNING, owner, attempt=attempt)
         )
-    return moments
+    return entries
 
 
 def _success_entries(job: Job) -> list[TimelineEntry]:
     report = job.report
     assert report is not None
-    moments = []
+    entries = []
     if report.leased_at is not None:
-        moments = _lease_entries(report.leased_at, report.started_at, report.by, job.attempt)
-    moments.append(
+        entries = _lease_entries(
+            report.leased_at, report.started_at, report.finished_by, job.attempt
+        )
+    entries.append(
         TimelineEntry(
             report.finished_at,
             EventKind.SUCCEEDED,
             State.SUCCEEDED,
-            report.by,
+            report.finished_by,
             attempt=job.attempt,
         )
     )
-    return moments
+    return entries

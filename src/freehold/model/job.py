@@ -1,6 +1,6 @@
-"""A job at each of its times: asked for, stored, leased, being tried, finished.
+"""A job in each phase of its life: requested, stored, leased, attempted, finished.
 
-Separate types for separate times, so that no field is "set later".
+Each phase has its own type, so that no field is "set later".
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ DEFAULT_QUEUE = "default"
 IDEMPOTENCY_SECONDS = 24 * 3600.0
 
 
-class Request(StrEnum):
-    """What somebody asked of a leased job; its owner obeys."""
+class StopRequest(StrEnum):
+    """An operator's request to the worker that holds the lease of a job."""
 
-    CANCEL = "c"
-    PAUSE = "p"
+    CANCEL = "cancel"
+    PAUSE = "pause"
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,14 +53,14 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Enqueued(msgspec.Struct, frozen=True):
-    """The answer to a NewJob: its id, or the id of the job that was there before."""
+    """The id of a stored job, or of the job with the same key that existed before."""
 
     id: int
     created: bool
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who owns a job, by which token, until when (by the database's clock)."""
+    """The owner of a job, its token, and its expiry by the database's clock."""
 
     owner: str
     token: int
@@ -71,10 +71,10 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """One leased try, as its worker gets it: enough to run it and to decide its outcome.
+    """One leased attempt, as its worker gets it: enough to run it and to decide its outcome.
 
-    A thousand of them, and of how they ended, are in a worker's hand. They hold texts and numbers
-    and each other, never in a circle: the collector of circles need not walk over them (`gc`).
+    A worker holds up to a thousand of these. They cannot form reference cycles, so they opt out of
+    the cyclic garbage collector (``gc=False``), and so do the types of their ends.
     """
 
     job_id: int
@@ -85,7 +85,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     args: str
     number: int
     max_attempts: int
-    lost: int
+    lost_attempts: int
     priority: int
     target: str | None
     timeout_seconds: float | None
@@ -97,8 +97,8 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
         return unpack(self.policy_json)
 
 
-class Error(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Why an attempt ended badly, as text that is safe to store and show."""
+class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Why an attempt failed, as text that is safe to store and show."""
 
     type: str
     message: str
@@ -106,14 +106,14 @@ class Error(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a finished job leaves: outcome, result or error, attempts, timings."""
+    """How a job finished: state, result or error, attempts, timings."""
 
     state: State
     finished_at: datetime
     attempts: int
     result: Any
-    error: Error | None
-    by: str | None
+    error: ErrorInfo | None
+    finished_by: str | None
     token: int | None
     leased_at: datetime | None
     started_at: datetime | None
@@ -122,7 +122,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A stored job as it can be read: live or finished."""
+    """A stored job, live or finished."""
 
     id: int
     task: str
@@ -133,7 +133,7 @@ class Job(msgspec.Struct, frozen=True):
     args: str
     attempt: int
     max_attempts: int
-    lost: int
+    lost_attempts: int
     target: str | None
     limit_key: str | None
     unique_key: str | None
@@ -142,13 +142,13 @@ class Job(msgspec.Struct, frozen=True):
     policy_json: str | None
     created_at: datetime
     run_at: datetime
-    request: Request | None
-    request_by: str | None
-    request_reason: str | None
+    stop_request: StopRequest | None
+    stop_requested_by: str | None
+    stop_request_reason: str | None
     reason: str | None
     lease: Lease | None
     report: Report | None
-    #: The latest that a handler told, of whichever attempt.
+    #: The latest progress that a handler reported, in any attempt.
     progress: Progress | None = None
 
     @property

@@ -1,4 +1,4 @@
-"""What a handler says while it runs: how far it is, and lines for its job's log."""
+"""Progress and log lines that a handler records while it runs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import msgspec
 
 from freehold.errors import BadInput
 
-#: Lines of one attempt that are kept, and the longest of them, in characters.
+#: Number of lines kept per attempt, and characters kept per line.
 LINES_LIMIT = 200
 LINE_LIMIT = 1_000
-#: The longest reason for something.
+#: Characters of an operator's or a handler's reason.
 REASON_LIMIT = 500
 
 
 class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far an attempt said it was; ``attempt`` is its number."""
+    """The progress of an attempt; ``attempt`` is its number."""
 
     done: float
     total: float | None = None
@@ -25,7 +25,7 @@ class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """A line of a job's log: of which attempt, by its token; which of its lines; and when."""
+    """A line of a job's log. ``token`` identifies the attempt, ``number`` counts its lines."""
 
     job_id: int
     token: int
@@ -38,9 +38,9 @@ def check_reason(reason: str | None) -> str | None:
     if reason is None:
         return None
     if not isinstance(reason, str):
-        raise BadInput(f"reason={reason!r}: give a text")
+        raise BadInput(f"reason={reason!r}: give a string")
     if len(reason) > REASON_LIMIT or "\0" in reason:
         raise BadInput(f"a reason has at most {REASON_LIMIT} characters and no NUL")
-    if any("\ud800" <= letter <= "\udfff" for letter in reason):
+    if any("\ud800" <= char <= "\udfff" for char in reason):
         raise BadInput("the reason is not Unicode text: write it in UTF-8")
     return reason

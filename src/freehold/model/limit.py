@@ -1,11 +1,11 @@
-"""How many may run at once, and how many may start within a time.
+"""Limits: how many jobs may run at once, and how many may start within a time.
 
-A limit stands on a queue, on all queues together (``*``), or on a `limit_key`. A rule for
-``github:*`` is one for each key that begins with ``github:``, every key for itself.
+A limit applies to a queue, to all queues together (``*``), or to a `limit_key`. The rule
+``github:*`` applies to each key with the prefix ``github:`` separately.
 
-A rate is kept exactly, in any window of its period and not only between round hours: starts
-are counted in slots of a twentieth of the period, and a slot counts until it is out of the
-window as a whole. So at most one slot's worth of starts comes later than it might.
+A rate holds in any window of its period, not only between round hours. Starts are counted in slots
+of a twentieth of the period, and a slot counts until all of it is outside the window. So a start
+comes at most one slot later than it could.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import msgspec
 
 from freehold.errors import BadInput, BadSettings
 
-#: The name that stands for all queues together.
+#: The name of all queues together.
 ALL_QUEUES = "*"
-#: All tenants of one database together, where they share a limit.
+#: The name of all tenants of one database together, which share a limit.
 ALL_TENANTS = "**"
 RATE_SLOTS = 20
 LIMIT_CEILING = 1_000_000
@@ -41,7 +41,7 @@ _UNITS = {
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """At most so many starts within any so many seconds."""
+    """At most ``starts`` starts within any ``seconds`` seconds."""
 
     starts: int
     seconds: float
@@ -58,7 +58,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """At most so many live leases, at most so many starts in a time; None: no such limit."""
+    """A maximum of live leases, and a rate of starts; None means no such limit."""
 
     max_leases: int | None = None
     rate: Rate | None = None
@@ -89,14 +89,14 @@ def rate_of(text: str) -> Rate:
 
 
 class QueueRule(msgspec.Struct, frozen=True):
-    """What the configuration says about a queue."""
+    """The configured weight and limit of a queue."""
 
     weight: float | None = None
     limit: Limit = NO_LIMIT
 
 
 def queue_rule_of(fields: Any, where: str) -> QueueRule:
-    """``weight = 5``, ``max = 7``, ``rate = "100/min"``, as far as they are there."""
+    """``weight = 5``, ``max = 7``, ``rate = "100/min"``, each optional."""
     _check_fields(fields, ("weight", "max", "rate"), where)
     weight = fields.get("weight")
     if weight is not None and not (_is_number(weight) and 0.001 <= weight <= 1_000_000):
@@ -118,7 +118,7 @@ def _limit_of(fields: dict[str, Any], where: str) -> Limit:
     if at_most is not None and type(at_most) is not int:
         raise BadSettings(f"{where}: max = {at_most!r}: give a whole number")
     if rate is not None and not isinstance(rate, str):
-        raise BadSettings(f'{where}: rate = {rate!r}: write it as a text, such as "100/min"')
+        raise BadSettings(f'{where}: rate = {rate!r}: write it as a string, such as "100/min"')
     try:
         return Limit(at_most, None if rate is None else rate_of(rate))
     except BadInput as error:
@@ -131,8 +131,8 @@ def _check_fields(fields: Any, known: tuple[str, ...], where: str) -> None:
     for name in fields:
         if name not in known:
             close = get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-            raise BadSettings(f"{where}: there is no {name} here; {hint}")
+            help = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+            raise BadSettings(f"{where}: there is no {name} here; {help}")
 
 
 def _is_number(value: object) -> bool:

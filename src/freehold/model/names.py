@@ -1,4 +1,4 @@
-"""One whitelist for every name that a person or program hands in."""
+"""One whitelist for every name that comes from outside."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_name(what: str, name: object) -> str:
 
 
 def check_schema(name: object) -> str:
-    """Names of schemas: they are quoted into SQL, so their whitelist is the narrowest."""
+    """Names of schemas. They are quoted into SQL, so their whitelist is the narrowest."""
     if isinstance(name, str) and _SCHEMA.fullmatch(name) and not name.startswith("pg_"):
         return name
     raise BadName(
@@ -38,6 +38,11 @@ def check_key(what: str, key: object) -> str:
     raise BadName(
         f"{what} {_shown(key)} cannot be used: give 1 to {KEY_LENGTH_LIMIT} printable characters"
     )
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 job``, ``2 jobs``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _shown(value: object) -> str:

@@ -1,8 +1,8 @@
-"""What an operator's word leads to: cancel, pause, resume, retry, submit.
+"""What an operator's verb leads to: cancel, pause, resume, retry, submit.
 
-Like decide(), pure: given the job as it was read, each function answers with a Move (to be
-written only if the job is still as it was read), with a request to its owner, or with what
-is already so. Impossible wishes raise IllegalTransition and change nothing.
+Pure, like decide(). Given the job as it was read, plan() returns a Transition (written only if the
+job is still as it was read), a RequestStop for the worker that holds its lease, or NoChange. A verb
+that the state does not allow raises IllegalTransition.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import msgspec
 
 from freehold.errors import IllegalTransition
 from freehold.model.history import EventKind
-from freehold.model.job import Job, Request
+from freehold.model.job import Job, StopRequest
 from freehold.model.state import FINAL, IN_LANE, LEASED, Stage, State, check_transition
 
 
 class OperatorVerb(StrEnum):
-    """The operator's verbs."""
+    """What an operator can do with a job."""
 
     CANCEL = "cancel"
     PAUSE = "pause"
@@ -28,10 +28,10 @@ class OperatorVerb(StrEnum):
 
 
 class Transition(msgspec.Struct, frozen=True, kw_only=True):
-    """From what was seen to where the row goes.
+    """The stage and state that the row changes to.
 
     ``stages`` is (if due, if due later), or None: into history as ``state``.
-    ``keep_run_at``: a time that has not come yet is still waited for.
+    ``keep_run_at``: the job still waits for a ``run_at`` in the future.
     """
 
     state: State
@@ -42,28 +42,38 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestStop(msgspec.Struct, frozen=True):
-    """Somebody owns the job: leave a request for the owner."""
+    """The job is leased: leave a request for its worker."""
 
-    request: Request
+    request: StopRequest
     event: EventKind
 
 
 class NoChange(msgspec.Struct, frozen=True):
-    """Nothing to do: the job is already so."""
+    """Nothing to do: the job is in that state already."""
 
     state: State
 
 
+class ActionStatus(StrEnum):
+    """The effect of an operator's verb on one job."""
+
+    DONE = "done"
+    #: The job is leased: its worker reads the request and stops it.
+    REQUESTED = "requested"
+    #: Nothing to do: the job was in that state before.
+    ALREADY = "already"
+
+
 class ActionResult(msgspec.Struct, frozen=True):
-    """What an operator is told: ``done``, ``requested`` or ``already``, and the state now."""
+    """What became of one job, and its state now."""
 
     id: int
-    what: str
+    status: ActionStatus
     state: State
 
 
 def plan(verb: OperatorVerb, job: Job) -> Transition | RequestStop | NoChange:
-    """What the verb means for a job in this state."""
+    """The effect of the verb on a job in this state."""
     match verb:
         case OperatorVerb.CANCEL:
             return _cancel(job)
@@ -79,7 +89,7 @@ def plan(verb: OperatorVerb, job: Job) -> Transition | RequestStop | NoChange:
 
 def _cancel(job: Job) -> Transition | RequestStop | NoChange:
     if job.state in LEASED:
-        return RequestStop(Request.CANCEL, EventKind.CANCEL_REQUESTED)
+        return RequestStop(StopRequest.CANCEL, EventKind.CANCEL_REQUESTED)
     if job.state in (State.SUCCEEDED, State.CANCELED):
         return NoChange(job.state)
     return Transition(state=State.CANCELED, event=EventKind.CANCELED, stages=None)
@@ -87,13 +97,13 @@ def _cancel(job: Job) -> Transition | RequestStop | NoChange:
 
 def _pause(job: Job) -> Transition | RequestStop | NoChange:
     if job.state in LEASED:
-        return RequestStop(Request.PAUSE, EventKind.PAUSE_REQUESTED)
+        return RequestStop(StopRequest.PAUSE, EventKind.PAUSE_REQUESTED)
     if job.state is State.PAUSED:
         return NoChange(job.state)
     check_transition(job.id, job.state, State.PAUSED)
-    follows = job.target is not None and job.stage in IN_LANE | {Stage.WAITING}
-    stage = Stage.FOLLOWER_PAUSED if follows else Stage.PAUSED
-    # A parked, backing-off or head job holds its lane, and goes on holding it while paused.
+    follows = job.target is not None and job.stage in IN_LANE | {Stage.SCHEDULED}
+    stage = Stage.PAUSED_FOLLOWER if follows else Stage.PAUSED
+    # A parked, backing-off or head job holds its lane, also while it is paused.
     return Transition(
         state=State.PAUSED, event=EventKind.PAUSED, stages=(stage, stage), keep_run_at=True
     )
@@ -144,9 +154,9 @@ def _submit(job: Job) -> Transition | NoChange:
 
 
 def _back(job: Job) -> tuple[Stage, Stage]:
-    """Into the queue: a holder keeps its lane, a follower its place, others are born ready."""
-    if job.target is None or job.stage in (None, Stage.NEW):
-        return (Stage.READY, Stage.WAITING)
-    if job.stage is Stage.FOLLOWER_PAUSED:
-        return (Stage.FOLLOWER, Stage.WAITING)
-    return (Stage.HEAD, Stage.BACKOFF)
+    """Stages of a job back in the queue: a holder keeps its lane, a follower stays behind it."""
+    if job.target is None or job.stage in (None, Stage.PENDING):
+        return (Stage.READY, Stage.SCHEDULED)
+    if job.stage is Stage.PAUSED_FOLLOWER:
+        return (Stage.FOLLOWER, Stage.SCHEDULED)
+    return (Stage.LANE_HEAD, Stage.BACKOFF)

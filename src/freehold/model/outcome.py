@@ -1,7 +1,7 @@
 """decide(): what the outcome of an attempt leads to.
 
-This is the only place where retries, requests, lanes, drains and lost leases meet. It is
-pure: chance for the jitter comes in from outside, and time only as a delay.
+Retries, stop requests, lanes, drains and lost leases meet only here. decide() is pure: the random
+number for the jitter is an argument, and time occurs only as a delay.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from freehold.model.history import EventKind
-from freehold.model.job import Attempt, Error, Request
+from freehold.model.job import Attempt, ErrorInfo, StopRequest
 from freehold.model.policy import Policy
 from freehold.model.state import Stage, State
 
@@ -21,13 +21,13 @@ class OutcomeKind(StrEnum):
     ERROR = "error"
     TIMEOUT = "timeout"
     LOST_LEASE = "lost_lease"
-    RETRY_LATER = "retry_later"  # the handler asked for a retry: a failed attempt
-    SNOOZE = "snooze"  # the handler asked to be run later: no failed attempt
+    RETRY_LATER = "retry_later"  # requested by the handler: a failed attempt
+    SNOOZE = "snooze"  # requested by the handler: not a failed attempt
     PAUSE = "pause"
     CANCEL = "cancel"
-    FAIL = "fail"  # the handler said that no retry will help
-    DRAIN = "drain"  # its worker had to end first
-    GIVE_BACK = "give_back"  # assigned, never started
+    FAIL = "fail"  # raised by the handler: no retry
+    DRAIN = "drain"  # the worker ended before the handler
+    GIVE_BACK = "give_back"  # assigned, but never started
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -35,7 +35,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     kind: OutcomeKind
     result: bytes | None = None
-    error: Error | None = None
+    error: ErrorInfo | None = None
     reason: str | None = None
     delay_seconds: float | None = None
     retryable: bool = True
@@ -43,17 +43,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What becomes of the job. A store persists it where the lease still holds."""
+    """What becomes of the job. A store writes it only where the lease still holds."""
 
     state: State
     event: EventKind
     reason: str | None = None
-    error: Error | None = None
+    error: ErrorInfo | None = None
     result: bytes | None = None
     delay_seconds: float | None = None
     refund: bool = False
     lost: bool = False
-    #: It ends so because somebody asked for it: their reason is the job's.
+    #: The job ends so because of a stop request, and takes over its reason.
     obeys: bool = False
     ran_seconds: float | None = None
 
@@ -61,7 +61,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 _CHARGED = frozenset(
     {OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER}
 )
-#: Endings that leave the job unfinished obey a request that came meanwhile (P2).
+#: Outcomes that leave the job unfinished obey a stop request that came meanwhile (P2).
 _OBEDIENT = _CHARGED | {
     OutcomeKind.SNOOZE,
     OutcomeKind.PAUSE,
@@ -70,9 +70,11 @@ _OBEDIENT = _CHARGED | {
 }
 
 
-def decide(attempt: Attempt, outcome: Outcome, request: Request | None, chance: float) -> Decision:
-    """What the outcome leads to under the job's policy and a pending request."""
-    if outcome.kind is OutcomeKind.SUCCESS:  # whatever the policy, and whatever was asked
+def decide(
+    attempt: Attempt, outcome: Outcome, request: StopRequest | None, chance: float
+) -> Decision:
+    """What the outcome leads to under the job's policy and a stop request."""
+    if outcome.kind is OutcomeKind.SUCCESS:  # regardless of policy and requests
         return _ended(outcome, State.SUCCEEDED, EventKind.SUCCEEDED)
     policy = attempt.policy
     if request is not None and outcome.kind in _OBEDIENT:
@@ -96,15 +98,17 @@ def decide(attempt: Attempt, outcome: Outcome, request: Request | None, chance: 
 
 
 def _failed_attempt(attempt: Attempt, outcome: Outcome, policy: Policy, chance: float) -> Decision:
-    """Errors, timeouts and lost leases take one path."""
+    """Errors, timeouts and lost leases follow one rule."""
     lost = outcome.kind is OutcomeKind.LOST_LEASE
     if lost and policy.on_lease_expired == "fail":
-        reason = _lost_reason(attempt.lost + 1)
+        reason = _lost_reason(attempt.lost_attempts + 1)
         return _ended(outcome, State.FAILED, EventKind.FAILED, reason=reason, lost=True)
     if not outcome.retryable:
         return _ended(outcome, State.FAILED, EventKind.FAILED, lost=lost)
     if attempt.number >= attempt.max_attempts:
-        reason = _lost_reason(attempt.lost + 1) if lost else _spent_reason(attempt, outcome)
+        reason = (
+            _lost_reason(attempt.lost_attempts + 1) if lost else _spent_reason(attempt, outcome)
+        )
         return _ended(outcome, State.FAILED, EventKind.FAILED, reason=reason, lost=lost)
     delay = outcome.delay_seconds
     if delay is None:
@@ -123,14 +127,14 @@ def _spent_reason(attempt: Attempt, outcome: Outcome) -> str:
     return f"{spent}: {outcome.reason}" if outcome.reason else spent
 
 
-def _obey(attempt: Attempt, outcome: Outcome, request: Request, policy: Policy) -> Decision:
-    """The job stops as asked; its attempt counts only if it had already gone wrong."""
-    pauses = request is Request.PAUSE or policy.pauses_on_cancel(attempt.target is not None)
+def _obey(attempt: Attempt, outcome: Outcome, request: StopRequest, policy: Policy) -> Decision:
+    """The job stops as requested. Its attempt counts only if it had failed by itself."""
+    pauses = request is StopRequest.PAUSE or policy.pauses_on_cancel(attempt.target is not None)
     ended = _ended(
         outcome,
         State.PAUSED if pauses else State.CANCELED,
         EventKind.PAUSED if pauses else EventKind.CANCELED,
-        reason="canceled" if pauses and request is Request.CANCEL else None,
+        reason="canceled" if pauses and request is StopRequest.CANCEL else None,
         refund=outcome.kind not in _CHARGED,
         lost=outcome.kind is OutcomeKind.LOST_LEASE,
     )
@@ -138,10 +142,10 @@ def _obey(attempt: Attempt, outcome: Outcome, request: Request, policy: Policy) 
 
 
 def _canceled(
-    attempt: Attempt, outcome: Outcome, request: Request | None, policy: Policy
+    attempt: Attempt, outcome: Outcome, request: StopRequest | None, policy: Policy
 ) -> Decision:
-    """The handler's own Cancel ends the job; a stop on request follows the policy."""
-    if request is Request.CANCEL:
+    """A Cancel by the handler ends the job; a cancel by request follows the policy."""
+    if request is StopRequest.CANCEL:
         return _obey(attempt, outcome, request, policy)
     return _ended(outcome, State.CANCELED, EventKind.CANCELED)
 
@@ -189,14 +193,14 @@ def _queued(
 
 
 def stage_after(decision: Decision, attempt: Attempt) -> tuple[Stage, Stage] | None:
-    """Where the row of a leased job goes: (if due, if due later), or None: into history.
+    """The next stage of a leased row: (if due, if due later), or None: into history.
 
-    A job that held its lane goes on holding it until its row leaves the live table.
+    A job that holds its lane keeps it until its row leaves the live table.
     """
     lane = attempt.target is not None
     match decision.state:
         case State.QUEUED:
-            return (Stage.HEAD, Stage.BACKOFF) if lane else (Stage.READY, Stage.WAITING)
+            return (Stage.LANE_HEAD, Stage.BACKOFF) if lane else (Stage.READY, Stage.SCHEDULED)
         case State.PAUSED:
             return (Stage.PAUSED, Stage.PAUSED)
         case State.FAILED if attempt.policy.blocks_lane(lane):

@@ -1,4 +1,4 @@
-"""What may be stored as JSON: limits on size and depth, and nothing that a database refuses."""
+"""Which JSON may be stored: limits on size and depth, and nothing that a database refuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(what: str, value: Any, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> bytes:
-    """JSON of a value, or BadPayload that says what is wrong with it."""
+    """JSON of a value. Raises BadPayload with the reason."""
     try:
         data = _encode(value)
     except RecursionError:
@@ -37,18 +37,18 @@ def encode(what: str, value: Any, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> byt
 
 
 def check_bytes(what: str, data: bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> None:
-    """Limits on JSON that is encoded already, and is known to be JSON."""
+    """Check the limits of a text that is known to be JSON."""
     if len(data) > limit_bytes:
         raise BadPayload(_too_large(what, data, limit_bytes))
     if b"\\u0000" in data and _NUL.search(data):
         raise BadPayload(f"{what} holds a NUL character, which no store keeps: remove it")
-    # Each level costs two bytes at least, so that short payloads need no walk.
+    # A level takes at least two bytes, so short payloads need no scan.
     if len(data) > 2 * PAYLOAD_DEPTH_LIMIT and _depth(data) > PAYLOAD_DEPTH_LIMIT:
         raise BadPayload(_too_deep(what))
 
 
 def parse(what: str, text: str | bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> Any:
-    """A value from JSON text that came from outside, within the same limits."""
+    """The value of a JSON text from outside, within the same limits."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if len(data) > limit_bytes:
         raise BadPayload(_too_large(what, data, limit_bytes))
@@ -58,7 +58,7 @@ def parse(what: str, text: str | bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) 
         raise BadPayload(_too_deep(what)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadPayload(f"{what} is not JSON: {error}") from None
-    # Only now: on text that is no JSON the walk over its strings could take hours.
+    # After decoding: the scan of a text that is not JSON could take hours.
     check_bytes(what, data, limit_bytes)
     return value
 

@@ -1,5 +1,5 @@
-"""What a job's endings lead to. A policy travels with its job, so that whoever recovers the
-job obeys it without knowing the task's code."""
+"""What a job's outcomes lead to. The policy is stored with the job, so that any worker can apply it
+when it recovers the job, without the task's code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RETRY_FIELDS = ("base_seconds", "factor", "cap_seconds", "jitter")
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """``auto`` means: jobs in a lane pause, so that their order is kept; others do not."""
+    """``auto``: a job in a lane pauses, so that the order is kept; other jobs do not."""
 
     retry: Retry = DEFAULT_RETRY
     on_lease_expired: OnLeaseExpired = "retry"
@@ -58,9 +58,9 @@ DEFAULT_POLICY = Policy()
 
 
 def pack(policy: Policy) -> dict[str, Any] | None:
-    """Only what differs from the defaults; None for a job that has nothing of its own.
+    """The values that differ from the defaults; None if there are none.
 
-    max_attempts is a column of the job; exception rules stay with the task's code.
+    max_attempts is a column of the job; exception rules stay in the task's code.
     """
     packed: dict[str, Any] = {
         name: getattr(policy, name)
@@ -76,8 +76,8 @@ def pack(policy: Policy) -> dict[str, Any] | None:
 
 
 def unpack(text: str | bytes | None) -> Policy:
-    """The inverse of pack. What is unknown or makes no sense is passed over: a newer client, or a
-    hand, may have written it, and whoever recovers jobs must not stumble over one of them."""
+    """The inverse of pack. Ignores unknown or invalid values: a newer client, or a person, may have
+    written them, and recovery must not fail on such a job."""
     if not text:
         return DEFAULT_POLICY
     try:

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from freehold.errors import BadSettings
 
 MAX_ATTEMPTS_LIMIT = 32_000
-#: Ten years: nobody waits longer, and every store can count that far.
+#: Ten years: longer than any use, and within the range of every store.
 WAIT_LIMIT_SECONDS = 10 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a job may be tried, and how long it waits in between.
+    """How often a job is attempted, and how long it waits in between.
 
-    The n-th failed attempt waits ``base_seconds * factor ** (n - 1)``, at most
-    ``cap_seconds``; ``jitter`` takes up to that share of the wait away again, so that
-    jobs which failed together do not come back together.
+    After the n-th failed attempt the job waits ``base_seconds * factor ** (n - 1)``, at most
+    ``cap_seconds``. ``jitter`` shortens the wait by up to that share, so that jobs which failed
+    together do not run again together.
 
-    ``give_up_on`` names exceptions that no retry will cure; ``retry_on`` those that one may.
-    ``give_up_on`` wins where both match.
+    A job is retried after the exceptions in ``retry_on``, and never after those in ``give_up_on``,
+    which wins where both match.
     """
 
     max_attempts: int = 5
@@ -49,22 +49,22 @@ class Retry:
             object.__setattr__(self, name, _exceptions(name, getattr(self, name)))
 
     def delay_seconds(self, attempt: int, chance: float) -> float:
-        """The wait after the given failed attempt; ``chance`` in [0, 1) comes from outside."""
+        """The wait after this failed attempt; ``chance`` is a random number in [0, 1)."""
         try:
             full = self.base_seconds * float(self.factor) ** max(attempt - 1, 0)
-        except OverflowError:  # 2.0 ** 1100 is no float any more
+        except OverflowError:  # 2.0 ** 1100 is not a float
             full = self.cap_seconds if self.base_seconds else 0.0
         return min(full, self.cap_seconds) * (1.0 - self.jitter * chance)
 
     def is_retryable(self, error: BaseException) -> bool:
-        """Whether the policy sees any hope after this exception."""
+        """Whether the policy allows a retry after this exception."""
         if isinstance(error, self.give_up_on):
             return False
         return isinstance(error, self.retry_on)
 
 
 def _exceptions(name: str, given: object) -> tuple[type[BaseException], ...]:
-    """As `isinstance` needs them: a handler's error must not meet one of ours in its place."""
+    """As `isinstance` needs them: a wrong value must fail here, not when a handler raises."""
     each = tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(one, type) and issubclass(one, BaseException) for one in each):
         raise BadSettings(f"{name}={given!r}: give a tuple of exception classes")

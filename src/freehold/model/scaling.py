@@ -1,4 +1,4 @@
-"""How many workers there should be: up at once, down slowly, never flapping. Pure."""
+"""How many workers to run: up at once, down slowly, without flapping. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from freehold.errors import BadSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleRule:
-    """The bounds, and how long it must have been quiet before a worker is let go."""
+    """The bounds, and how long a worker must be unneeded before it is stopped."""
 
     default_count: int = 2
     max_count: int = 8
     concurrency: int = 10
     cooldown_seconds: float = 30.0
-    #: With the oldest job waiting longer than this there is one worker more at each look,
-    #: however few wait; 0 means that only the depth counts.
+    #: While the oldest ready job waits longer than this, each check adds one worker; 0 means that
+    #: only the number of ready jobs counts.
     late_seconds: float = 0.0
 
     def __post_init__(self) -> None:
@@ -30,8 +30,7 @@ class ScaleRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the manager has seen: jobs that can be claimed, how long the oldest of them has waited,
-    and jobs in its workers' hands."""
+    """Ready jobs, how long the oldest of them has waited, and jobs leased by the workers."""
 
     ready: int
     leased: int = 0
@@ -40,20 +39,20 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How many workers are wanted now, and since when fewer would do."""
+    """How many workers are wanted, and since when fewer would be enough."""
 
     wanted: int
     quiet_since: float | None = None
 
 
 def desired(rule: ScaleRule, load: Load) -> int:
-    """One worker for each `concurrency` jobs that are ready or running, within the bounds."""
+    """One worker for every `concurrency` ready or leased jobs, within the bounds."""
     needed = math.ceil((load.ready + load.leased) / rule.concurrency)
     return min(max(needed, rule.default_count), rule.max_count)
 
 
 def rescale(rule: ScaleRule, scale: Scale, load: Load, now: float) -> Scale:
-    """Up at once. Down to what is needed once fewer have sufficed for a whole cooldown."""
+    """Up at once. Down only after fewer workers were enough for a whole cooldown."""
     goal = desired(rule, load)
     if 0 < rule.late_seconds < load.oldest_seconds and load.ready:
         goal = min(max(goal, scale.wanted + 1), rule.max_count)

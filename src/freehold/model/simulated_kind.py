@@ -1,4 +1,4 @@
-"""Simulated kinds of work: how long, and how it ends. The same input always behaves the same."""
+"""Simulated kinds of work: duration and outcome. The same input always behaves the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OUTCOMES = ("succeed", "fail", "cancel")
 
 @dataclass(frozen=True, slots=True)
 class SimulatedKind:
-    """One declared behaviour."""
+    """One configured behaviour."""
 
     name: str
     low_ms: float
@@ -26,28 +26,28 @@ class SimulatedKind:
     fail_attempts: int = 0
 
     def seconds(self, text: str) -> float:
-        """How long the work takes for this input."""
+        """The duration for this input."""
         return (self.low_ms + (self.high_ms - self.low_ms) * share(self.name, text)) / 1000.0
 
     def ends(self, attempt: int) -> KindOutcome:
-        """How this attempt ends."""
+        """The outcome of this attempt."""
         return "fail" if attempt <= self.fail_attempts else self.outcome
 
 
 def share(*parts: str) -> float:
-    """A number in [0, 1) that depends on nothing but the parts."""
+    """A number in [0, 1) that depends on the parts only."""
     digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
 
 def kind_of(name: str, given: Mapping[str, Any], where: str) -> SimulatedKind:
-    """A kind from its configuration; refuses what it does not understand."""
+    """A kind from its configuration. Raises BadSettings for unknown or invalid values."""
     known = {"duration_ms", *(f.name for f in fields(SimulatedKind)[3:])}
     for key in given:
         if key not in known:
             close = get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
-            raise BadSettings(f"{where}: kind {name} has no setting {key}; {hint}")
+            help = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
+            raise BadSettings(f"{where}: kind {name} has no setting {key}; {help}")
     low, high = _duration(name, given.get("duration_ms", 0), where)
     outcome = given.get("outcome", "succeed")
     if outcome not in _OUTCOMES:

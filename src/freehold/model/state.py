@@ -1,7 +1,7 @@
-"""The state machine: one table, and the stages in which a live row stands.
+"""The state machine: the table of transitions, and the stages of a live row.
 
-A *state* is what a person sees. A *stage* is one letter in the live table and says which
-partial index a row stands in, which is to say: what the job waits for.
+A *state* is what users see. A *stage* is what a live job waits for, and decides which partial index
+its row is in. The tables store a stage as one byte (`store/stage_sql.py`).
 
     pending  -> queued | canceled
     queued   -> assigned | running | canceled | paused
@@ -52,68 +52,80 @@ FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELED})
 
 
 class Stage(StrEnum):
-    """Where a live row stands. Only READY and HEAD are in the claim's index."""
+    """What a live job waits for. Only READY and LANE_HEAD are in the claim index."""
 
-    NEW = "n"  # pending: nobody has put it into the queue yet
-    WAITING = "w"  # waits for its time
-    READY = "r"  # can be claimed; if it has a target, its lane is still to be settled
-    HEAD = "R"  # can be claimed, and holds its lane
-    FOLLOWER = "f"  # behind the holder of its lane
-    PARKED = "u"  # no live worker knows its task
-    HELD = "h"  # leased
-    BACKOFF = "b"  # waits for its time and holds its lane
-    PAUSED = "p"  # paused; holds its lane, if it has one
-    FOLLOWER_PAUSED = "q"  # paused behind the holder of its lane
-    FAILED = "x"  # failed, and blocks its lane
-    LIMITED = "l"  # its limit_key has no room; holds its lane, if it has one
-    STOPPED = "t"  # next in a lane that is paused as such; holds it
+    PENDING = "pending"  # created, but not yet submitted
+    SCHEDULED = "scheduled"  # waits for its run_at
+    READY = "ready"  # can be claimed; the claim decides whether its lane, if any, is free
+    LANE_HEAD = "lane_head"  # can be claimed; holds its lane
+    FOLLOWER = "follower"  # waits behind the holder of its lane
+    PARKED = "parked"  # the worker that met it does not know its task
+    LEASED = "leased"
+    BACKOFF = "backoff"  # waits for its run_at; holds its lane
+    PAUSED = "paused"  # paused; holds its lane, if it has one
+    PAUSED_FOLLOWER = "paused_follower"  # paused behind the holder of its lane
+    FAILED = "failed"  # failed, and blocks its lane
+    LIMITED = "limited"  # its limit_key is at its limit; holds its lane, if it has one
+    LANE_PAUSED = "lane_paused"  # head of a lane that is paused as a whole; holds it
 
 
 STATE_OF_STAGE: MappingProxyType[Stage, State] = MappingProxyType(
     {
-        Stage.NEW: State.PENDING,
-        Stage.WAITING: State.QUEUED,
+        Stage.PENDING: State.PENDING,
+        Stage.SCHEDULED: State.QUEUED,
         Stage.READY: State.QUEUED,
-        Stage.HEAD: State.QUEUED,
+        Stage.LANE_HEAD: State.QUEUED,
         Stage.FOLLOWER: State.QUEUED,
         Stage.PARKED: State.QUEUED,
-        Stage.HELD: State.ASSIGNED,  # or running, once it was seen to start
+        Stage.LEASED: State.ASSIGNED,  # or running, once its start was recorded
         Stage.BACKOFF: State.QUEUED,
         Stage.PAUSED: State.PAUSED,
-        Stage.FOLLOWER_PAUSED: State.PAUSED,
+        Stage.PAUSED_FOLLOWER: State.PAUSED,
         Stage.FAILED: State.FAILED,
         Stage.LIMITED: State.QUEUED,
-        Stage.STOPPED: State.QUEUED,
+        Stage.LANE_PAUSED: State.QUEUED,
     }
 )
 
-#: A lane has at most one row in these stages: a unique index says so.
+#: A lane has at most one row in these stages; a unique index enforces it.
 HOLDS_LANE = frozenset(
     {
-        Stage.HEAD,
+        Stage.LANE_HEAD,
         Stage.PARKED,
-        Stage.HELD,
+        Stage.LEASED,
         Stage.BACKOFF,
         Stage.PAUSED,
         Stage.FAILED,
         Stage.LIMITED,
-        Stage.STOPPED,
+        Stage.LANE_PAUSED,
     }
 )
 
-#: Who stands in a lane without holding it, in the order of their ids.
-IN_LANE = frozenset({Stage.READY, Stage.FOLLOWER, Stage.FOLLOWER_PAUSED})
+#: Stages of jobs that wait in a lane without holding it, in the order of their ids.
+IN_LANE = frozenset({Stage.READY, Stage.FOLLOWER, Stage.PAUSED_FOLLOWER})
+
+#: Stages that only a job with a target can have.
+NEEDS_LANE = frozenset(
+    {
+        Stage.LANE_HEAD,
+        Stage.FOLLOWER,
+        Stage.BACKOFF,
+        Stage.PAUSED_FOLLOWER,
+        Stage.FAILED,
+        Stage.LANE_PAUSED,
+    }
+)
 
 
 def state_of(stage: Stage, started: bool) -> State:
-    """What a person sees of a live row."""
-    if stage is Stage.HELD and started:
+    """The state of a live row."""
+    if stage is Stage.LEASED and started:
         return State.RUNNING
     return STATE_OF_STAGE[stage]
 
 
 def check_transition(job_id: int, source: State, goal: State) -> None:
-    """Raise IllegalTransition, naming what is possible instead."""
+    """Raise IllegalTransition if the table has no such transition."""
     if goal in TRANSITIONS[source]:
         return
     possible = ", ".join(sorted(TRANSITIONS[source]))

@@ -1,4 +1,4 @@
-"""A tenant: jobs of its own, in a schema or file of its own, which nobody else's touch."""
+"""A tenant: a separate set of jobs, in its own schema or file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 
 from freehold.errors import BadName
 
-#: Where tenants live unless they were placed elsewhere: beside the directory itself.
+#: The default shard of new tenants: the store that holds the directory.
 HOME_SHARD = "home"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,30}", re.ASCII)
 
 
 class TenantState(StrEnum):
-    """Active; paused by a person; on its way to another place; or broken, and left alone."""
+    """Active; paused by an operator; moving to another shard; or broken and not served for now."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -25,31 +25,31 @@ class TenantState(StrEnum):
 
 
 class Tenant(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the directory: where a tenant lives, and its share of the workers."""
+    """A row of the directory: the tenant's shard, state, and share of the workers."""
 
     name: str
-    #: The name of a database in the settings (`[places]`), or HOME.
-    place: str = HOME_SHARD
+    #: The name of a database in the settings (`[shards]`), or HOME_SHARD.
+    shard: str = HOME_SHARD
     state: TenantState = TenantState.ACTIVE
     weight: float = 1.0
-    #: At most so many of its jobs at a time in one process; None: as many as there are slots.
+    #: How many of its jobs may run at once in one process; None: as many as it has slots.
     max_slots: int | None = None
     created_at: datetime
-    #: Who paused it and why, or what is broken.
+    #: The operator and the reason of a pause, or the error of a degraded tenant.
     note: str | None = None
-    #: Where it goes, while it moves; and where something of it was left behind.
+    #: The target shard of a move, and the old shard until its data is dropped.
     moving_to: str | None = None
     moved_from: str | None = None
 
 
 def check_tenant(name: object) -> str:
-    """Part of a schema's and of a file's name, so the whitelist is narrow."""
+    """The name becomes part of a schema's or a file's name, so the whitelist is narrow."""
     return _checked("tenant", name)
 
 
 def check_shard(name: object) -> str:
-    """As narrow: it is part of a variable's name in the environment."""
-    return _checked("place", name)
+    """The same whitelist: the name becomes part of an environment variable's name."""
+    return _checked("shard", name)
 
 
 def _checked(what: str, name: object) -> str:

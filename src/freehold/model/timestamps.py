@@ -1,4 +1,4 @@
-"""Moments that a person or program hands in: with a time zone, and within what stores can tell."""
+"""Timestamps from outside: with a time zone, and within the range of the stores."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from datetime import UTC, datetime
 
 from freehold.errors import BadInput
 
-# Near the ends of Python's calendar a change of time zone leaves it, and a row that holds such
-# a moment could never be read again.
+# Near the ends of Python's calendar a conversion of the time zone overflows, and a row with such a
+# timestamp could never be read again.
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
-def check_timestamp(what: str, moment: object) -> datetime:
-    if not isinstance(moment, datetime):
-        raise BadInput(f"{what}={moment!r}: give a datetime with a time zone")
-    if moment.utcoffset() is None:
+def check_timestamp(what: str, value: object) -> datetime:
+    if not isinstance(value, datetime):
+        raise BadInput(f"{what}={value!r}: give a datetime with a time zone")
+    if value.utcoffset() is None:
         raise BadInput(
-            f"{what}={moment!r} has no time zone: give an aware datetime, such as "
+            f"{what}={value!r} has no time zone: give an aware datetime, such as "
             "datetime.now(UTC) + timedelta(hours=1)"
         )
-    if not EARLIEST <= moment <= LATEST:
-        raise BadInput(f"{what}={moment!r}: give a time from the year 1900 to 9000")
-    return moment
+    if not EARLIEST <= value <= LATEST:
+        raise BadInput(f"{what}={value!r}: give a time from the year 1900 to 9000")
+    return value

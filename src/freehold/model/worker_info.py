@@ -1,4 +1,4 @@
-"""A worker as others see it: what it says of itself, and until when that counts."""
+"""A worker as the store lists it: its last heartbeat, and when that expires."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class WorkerState(StrEnum):
-    """Working, or on its way out; stuck is one whose handler ignores its stop."""
+    """STUCK: a handler does not stop, so the worker drains and asks to be replaced."""
 
     WORKING = "working"
     DRAINING = "draining"
@@ -17,7 +17,7 @@ class WorkerState(StrEnum):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says of itself at one moment."""
+    """What a worker reports about itself."""
 
     owner: str
     host: str
@@ -29,13 +29,13 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     state: WorkerState = WorkerState.WORKING
     running: int = 0
     waiting: int = 0
-    #: Attempts that ended there since it started.
+    #: Attempts that ended since the worker started.
     finished: int = 0
     manager: str | None = None
 
 
 class LiveWorker(Heartbeat, frozen=True, kw_only=True):
-    """The same as it was heard, by the store's clock."""
+    """A heartbeat with the times at which the store recorded it."""
 
     started_at: datetime
     seen_at: datetime

@@ -1,11 +1,10 @@
-"""Where a claimer's last claims ended: what it remembers of each queue between two of them.
+"""Claim cursors: where a claimer's last claim in a queue ended.
 
-Jobs that were claimed and finished stay in the index until they are vacuumed, and nobody can
-vacuum what an old transaction might still want to see. A claim that begins at the start then
-walks over all of them. So a claimer goes on where its last claim ended, and begins again from
-the start often enough that nothing waits long which came in behind it: a higher priority, a
-retry under its old number, a late commit. How often follows from what a look from the start
-costs: at most one twentieth of the time goes into that.
+Claimed and finished jobs stay in the index until they are vacuumed, and vacuum cannot remove rows
+that an old transaction might still read. A claim that starts at the head of the index then walks
+over all of them. So a claim continues after the last one, and starts at the head again often enough
+that no job waits long in front of the cursor: a higher priority, a retry under its old id, a late
+commit. How often follows from what such a claim costs: at most one twentieth of the time.
 """
 
 from __future__ import annotations
@@ -14,23 +13,23 @@ from collections import deque
 from collections.abc import Callable
 
 START = (-32768, 0)
-#: Looks from the start may take this share of the time.
+#: Claims from the head of the index may take this share of the time.
 _SHARE = 1 / 20
 _SOONEST, _LATEST = 0.01, 1.0
-#: A look that takes less than this is cheap enough to be repeated at once.
+#: A claim from the head that takes less than this is cheap enough to be repeated at once.
 _CHEAP_SECONDS = 0.005
-#: Where there was a lane, a limit or a pause, there will be others.
+#: After a lane, a limit or a pause was met, more of them are expected for this long.
 _SPECIAL_SECONDS = 1.0
 
 
 class ClaimCursor:
-    """One queue, as one claimer has seen it."""
+    """One queue, as one claimer knows it."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._after = START
-        self._look_again_at = 0.0
-        # The shortest of a few: one look can be slow for reasons of its own.
+        self._restart_at = 0.0
+        # The minimum of a few: one claim can be slow for other reasons.
         self._costs: deque[float] = deque(maxlen=3)
         self._began = 0.0
         #: Whether the queue has a limit, and which keys with a limit it had: known from the last
@@ -39,22 +38,23 @@ class ClaimCursor:
         self.keys: list[str] = []
         #: Whether all tenants of the database share a limit.
         self.shared = False
-        #: The last claim was refused something by a limit: room may come back without a word.
-        self.held_back = False
+        #: A limit stopped the last claim. Room under it can come back without a notification.
+        self.limit_reached = False
         self.weight = 1.0
         self._plain_from = 0.0
 
     @property
     def is_limited(self) -> bool:
-        """What is limited is never claimed ahead: it would keep others from what they may have."""
+        """Limited jobs are never prefetched: they would take room from other workers."""
         return self.limited or self.shared
 
     @property
     def is_plain(self) -> bool:
-        """Of late nothing was to be considered but who comes first."""
+        """True if no lane, limit or pause was met within the last second, so that the quick claim
+        is worth trying."""
         return self._now() >= self._plain_from
 
-    def meet_odd(self) -> None:
+    def met_special(self) -> None:
         self._plain_from = self._now() + _SPECIAL_SECONDS
 
     @property
@@ -62,58 +62,58 @@ class ClaimCursor:
         return self._after == START
 
     def begin(self) -> tuple[int, int]:
-        """Where this claim begins: (rank, id)."""
+        """Returns the (rank, id) after which this claim begins."""
         self._began = self._now()
-        if self._began >= self._look_again_at:
+        if self._began >= self._restart_at:
             self._after = START
         return self._after
 
-    def looked(self) -> None:
-        """The claim has been answered: remember what a look from the start costs."""
+    def ended(self) -> None:
+        """The claim has returned: record what a claim from the head of the index costs."""
         if self.is_start:
             ended = self._now()
             self._costs.append(ended - self._began)
             pause = min(max(min(self._costs) / _SHARE, _SOONEST), _LATEST)
-            self._look_again_at = ended + pause
+            self._restart_at = ended + pause
 
     def advance(self, rank: int, job_id: int) -> None:
         self._after = max(self._after, (rank, job_id))
 
     def back_to_start(self) -> bool:
-        """Nothing is left beyond. Whether the start is worth another look at once."""
+        """No job is left after the cursor. Returns whether to claim from the head at once."""
         if self.is_start or min(self._costs, default=0.0) >= _CHEAP_SECONDS:
             return False
         self._after = START
         return True
 
     def unsure_seconds(self) -> float:
-        """How long until it can be said that nothing is there: what stands before the place has
-        still to be looked at. 0: the last look began at the start."""
-        return 0.0 if self.is_start else max(0.001, self._look_again_at - self._now())
+        """How long until the jobs in front of the cursor are claimed. 0: the last claim began at
+        the head, and found what there is."""
+        return 0.0 if self.is_start else max(0.001, self._restart_at - self._now())
 
-    def forget(self) -> None:
-        """After an error nobody knows what was skipped."""
+    def reset(self) -> None:
+        """After an error it is unknown what was skipped."""
         self._after = START
 
 
 class ClaimCursors:
-    """The places of one claimer."""
+    """The cursors of one claimer, by queue."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._places: dict[str, ClaimCursor] = {}
+        self._by_queue: dict[str, ClaimCursor] = {}
 
-    def place(self, queue: str) -> ClaimCursor:
-        if queue not in self._places:
-            self._places[queue] = ClaimCursor(self._now)
-        return self._places[queue]
+    def of(self, queue: str) -> ClaimCursor:
+        if queue not in self._by_queue:
+            self._by_queue[queue] = ClaimCursor(self._now)
+        return self._by_queue[queue]
 
-    def forget(self) -> None:
-        """The store cannot be reached: being unsure of one queue is no reason to hurry then."""
-        for place in self._places.values():
-            place.forget()
+    def reset(self) -> None:
+        """The store is unreachable: jobs in front of a cursor are no reason to claim sooner."""
+        for cursor in self._by_queue.values():
+            cursor.reset()
 
 
 def no_cursors() -> ClaimCursors:
-    """For a claim that stands alone: it always begins at the start."""
+    """For a single claim, which always begins at the head."""
     return ClaimCursors(lambda: 0.0)

@@ -1,4 +1,4 @@
-"""What a database offers besides verbs: sessions, migrations, a name for messages."""
+"""A database: sessions, transactions, migrations, diagnosis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Migration(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """One thing that `doctor` looked at."""
+    """One check of `doctor`."""
 
     name: str
     good: bool
@@ -39,7 +39,7 @@ class Transaction(Protocol):
         ...
 
     def commit(self) -> None:
-        """Raises OutcomeUnknown where nobody can say whether it happened."""
+        """Raises OutcomeUnknown where it is unknown whether it happened."""
         ...
 
     def rollback(self) -> None: ...
@@ -59,11 +59,11 @@ class AsyncTransaction(Protocol):
 
 
 class Database(Protocol):
-    """A place where jobs live."""
+    """Stores the jobs."""
 
     @property
     def shown(self) -> str:
-        """The address, without secrets."""
+        """The URL, without secrets."""
         ...
 
     def session(self) -> Session: ...
@@ -80,11 +80,11 @@ class Database(Protocol):
 
     def async_transaction(self) -> AsyncTransaction: ...
 
-    async def listen(self, heard: Callable[[str | None], None]) -> None:
-        """Pass on hints that something changed, until cancelled; reconnects by itself.
+    async def listen(self, on_notification: Callable[[str | None], None]) -> None:
+        """Pass on notifications until canceled; reconnects by itself.
 
-        ``heard`` gets a hint (see `hints`), "" where the store cannot say what changed, and None
-        when hints may be lost from now on.
+        The callback gets a topic (see `notifications`), "" where the store does not know what
+        changed, and None when notifications may be lost from now on.
         """
         ...
 
@@ -101,13 +101,13 @@ class Database(Protocol):
         ...
 
     def diagnose(self) -> list[Diagnosis]:
-        """What a person should know about this database."""
+        """Checks of this database, for people."""
         ...
 
     def close(self) -> None:
-        """Give back what blocking callers used."""
+        """Close the connections of blocking callers."""
         ...
 
     async def aclose(self) -> None:
-        """Give back what the running event loop used."""
+        """Close the connections of the running event loop."""
         ...

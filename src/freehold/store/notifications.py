@@ -1,6 +1,6 @@
-"""Hints between processes: that something was enqueued, scheduled, or asked of an owner.
+"""Notifications between processes: a job was enqueued or scheduled, a stop was requested.
 
-A hint is never the truth. Losing one costs latency and nothing else.
+A notification is only a hint. Losing one costs latency and nothing else.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from collections.abc import Iterable
 
 from freehold.store.statements import Statement
 
-#: Something will be due that was not there before.
+#: A job was scheduled: the time of the next sweep may change.
 SCHEDULED = "@"
 
 
 def queue_ready(queue: str) -> str:
-    """A job of this queue can be claimed."""
+    """A job of this queue can be claimed. `admit.sql` and `make_ready.sql` send it, too."""
     return f"+{queue}"
 
 
 def stop_requested(owner: str) -> str:
-    """Something was asked of this owner's jobs. `ask.sql` sends it too."""
+    """A stop of one of this owner's jobs was requested. `request_stop.sql` sends it, too."""
     return f"!{owner}"
 
 
-def notify_within(hints: Iterable[str]) -> Statement:
-    """Part of another transaction: heard when that commits. For what happens rarely, because a
-    commit that notifies makes others wait, and one that waits for the disk for long."""
-    return Statement("tell", {}, [{"hint": hint} for hint in sorted(hints)])
+def notify_within(topics: Iterable[str]) -> Statement:
+    """Part of another transaction, delivered when that commits. For rare events only: commits with
+    a notification wait for each other, the slow ones included."""
+    return Statement("notify", {}, [{"topic": topic} for topic in sorted(topics)])
 
 
-def notify_after(hints: Iterable[str]) -> Statement:
-    """A transaction of its own, whose traces other clients can see."""
-    return Statement("cry", {}, [{"hint": hint} for hint in sorted(hints)])
+def notify_after(topics: Iterable[str]) -> Statement:
+    """A transaction of its own, which other producers can see."""
+    return Statement("notify_and_record", {}, [{"topic": topic} for topic in sorted(topics)])

@@ -1,9 +1,13 @@
-"""Telling workers that there is something for them: once, and not with every job.
+"""Whether an enqueue notifies workers: once per queue and interval, not with every job.
 
-A worker that was woken looks again soon, and goes on looking soon while it finds something.
-Whoever is told meanwhile hears nothing new, while a hint costs those who enqueue a quarter of
-their time. So a client tells a queue once in a while only, and not at all where another client
-has just done so, which the store says with each job that it takes.
+A notification costs a producer a quarter of its time, and a worker that was just woken claims again
+soon anyway, for as long as it finds jobs. So a producer notifies a queue once per interval, and not
+at all where another producer has just done so, which the store returns with each stored job.
+
+Two policies, each with its interval:
+
+    own notifications      one producer: NOTIFY_SECONDS; its jobs keep coming: STREAM_SECONDS
+    others' notifications  a recent one suffices: STREAM_SECONDS; many producers: CONCURRENT_SECONDS
 """
 
 from __future__ import annotations
@@ -14,106 +18,106 @@ from collections.abc import Callable, Sequence
 from freehold.model.job import NewJob
 from freehold.store import notifications
 
-#: A worker that was woken looks again within this time: no need to wake it twice.
+#: A worker that was woken claims again within this time: a second notification would be wasted.
 NOTIFY_SECONDS = 0.004
-#: While jobs keep coming closer together than that, it finds one with each look. Should one look
-#: find nothing, the next comes within this time.
+#: While jobs come closer together than that, each claim finds one. A claim that finds none is
+#: repeated within this time.
 STREAM_SECONDS = 0.02
-#: In a crowd it is the others who tell of what comes after; and should ours be the last for a
-#: while, a worker that found nothing twice looks once more within this time.
+#: With many producers, others notify of later jobs. If this job was the last for a while, a worker
+#: that found nothing twice claims once more within this time.
 CONCURRENT_SECONDS = 0.08
-#: Enqueueing itself takes a while. Who begins when this is left of it tells again at once, together
-#: with the jobs, which is cheaper than by itself afterwards.
+#: Enqueueing takes a while. An interval that ends within this time counts as over, because a
+#: notification together with the jobs is cheaper than one of its own afterwards.
 _LEFT_SECONDS = 0.001
 _NEVER = float("-inf")
 
 
 def notifications_for(jobs: Sequence[NewJob]) -> set[str]:
-    """What workers may want to hear about these jobs."""
+    """The topics of which workers should be notified for these jobs."""
     if len(jobs) == 1 and jobs[0].is_due_at_once:
         return {notifications.queue_ready(jobs[0].queue)}
-    news = set()
-    ways = {(j.queue, j.run_at is not None, bool(j.delay_seconds)) for j in jobs if not j.pending}
-    for queue, at, delayed in ways:
+    topics = set()
+    kinds = {(j.queue, j.run_at is not None, bool(j.delay_seconds)) for j in jobs if not j.pending}
+    for queue, at, delayed in kinds:
         if at or delayed:
-            news.add(notifications.SCHEDULED)
-        if not delayed:  # a time may have come already: only the store knows what time it is
-            news.add(notifications.queue_ready(queue))
-    return news
+            topics.add(notifications.SCHEDULED)
+        if not delayed:  # run_at may have passed already: only the store knows the time
+            topics.add(notifications.queue_ready(queue))
+    return topics
 
 
-class _ChannelState:
-    """What is known of one hint."""
+class _TopicState:
+    """What is known of one topic."""
 
-    __slots__ = ("came", "flows", "others", "ours", "told")
+    __slots__ = ("is_stream", "job_at", "notified_at", "others_seconds", "own_at")
 
     def __init__(self) -> None:
-        #: When it was told, and when by us.
-        self.told = self.ours = _NEVER
-        #: When we last had something to tell, and whether that keeps coming.
-        self.came = _NEVER
-        self.flows = False
-        #: For how long it is enough that others have told it; zero: they do not. If they stop
-        #: doing so, it is seen afterwards.
-        self.others = 0.0
+        #: The last notification, and the last one of this producer.
+        self.notified_at = self.own_at = _NEVER
+        #: The last job of this producer, and whether its jobs keep coming.
+        self.job_at = _NEVER
+        self.is_stream = False
+        #: For how long a notification of another producer is enough; zero: there are no others. If
+        #: they stop notifying, the next stored job shows it.
+        self.others_seconds = 0.0
 
     def is_due(self, now: float) -> bool:
-        enough = self.others or (STREAM_SECONDS if self.flows else NOTIFY_SECONDS)
-        return now - self.told >= enough
+        interval = self.others_seconds or (STREAM_SECONDS if self.is_stream else NOTIFY_SECONDS)
+        return now - self.notified_at >= interval
 
 
 class NotifyLimiter:
-    """Knows what was told of late, by its client and by others."""
+    """Remembers recent notifications, of this producer and of others."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._known: defaultdict[str, _ChannelState] = defaultdict(_ChannelState)
-        #: The last job of ours, and when it was stored.
+        self._topics: defaultdict[str, _TopicState] = defaultdict(_TopicState)
+        #: The last job of this producer, and when it was stored.
         self._last = (0, _NEVER)
 
-    def before(self, hint: str) -> bool:
-        """Whether to tell it together with the jobs."""
-        now, known = self._now(), self._known[hint]
-        known.flows = now - known.came < NOTIFY_SECONDS
-        known.came = now
-        if known.others or not known.is_due(now + _LEFT_SECONDS):
+    def with_job(self, topic: str) -> bool:
+        """Whether to notify together with the jobs."""
+        now, state = self._now(), self._topics[topic]
+        state.is_stream = now - state.job_at < NOTIFY_SECONDS
+        state.job_at = now
+        if state.others_seconds or not state.is_due(now + _LEFT_SECONDS):
             return False
-        known.told = now  # from here on the others of this client count on it
+        state.notified_at = now  # other calls of this producer rely on it from here on
         return True
 
-    def failed(self, hint: str) -> None:
-        """Nobody knows whether it was told: the next one tells it again."""
-        self._known[hint].told = _NEVER
+    def failed(self, topic: str) -> None:
+        """It is unknown whether the notification was sent: the next job sends it again."""
+        self._topics[topic].notified_at = _NEVER
 
-    def wonders(self, hint: str) -> bool:
-        """Whether it matters what others have told: not while our own jobs keep coming."""
-        return not self._known[hint].flows
+    def needs_age(self, topic: str) -> bool:
+        """Whether the age of others' notifications matters: not while our own jobs keep coming."""
+        return not self._topics[topic].is_stream
 
-    def after(self, hint: str, told: bool, ago: float | None, crowd: int) -> bool:
-        """Whether it is still to be told when they are stored. ``ago``: how long somebody had told
-        it then, where the store knows."""
-        now, known = self._now(), self._known[hint]
-        enough = STREAM_SECONDS if crowd else NOTIFY_SECONDS
-        # All of a crowd see at once that it is time, and before any of them has told it. So it is
-        # the turn of one of them; and if that one is late, of anybody.
-        if crowd and self._last[0] % crowd:
-            enough *= 2
-        # Less than nothing: the server's clock was set back, and says nothing for a while.
-        if ago is None or not 0 <= ago < enough:
-            known.others = 0.0
-        # Our own hints stand there too. Among many it does not matter whose they are.
-        elif crowd or known.came - known.ours > ago + _LEFT_SECONDS:
-            known.others = CONCURRENT_SECONDS if crowd else STREAM_SECONDS
-            # Unless that is long ago: who was told then looks no more.
-            known.told = max(known.told, known.came)
-        late = not told and known.is_due(now)
-        if told or late:
-            known.told = known.ours = now
+    def after_job(self, topic: str, notified: bool, age: float | None, producers: int) -> bool:
+        """Whether to notify after the jobs were stored. ``age``: seconds since the last
+        notification of any producer, where the store returned it."""
+        now, state = self._now(), self._topics[topic]
+        interval = STREAM_SECONDS if producers else NOTIFY_SECONDS
+        # With many concurrent producers the interval expires for all of them at once. One is
+        # elected by job id modulo their number; the others wait one interval longer as a fallback.
+        if producers and self._last[0] % producers:
+            interval *= 2
+        # A negative age: the server's clock was set back, and ages mean nothing for a while.
+        if age is None or not 0 <= age < interval:
+            state.others_seconds = 0.0
+        # Our own notifications are recorded, too. Among many producers it does not matter.
+        elif producers or state.job_at - state.own_at > age + _LEFT_SECONDS:
+            state.others_seconds = CONCURRENT_SECONDS if producers else STREAM_SECONDS
+            # A worker that was notified long before this job has stopped claiming again soon.
+            state.notified_at = max(state.notified_at, state.job_at)
+        late = not notified and state.is_due(now)
+        if notified or late:
+            state.notified_at = state.own_at = now
         return late
 
-    def crowd(self, job_id: int) -> int:
-        """How many jobs came since our last one, if they keep coming: numbers are given in turn.
-        Zero, if they do not."""
+    def producers(self, job_id: int) -> int:
+        """About how many producers there are: the jobs that were stored since our last one, if they
+        keep coming, because ids are drawn in turn. Zero if they do not."""
         last_id, at = self._last
         now = self._now()
         self._last = job_id, now

@@ -10,7 +10,7 @@ from pathlib import Path
 from freehold.clock import Micros
 from freehold.errors import BadSettings
 from freehold.store.database import Database
-from freehold.store.movable_shard import MovableShard
+from freehold.store.shard import MovableShard
 from freehold.store.url import redacted
 
 DEFAULT_FILE = "freehold.db"
@@ -27,7 +27,7 @@ def open_database(url: str, schema: str = "freehold") -> Database:
 
 
 def open_shard(url: str, schema: str = "freehold") -> MovableShard:
-    """Where tenants live: beside the database that the same URL means."""
+    """The shard for tenants at the same URL."""
     if _is_postgres(url):
         return _open_postgres_shard(url, schema)
     from freehold.store.sqlite.shard import SqliteShard
@@ -39,15 +39,15 @@ def open_shard(url: str, schema: str = "freehold") -> MovableShard:
 
 
 def missing_file(url: str) -> Path | None:
-    """The file that opening this URL would make; None: it is there, or no file is meant."""
+    """The file that opening this URL would create; None: it exists, or the URL names no file."""
     path = None if _is_postgres(url) else _file(url)
     return None if path is None or path.exists() else path
 
 
 @contextlib.contextmanager
 def scratch_store(url: str) -> Iterator[tuple[str, str]]:
-    """URL and schema of an empty store beside that of the URL, which is gone afterwards. Its name
-    says whose it is, should the process be killed before."""
+    """URL and schema of an empty store beside that of the URL, dropped afterwards. Its name shows
+    its origin, should the process be killed before."""
     name = f"freehold_bench_{secrets.token_hex(4)}"
     if _is_postgres(url):
         try:
@@ -69,7 +69,7 @@ def scratch_store(url: str) -> Iterator[tuple[str, str]]:
 
 
 def open_memory(clock: Micros) -> Database:
-    """A database in memory whose time comes from outside. For `freehold.testing`."""
+    """A database in memory on the given clock. For `freehold.testing`."""
     from freehold.store.sqlite.database import SqliteDatabase
 
     return SqliteDatabase(None, clock)

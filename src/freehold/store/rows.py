@@ -9,18 +9,19 @@ import msgspec
 
 from freehold.decoders import decoder
 from freehold.model.history import Event, EventKind
-from freehold.model.job import Attempt, Error, Job, Lease, Report, Request
+from freehold.model.job import Attempt, ErrorInfo, Job, Lease, Report, StopRequest
 from freehold.model.job_log import LogLine, Progress
 from freehold.model.state import Stage, State, state_of
+from freehold.store.stage_sql import stage_of
 from freehold.store.statements import Row
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _progress_of = decoder(Progress).decode
-_error_of = decoder(Error).decode
+_error_of = decoder(ErrorInfo).decode
 
 
 def time_of(value: datetime | int) -> datetime:
-    """PostgreSQL hands out datetimes, SQLite microseconds since 1970."""
+    """PostgreSQL returns datetimes, SQLite microseconds since 1970."""
     if isinstance(value, int):
         return _EPOCH + timedelta(microseconds=value)
     return value.astimezone(UTC)
@@ -96,7 +97,7 @@ def job_of(row: Row) -> Job:
     """Columns as in `_job_columns.sql` or `_history_columns.sql`: live or finished."""
     at = dict(zip(_JOB_COLUMNS, row, strict=True))
     created = time_of(at["created_at"])
-    stage = Stage(at["stage"]) if at["stage"] is not None else None
+    stage = stage_of(at["stage"]) if at["stage"] is not None else None
     state = state_of(stage, at["started_at"] is not None) if stage else State(at["state"])
     return Job(
         id=at["id"],
@@ -108,7 +109,7 @@ def job_of(row: Row) -> Job:
         args=at["args"],
         attempt=at["attempt"],
         max_attempts=at["max_attempts"],
-        lost=at["lost"],
+        lost_attempts=at["lost"],
         target=at["target"],
         limit_key=at["limit_key"],
         unique_key=at["unique_key"],
@@ -117,11 +118,11 @@ def job_of(row: Row) -> Job:
         policy_json=at["policy"],
         created_at=created,
         run_at=created if at["run_at"] is None else time_of(at["run_at"]),
-        request=Request(at["request"]) if at["request"] else None,
-        request_by=at["request_by"],
-        request_reason=at["request_reason"],
+        stop_request=StopRequest(at["request"]) if at["request"] else None,
+        stop_requested_by=at["request_by"],
+        stop_request_reason=at["request_reason"],
         reason=at["reason"],
-        lease=_lease(at) if stage is Stage.HELD else None,
+        lease=_lease(at) if stage is Stage.LEASED else None,
         report=_report(at, state, created) if stage is None else None,
         progress=_progress_of(at["progress"]) if at["progress"] else None,
     )
@@ -144,7 +145,7 @@ def _report(at: dict[str, Any], state: State, created: datetime) -> Report:
         attempts=at["attempt"],
         result=msgspec.json.decode(at["result"]) if at["result"] else None,
         error=error_of(at["error"]),
-        by=at["owner"],
+        finished_by=at["owner"],
         token=at["token"],
         leased_at=leased,
         started_at=started,
@@ -153,7 +154,7 @@ def _report(at: dict[str, Any], state: State, created: datetime) -> Report:
     )
 
 
-def error_of(text: str | None) -> Error | None:
+def error_of(text: str | None) -> ErrorInfo | None:
     return _error_of(text) if text else None
 
 

@@ -1,4 +1,4 @@
-"""What both stores say about versions of their schema."""
+"""Checks of the schema version, for both stores."""
 
 from __future__ import annotations
 

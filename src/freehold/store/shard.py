@@ -1,63 +1,110 @@
-"""A place: one database server, or one folder, with the tenants that live there.
+"""Shards: database servers or folders that hold tenants.
 
-The directory (see `directory`) says which tenant lives where. A place opens its tenants'
-databases, which share connections, and watches all of them at once, so that an idle tenant
-costs next to nothing.
+The directory (`verbs/tenant_directory.py`) names the shard of each tenant. A shard opens the
+databases of its tenants, which share connections, and checks all of them at once, so that an idle
+tenant costs next to nothing.
+
+A tenant that moves is *retired* on its old shard: its tables get other names, so that a late
+process finds no table and cannot write. On its new shard it is absent, or half copied and marked as
+such, or whole; it becomes whole in one step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 import msgspec
 
+from freehold.errors import BadInput
 from freehold.store.database import Database
+
+#: The name under which a tenant is paused while it moves; that pause ends with the move.
+MOVER = "tenants-move"
 
 
 class TenantActivity(msgspec.Struct, frozen=True):
-    """What a look at a tenant has shown: whether it has something to do, or what is broken."""
+    """Whether a tenant has work, or what is broken."""
 
     tenant: str
     has_work: bool
-    trouble: str | None = None
+    error: str | None = None
 
 
 class Shard(Protocol):
-    """Where tenants live."""
+    """Holds tenants."""
 
     @property
     def shown(self) -> str:
-        """The address, without secrets."""
+        """The URL, without secrets."""
         ...
 
     def open(self, tenant: str) -> Database:
-        """The tenant's database, on the connections of the place. The same object each time."""
+        """The tenant's database, on the connections of the shard. The same object each time."""
         ...
 
     def create(self, tenant: str) -> None:
-        """Make its schema or file, up to date. Raises TenantExists."""
+        """Create its schema or file, up to date. Raises TenantExists."""
         ...
 
     def drop(self, tenant: str) -> None:
         """Remove it with everything in it."""
         ...
 
-    async def awake(self, tenants: Sequence[str]) -> list[TenantActivity]:
-        """Look at all of these at once: one statement on PostgreSQL. Something to do is: a job
-        that is ready or due, or a lease that has run out. A broken one spoils nobody's answer."""
+    async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:
+        """Check these tenants at once: one statement on PostgreSQL. Work is a job that is ready or
+        due, or an expired lease. A broken tenant does not affect the others."""
         ...
 
     async def listen(
-        self, tenants: Callable[[], Sequence[str]], heard: Callable[[str, str | None], None]
+        self,
+        tenants: Callable[[], Sequence[str]],
+        on_notification: Callable[[str, str | None], None],
     ) -> None:
-        """Pass on (tenant, hint) for these tenants over one connection, until cancelled; ("", None)
-        when hints of all may be lost from now on. ``tenants`` is asked again every few seconds."""
+        """Pass on (tenant, topic) for these tenants over one connection, until canceled; ("",
+        None) when notifications may be lost from now on. ``tenants`` is called every few seconds.
+        """
         ...
 
-    def use_few(self) -> None:
-        """Many workers of this process share its connections: a few at a time are enough."""
+    def share_connections(self) -> None:
+        """Use few connections, because many workers of this process share them."""
 
     def close(self) -> None: ...
 
     async def aclose(self) -> None: ...
+
+
+class MovableShard(Shard, Protocol):
+    """A shard that tenants can move from and to. Each step can be repeated."""
+
+    def holds(self, tenant: str) -> bool:
+        """Whether a schema or file of this name exists here, whole or not."""
+        ...
+
+    def move_lock(self, tenant: str) -> AbstractContextManager[bool]:
+        """False if another process is moving it. Ends with the block, or with the process."""
+        ...
+
+    def is_retired(self, tenant: str) -> bool: ...
+
+    def retire(self, tenant: str) -> bool:
+        """Prevents all writes from now on. False, and nothing done, while a job is leased."""
+        ...
+
+    def restore(self, tenant: str) -> None:
+        """Undo `retire`."""
+        ...
+
+    def drop_retired(self, tenant: str) -> None: ...
+
+    def copy_from(self, tenant: str, source: Any) -> None:
+        """Copy the retired tenant from there, all or nothing, without the mover's pause. Does
+        nothing if it is whole here already."""
+        ...
+
+
+def cannot_move(source: Shard, goal: Shard) -> BadInput:
+    return BadInput(
+        f"cannot move from {source.shown} to {goal.shown}: they are stores of different kinds"
+    )

@@ -1,7 +1,7 @@
-"""SQL stands in files, a statement each, named after its verb. This reads them.
+"""Reads the SQL files: one statement each, named after its verb.
 
-`{schema}` and `{name}` of a file `_name.sql` beside it are filled in; comments are left out
-of what is sent, so that a colon in a comment is never taken for a parameter.
+`{schema}`, stages such as `{ready}`, and `{name}` of a file `_name.sql` beside it are filled in.
+Comments are removed, so that a colon in a comment is never taken for a parameter.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.resources import files
+
+from freehold.store.stage_sql import STAGE_NAMES
 
 _INCLUDE = re.compile(r"\{([a-z_]+)\}")
 _COMMENT = re.compile(r"--[^\n]*")
@@ -33,13 +35,18 @@ def load_statements(package: str, values: dict[str, str]) -> dict[str, str]:
 @cache
 def load_migrations(package: str) -> tuple[tuple[int, str, str], ...]:
     """(version, name, SQL) of every migration, in order. Read once: a process can open hundreds of
-    tenants, and may do so when it can no longer read its own files."""
+    tenants, possibly at a time when it can open no more files."""
     found = []
     for entry in files(package).joinpath("migrations").iterdir():
         if entry.name.endswith(".sql"):
             version, name = entry.name.removesuffix(".sql").split("_", 1)
-            found.append((int(version), name, entry.read_text()))
+            found.append((int(version), name, with_stages(entry.read_text())))
     return tuple(sorted(found))
+
+
+def with_stages(text: str) -> str:
+    """`{ready}` and the other stages; `{schema}` is filled in by its database."""
+    return _INCLUDE.sub(lambda match: STAGE_NAMES.get(match[1], match[0]), text)
 
 
 def numbered(text: str) -> tuple[str, tuple[str, ...]]:

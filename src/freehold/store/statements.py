@@ -1,14 +1,14 @@
-"""How a verb talks to a database without knowing which, nor whether anybody awaits it.
+"""Verbs and sessions: what a store does, apart from how a database executes it.
 
-A verb is a generator. It yields a *batch* of statements, which are executed together in one
-transaction, and is sent the rows of each; when it returns, that is the verb's answer. So each
-rule of the protocol is written once, and runs on a blocking connection, on an asyncio one,
-inside a caller's own transaction, or in a simulation that loses the answer on purpose.
+A verb is a generator. It yields a *statement group*, which is executed in one transaction, and
+receives the rows of each statement; its return value is the verb's result. So each rule of the
+protocol is written once, and runs on a blocking connection, on an asyncio one, inside a caller's
+own transaction, or in a simulation that loses the result on purpose.
 
-    verb  --yields-->  Batch of Statements  --Session.execute-->  rows  --sent back-->  verb
+    verb  --yields-->  StatementGroup  --Session.execute-->  rows  --sent back-->  verb
 
-No lock is ever held between two batches: a verb that reads first writes with a guard that
-says what it read, and looks again if the guard did not hold.
+No lock is held between two groups: a verb that reads first writes with a guard on what it read,
+and reads again if the guard did not hold.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from freehold.errors import StoreError, StoreUnavailable
 T = TypeVar("T")
 
 _TRIES = 20
-LANE_INDEX = "job_holder"
+LANE_INDEX = "job_lane_holder"
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
@@ -43,8 +43,7 @@ class Statement(msgspec.Struct, frozen=True):
 class StatementGroup(msgspec.Struct, frozen=True):
     """Statements of one transaction.
 
-    ``then``: a hint that is sent when they are written, and not before. Whether it was is of no
-    interest to anybody.
+    ``then``: a notification that is sent after they are written. Its failure is ignored.
     """
 
     statements: tuple[Statement, ...]
@@ -56,7 +55,7 @@ Verb: TypeAlias = Generator[StatementGroup, list[Rows], T]
 
 
 class Conflict(Exception):
-    """A unique index refused a batch, and nothing of it was written. Verbs handle it."""
+    """A unique index refused a group, and nothing of it was written. Verbs handle it."""
 
     def __init__(self, index: str) -> None:
         super().__init__(index)
@@ -64,15 +63,15 @@ class Conflict(Exception):
 
 
 class Session(Protocol):
-    """Executes batches; each batch is one transaction, or one savepoint of the caller's."""
+    """Executes groups, each in one transaction, or in one savepoint of the caller's."""
 
-    def execute(self, batch: StatementGroup) -> list[Rows]: ...
+    def execute(self, group: StatementGroup) -> list[Rows]: ...
 
 
 class AsyncSession(Protocol):
     """The same for asyncio."""
 
-    async def execute(self, batch: StatementGroup) -> list[Rows]: ...
+    async def execute(self, group: StatementGroup) -> list[Rows]: ...
 
 
 def read(name: str, rows: Sequence[Mapping[str, Any]] | None = None, **params: Any) -> Verb[Rows]:
@@ -94,8 +93,8 @@ def together(*statements: Statement, then: Statement | None = None) -> Verb[list
 
 
 def insistently(*statements: Statement) -> Verb[list[Rows]]:
-    """Like together, and again where a key or lane changed hands meanwhile: the next try sees to
-    whom. A unique key that stays taken is the caller's to explain."""
+    """Like together, repeated where a lane got another holder meanwhile: the next try sees it. A
+    conflict on a unique key is raised."""
     conflict = Conflict("")
     for _ in range(_TRIES):
         try:
@@ -104,25 +103,25 @@ def insistently(*statements: Statement) -> Verb[list[Rows]]:
             if refused.index != LANE_INDEX:
                 raise
             conflict = refused
-    raise StoreUnavailable("a lane kept changing hands: try again") from conflict
+    raise StoreUnavailable("the holder of a lane kept changing: try again") from conflict
 
 
 def nothing() -> Verb[None]:
-    """A verb that asks nothing."""
+    """A verb without statements."""
     yield from ()
 
 
 def run(steps: Verb[T], session: Session) -> T:
     """Drive a verb on a blocking session."""
     try:
-        batch = next(steps)
+        group = next(steps)
         while True:
             try:
-                answers = session.execute(batch)
+                answers = session.execute(group)
             except (Conflict, StoreError) as error:
-                batch = steps.throw(error)
+                group = steps.throw(error)
             else:
-                batch = steps.send(answers)
+                group = steps.send(answers)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
@@ -130,13 +129,13 @@ def run(steps: Verb[T], session: Session) -> T:
 async def arun(steps: Verb[T], session: AsyncSession) -> T:
     """Drive a verb on an asyncio session."""
     try:
-        batch = next(steps)
+        group = next(steps)
         while True:
             try:
-                answers = await session.execute(batch)
+                answers = await session.execute(group)
             except (Conflict, StoreError) as error:
-                batch = steps.throw(error)
+                group = steps.throw(error)
             else:
-                batch = steps.send(answers)
+                group = steps.send(answers)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]

@@ -1,6 +1,6 @@
-"""The verbs with two faces: for callers that block, and for those that await.
+"""A store: every verb as a method, blocking (`Store`) or asyncio (`AsyncStore`).
 
-A third face is the generator itself: `operate` composes verbs by `yield from`.
+`operator` composes verbs by `yield from`, without either. `contract` has the promises.
 """
 
 from __future__ import annotations
@@ -8,28 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from freehold.store.contract import StoreContract
 from freehold.store.statements import AsyncSession, Session, Verb, arun, run
-from freehold.store.types import StoreContract
 from freehold.store.verbs import claim as claiming
 from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing
-from freehold.store.verbs import finish_within as fencing
-from freehold.store.verbs import job_log as noting
-from freehold.store.verbs import lanes as freeing
+from freehold.store.verbs import job_log as job_logging
+from freehold.store.verbs import lanes as lane_verbs
 from freehold.store.verbs import limits as limiting
-from freehold.store.verbs import maintenance as upkeep
+from freehold.store.verbs import maintenance as maintaining
 from freehold.store.verbs import operator as operating
 from freehold.store.verbs import pause as pausing
-from freehold.store.verbs import queries as reading
+from freehold.store.verbs import queries as querying
+from freehold.store.verbs import recover as recovering
+from freehold.store.verbs import renew as renewing
 from freehold.store.verbs import tenant_directory as directory
-from freehold.store.verbs import workers as registering
+from freehold.store.verbs import workers as worker_rows
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def blocking(verb: Callable[P, Verb[T]]) -> Callable[Concatenate[Any, P], T]:
-    """A verb as a plain method of whatever has a `session`."""
+    """A verb as a blocking method of a class with a `session`."""
 
     def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return run(verb(*args, **kwargs), self.session)
@@ -61,31 +62,31 @@ class Store:
 
     enqueue = blocking(enqueueing.enqueue)
     claim = blocking(claiming.claim)
-    start = blocking(claiming.start)
-    renew = blocking(claiming.renew)
-    note = blocking(noting.append_log)
-    requests = blocking(claiming.requests)
+    start = blocking(renewing.start)
+    renew = blocking(renewing.renew)
+    append_log = blocking(job_logging.append_log)
+    requests = blocking(renewing.requests)
     finish = blocking(finishing.finish)
-    finish_within = blocking(fencing.finish_within)
+    finish_within = blocking(finishing.finish_within)
     release = blocking(finishing.release)
-    recover = blocking(finishing.recover)
-    make_ready = blocking(upkeep.make_ready)
-    chores = blocking(upkeep.sweep_check)
-    unpark = blocking(upkeep.unpark)
-    relieve = blocking(limiting.admit_limited)
+    recover = blocking(recovering.recover)
+    make_ready = blocking(maintaining.make_ready)
+    sweep_check = blocking(maintaining.sweep_check)
+    unpark = blocking(maintaining.unpark)
+    admit_limited = blocking(limiting.admit_limited)
     wake_lanes = blocking(pausing.wake_lanes)
-    free_lanes = blocking(freeing.promote_stalled_lanes)
+    promote_stalled_lanes = blocking(lane_verbs.promote_stalled_lanes)
     operate = blocking(operating.operate)
     delete = blocking(operating.delete)
-    read = blocking(reading.read_jobs)
-    events = blocking(reading.events)
-    events_after = blocking(reading.events_after)
-    newest_event = blocking(reading.newest_event)
-    notes = blocking(noting.read_log)
-    page = blocking(reading.page)
-    depth = blocking(reading.depth)
-    counts = blocking(reading.counts)
-    queues = blocking(reading.queues)
+    read = blocking(querying.read_jobs)
+    events = blocking(querying.events)
+    events_after = blocking(querying.events_after)
+    newest_event = blocking(querying.newest_event)
+    read_log = blocking(job_logging.read_log)
+    page = blocking(querying.page)
+    depth = blocking(querying.depth)
+    counts = blocking(querying.counts)
+    queues = blocking(querying.queues)
     pause_queue = blocking(pausing.pause_queue)
     resume_queue = blocking(pausing.resume_queue)
     set_queue_limit = blocking(limiting.set_queue_limit)
@@ -95,15 +96,15 @@ class Store:
     key_limits = blocking(limiting.key_limits)
     shared_use = blocking(limiting.shared_use)
     key_use = blocking(limiting.key_use)
-    doors = blocking(limiting.queue_rules)
+    queue_rules = blocking(limiting.queue_rules)
     pause_lane = blocking(pausing.pause_lane)
     resume_lane = blocking(pausing.resume_lane)
-    lanes = blocking(reading.lanes)
-    retain = blocking(upkeep.apply_retention)
-    beat = blocking(registering.heartbeat)
-    leave = blocking(registering.remove_worker)
-    workers = blocking(registering.workers)
-    forget_workers = blocking(registering.forget_workers)
+    lanes = blocking(querying.lanes)
+    apply_retention = blocking(maintaining.apply_retention)
+    heartbeat = blocking(worker_rows.heartbeat)
+    remove_worker = blocking(worker_rows.remove_worker)
+    workers = blocking(worker_rows.workers)
+    remove_silent_workers = blocking(worker_rows.remove_silent_workers)
     tenants = blocking(directory.tenants)
     tenant = blocking(directory.tenant)
     add_tenant = blocking(directory.add_tenant)
@@ -111,14 +112,14 @@ class Store:
     set_tenant_state = blocking(directory.set_tenant_state)
     set_tenant_share = blocking(directory.set_tenant_share)
     begin_move = blocking(directory.begin_move)
-    take_back_move = blocking(directory.take_back_move)
+    cancel_move = blocking(directory.cancel_move)
     end_move = blocking(directory.end_move)
-    forget_move = blocking(directory.forget_move)
-    now = blocking(reading.now)
+    clear_move = blocking(directory.clear_move)
+    now = blocking(querying.now)
 
 
 class AsyncStore:
-    """Every verb as a coroutine: what `contract.Store` promises."""
+    """Every verb as a coroutine: what `StoreContract` promises."""
 
     def __init__(self, session: AsyncSession) -> None:
         self.session = session
@@ -128,31 +129,31 @@ class AsyncStore:
 
     enqueue = awaited(enqueueing.enqueue)
     claim = awaited(claiming.claim)
-    start = awaited(claiming.start)
-    renew = awaited(claiming.renew)
-    note = awaited(noting.append_log)
-    requests = awaited(claiming.requests)
+    start = awaited(renewing.start)
+    renew = awaited(renewing.renew)
+    append_log = awaited(job_logging.append_log)
+    requests = awaited(renewing.requests)
     finish = awaited(finishing.finish)
-    finish_within = awaited(fencing.finish_within)
+    finish_within = awaited(finishing.finish_within)
     release = awaited(finishing.release)
-    recover = awaited(finishing.recover)
-    make_ready = awaited(upkeep.make_ready)
-    chores = awaited(upkeep.sweep_check)
-    unpark = awaited(upkeep.unpark)
-    relieve = awaited(limiting.admit_limited)
+    recover = awaited(recovering.recover)
+    make_ready = awaited(maintaining.make_ready)
+    sweep_check = awaited(maintaining.sweep_check)
+    unpark = awaited(maintaining.unpark)
+    admit_limited = awaited(limiting.admit_limited)
     wake_lanes = awaited(pausing.wake_lanes)
-    free_lanes = awaited(freeing.promote_stalled_lanes)
+    promote_stalled_lanes = awaited(lane_verbs.promote_stalled_lanes)
     operate = awaited(operating.operate)
     delete = awaited(operating.delete)
-    read = awaited(reading.read_jobs)
-    events = awaited(reading.events)
-    events_after = awaited(reading.events_after)
-    newest_event = awaited(reading.newest_event)
-    notes = awaited(noting.read_log)
-    page = awaited(reading.page)
-    depth = awaited(reading.depth)
-    counts = awaited(reading.counts)
-    queues = awaited(reading.queues)
+    read = awaited(querying.read_jobs)
+    events = awaited(querying.events)
+    events_after = awaited(querying.events_after)
+    newest_event = awaited(querying.newest_event)
+    read_log = awaited(job_logging.read_log)
+    page = awaited(querying.page)
+    depth = awaited(querying.depth)
+    counts = awaited(querying.counts)
+    queues = awaited(querying.queues)
     pause_queue = awaited(pausing.pause_queue)
     resume_queue = awaited(pausing.resume_queue)
     set_queue_limit = awaited(limiting.set_queue_limit)
@@ -162,15 +163,15 @@ class AsyncStore:
     key_limits = awaited(limiting.key_limits)
     shared_use = awaited(limiting.shared_use)
     key_use = awaited(limiting.key_use)
-    doors = awaited(limiting.queue_rules)
+    queue_rules = awaited(limiting.queue_rules)
     pause_lane = awaited(pausing.pause_lane)
     resume_lane = awaited(pausing.resume_lane)
-    lanes = awaited(reading.lanes)
-    retain = awaited(upkeep.apply_retention)
-    beat = awaited(registering.heartbeat)
-    leave = awaited(registering.remove_worker)
-    workers = awaited(registering.workers)
-    forget_workers = awaited(registering.forget_workers)
+    lanes = awaited(querying.lanes)
+    apply_retention = awaited(maintaining.apply_retention)
+    heartbeat = awaited(worker_rows.heartbeat)
+    remove_worker = awaited(worker_rows.remove_worker)
+    workers = awaited(worker_rows.workers)
+    remove_silent_workers = awaited(worker_rows.remove_silent_workers)
     tenants = awaited(directory.tenants)
     tenant = awaited(directory.tenant)
     add_tenant = awaited(directory.add_tenant)
@@ -178,12 +179,12 @@ class AsyncStore:
     set_tenant_state = awaited(directory.set_tenant_state)
     set_tenant_share = awaited(directory.set_tenant_share)
     begin_move = awaited(directory.begin_move)
-    take_back_move = awaited(directory.take_back_move)
+    cancel_move = awaited(directory.cancel_move)
     end_move = awaited(directory.end_move)
-    forget_move = awaited(directory.forget_move)
-    now = awaited(reading.now)
+    clear_move = awaited(directory.clear_move)
+    now = awaited(querying.now)
 
 
 def _keeps_the_contract(store: AsyncStore) -> StoreContract:
-    """For the type checker: the awaited face is a Store."""
+    """For the type checker: an AsyncStore keeps the contract."""
     return store

@@ -1,4 +1,4 @@
-"""Addresses as they may be shown: never with a password."""
+"""URLs as they may be shown: never with a password."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWABLE = re.compile(
 
 
 def redacted(url: str) -> str:
-    """The URL without its password and parameters; what cannot be told apart is left out."""
+    """The URL without its password and parameters; parts that are ambiguous are left out."""
     scheme, separator, _ = url.partition("://")
     if not separator:
         return url

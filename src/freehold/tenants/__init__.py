@@ -1,1 +1,1 @@
-"""Tenants: the directory that knows them, the places where they live, and the way between."""
+"""Tenants: their directory, their shards, moves between shards, and the host that serves them."""

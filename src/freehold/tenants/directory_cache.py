@@ -1,4 +1,4 @@
-"""Where a tenant lives, as the directory says; believed for a few seconds."""
+"""Rows of the tenant directory, cached for a few seconds."""
 
 from __future__ import annotations
 
@@ -13,69 +13,69 @@ from freehold.store.statements import Verb
 from freehold.store.store import AsyncStore, Store
 from freehold.store.verbs.tenant_directory import tenant, tenants
 
-#: Who moved is found elsewhere this much later, or at once where the old place has nothing.
+#: A move is noticed after this time, or at once when the old shard has no schema of the tenant.
 CACHE_SECONDS = 5.0
 
 
-def existing(name: str) -> Verb[Tenant]:
-    """Its line in the directory. Raises TenantNotFound with the nearest names."""
+def get_tenant(name: str) -> Verb[Tenant]:
+    """The tenant's row. Raises TenantNotFound with similar names."""
     found = yield from tenant(check_tenant(name))
     if found is not None:
         return found
     known = yield from tenants()
     names = [each.name for each in known]
     close = get_close_matches(name, names, n=3)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {len(names)} others"
+    help = f"; did you mean {' or '.join(close)}?" if close else ""
     raise TenantNotFound(
-        f"there is no tenant {name!r}: {hint}; `freehold tenants create {name}` makes it"
+        f"there is no tenant {name!r}{help}; `freehold tenants create {name}` creates it"
     )
 
 
 class DirectoryCache:
-    """The directory, for those who look into it often."""
+    """The directory, for callers that read it with every statement."""
 
     def __init__(self, control: Database, now: Callable[[], float] = monotonic) -> None:
         self._control = control
         self._store = Store(control.session())
         self._awaited = AsyncStore(control.async_session())
         self._now = now
-        self._lines: dict[str, tuple[float, Tenant]] = {}
+        self._cached: dict[str, tuple[float, Tenant]] = {}
 
-    def line(self, name: str, *, anew: bool = False) -> Tenant:
-        fresh = None if anew else self._fresh(name)
+    def get(self, name: str, *, refresh: bool = False) -> Tenant:
+        fresh = None if refresh else self._fresh(name)
         if fresh is not None:
             return fresh
         try:
-            return self._remember(self._store.run(existing(name)))
+            return self._keep(self._store.run(get_tenant(name)))
         except StoreUnavailable as error:
-            return self._believed(name, error)
+            return self._stale(name, error)
 
-    async def aline(self, name: str, *, anew: bool = False) -> Tenant:
-        fresh = None if anew else self._fresh(name)
+    async def aget(self, name: str, *, refresh: bool = False) -> Tenant:
+        fresh = None if refresh else self._fresh(name)
         if fresh is not None:
             return fresh
         try:
-            return self._remember(await self._awaited.run(existing(name)))
+            return self._keep(await self._awaited.run(get_tenant(name)))
         except StoreUnavailable as error:
-            return self._believed(name, error)
+            return self._stale(name, error)
 
-    def last(self, name: str) -> Tenant:
-        """As it was seen last. For whoever holds a lease: until that ends nobody moves."""
-        return self._lines[name][1] if name in self._lines else self.line(name)
+    def last_known(self, name: str) -> Tenant:
+        """The cached row, however old. For an owner of a lease: no tenant moves while it holds."""
+        return self._cached[name][1] if name in self._cached else self.get(name)
 
-    def _believed(self, name: str, error: StoreUnavailable) -> Tenant:
-        """While the directory cannot be reached: its tenants may live on servers that can."""
-        if name not in self._lines:
+    def _stale(self, name: str, error: StoreUnavailable) -> Tenant:
+        """While the directory is unreachable, the tenant's own shard may still be reachable."""
+        if name not in self._cached:
             raise error
-        return self._remember(self._lines[name][1])
+        return self._keep(self._cached[name][1])
 
     async def aclose(self) -> None:
         await self._control.aclose()
 
     def _fresh(self, name: str) -> Tenant | None:
-        until, line = self._lines.get(name, (0.0, None))
-        return line if self._now() < until else None
+        until, found = self._cached.get(name, (0.0, None))
+        return found if self._now() < until else None
 
-    def _remember(self, line: Tenant) -> Tenant:
-        self._lines[line.name] = self._now() + CACHE_SECONDS, line
-        return line
+    def _keep(self, found: Tenant) -> Tenant:
+        self._cached[found.name] = self._now() + CACHE_SECONDS, found
+        return found

@@ -1,12 +1,12 @@
-"""One process for many tenants: a worker for each that has something to do, none for the others.
+"""One process for many tenants: a worker for each tenant that has work, none for the others.
 
-    directory --tenants------> roster --who wakes, who goes--> lodgers (a worker each)
-    places ----awake, hints----^                                 slots: capacity, by weight
-                                                                 keepers: one thread for all
+    directory --tenants-----------------> WakeSchedule --wake, end--> TenantWorkers
+    shards ----activity, notifications---^                              SharedSlots, by weight
+                                                                        SharedRenewalThread
 
-A look costs one statement, however many tenants sleep in a place. A tenant that is broken is
-marked, left alone and looked at again; the others go on. Signals, drain and exit codes are
-those of a worker.
+A check of a shard costs one statement, however many idle tenants it holds. A broken tenant is
+marked as degraded, not served, and checked again later; the other tenants are not affected.
+Signals, drain and exit codes are those of a worker.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from freehold.errors import BadSettings, FreeholdError, StoreError, StoreUnavailable
 from freehold.exit_codes import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
+from freehold.model.names import plural
 from freehold.model.tenant import Tenant
 from freehold.store import notifications
 from freehold.store.database import Database
@@ -37,27 +38,27 @@ from freehold.tenants.wake_schedule import WakeSchedule
 from freehold.worker.config import WorkerSettings
 from freehold.worker.held_leases import HeldLease
 from freehold.worker.loop_watchdog import LoopWatchdog
-from freehold.worker.metrics_server import monitored
+from freehold.worker.metrics_server import serve_metrics
 from freehold.worker.process_signals import stop_signals
 from freehold.worker.worker import Worker, new_owner
 
 #: How often the directory is read.
 DIRECTORY_SECONDS = 5.0
-#: Where hints arrive, a look finds only what became due, and what was lost.
+#: While notifications arrive, a check only finds jobs that became due and lost notifications.
 LISTENING_CHECK_SECONDS = 1.0
-#: A look that has no answer by then is given up.
+#: The timeout of a check.
 CHECK_SECONDS_LIMIT = 30.0
-#: So many tenants are awake at a time, or twice as many as there are slots: those that run
-#: something are at most as many as the slots, so that there are always some that can go.
+#: How many tenants have a worker at once, unless twice the slots is more. At most as many tenants
+#: as there are slots run a job, so some of the others can always be put to sleep.
 AWAKE_TENANTS_LIMIT = 100
-_ORDER_SECONDS = 0.25
-#: Looks that somebody asks for keep this distance.
-_APART_SECONDS = 0.01
+_SCHEDULE_SECONDS = 0.25
+#: Between two checks that notifications request.
+_CHECK_GAP_SECONDS = 0.01
 _ERROR_SECONDS = 2.0
 
 
 class TenantHost:
-    """Runs jobs of many tenants until it is told to drain."""
+    """Runs jobs of many tenants until it drains."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class TenantHost:
         telemetry: Telemetry | None = None,
         chance: Callable[[], float] = random.random,
         threads: SharedThreads | None = None,
-        keepers: SharedRenewalThread | None = None,
+        renewal_thread: SharedRenewalThread | None = None,
         name_worker: Callable[[], str] = new_owner,
     ) -> None:
         self._directory = directory
@@ -77,63 +78,63 @@ class TenantHost:
         self._chance = chance
         self.telemetry = telemetry or Telemetry()
         self._threads = threads or SharedThreads()
-        self._keepers = keepers or SharedRenewalThread()
+        self._renewal_thread = renewal_thread or SharedRenewalThread()
         self._name_worker = name_worker
-        self._ours = {notifications.queue_ready(queue) for queue in settings.queues}
-        self.lodgers: dict[str, TenantWorker] = {}
-        self._lives: set[asyncio.Task[None]] = set()
+        self._queue_topics = {notifications.queue_ready(queue) for queue in settings.queues}
+        self.workers: dict[str, TenantWorker] = {}
+        self._worker_tasks: set[asyncio.Task[None]] = set()
         self._attempts: ChainMap[asyncio.Task[None], HeldLease] = ChainMap()
-        self._places: dict[str, Shard | None] = {}
-        self._looks: dict[str, asyncio.Event] = {}
+        self._shards: dict[str, Shard | None] = {}
+        self._check_requests: dict[str, asyncio.Event] = {}
         self._parts: set[asyncio.Task[Any]] = set()
         self._is_stuck = self._has_crashed = False
 
-    # -- life --------------------------------------------------------------------------------
+    # -- life cycle --------------------------------------------------------------------------
 
     async def run(self) -> int:
-        """Until drained. Answers the exit code."""
+        """Run until drained. Returns the exit code."""
         self._loop = asyncio.get_running_loop()
         self._draining = asyncio.Event()
-        self._change = asyncio.Event()
-        slots = self._settings.concurrency
-        self.capacity = capacity = SharedSlots(slots, self._loop.time, self._loop.call_soon)
-        self.roster = WakeSchedule(max(AWAKE_TENANTS_LIMIT, 2 * slots), self._loop.time)
-        self.telemetry.watch("slots", lambda: capacity.slots)
-        self.telemetry.watch("slots_running", lambda: capacity.running)
-        self.telemetry.watch("slots_waiting", lambda: capacity.in_hand - capacity.running)
-        with contextlib.suppress(StoreUnavailable):  # it is read again
-            self.roster.update(await self._directory.tenants())
+        self._changed = asyncio.Event()
+        count = self._settings.concurrency
+        self.slots = slots = SharedSlots(count, self._loop.time, self._loop.call_soon)
+        self.schedule = WakeSchedule(max(AWAKE_TENANTS_LIMIT, 2 * count), self._loop.time)
+        self.telemetry.watch("slots", lambda: slots.count)
+        self.telemetry.watch("slots_running", lambda: slots.running)
+        self.telemetry.watch("slots_waiting", lambda: slots.held - slots.running)
+        with contextlib.suppress(StoreUnavailable):  # the directory is read again soon
+            self.schedule.update(await self._directory.tenants())
         log.info(
-            "host starts: queues %s, %d slots, %d tasks, %d tenants",
+            "host starts: queues %s, %s, %s, %s",
             ", ".join(self._settings.queues),
-            slots,
-            len(self._tasks.names),
-            len(self.roster.lines),
+            plural(count, "slot"),
+            plural(len(self._tasks.names), "task"),
+            plural(len(self.schedule.entries), "tenant"),
         )
-        with stop_signals(self.drain, self.hurry), monitored(self.telemetry, self._settings):
-            self._keepers.start()
+        with stop_signals(self.drain, self.stop_now), serve_metrics(self.telemetry, self._settings):
+            self._renewal_thread.start()
             try:
-                return await self._live()
+                return await self._run_parts()
             finally:
                 await self._close()
                 log.info("host has ended")
 
-    async def _live(self) -> int:
-        watch = LoopWatchdog(self._attempts, self.telemetry, self._loop.time)
-        self._begin("directory", self._follow_directory())
-        self._begin("order", self._keep_order())
-        self._upkeep = self._new_upkeep()
-        self._begin("upkeep", self._upkeep.run())
-        self._begin("watch", watch.beat())
-        self._begin("look", self._keepers.run(watch.look))
-        self._open_places()
+    async def _run_parts(self) -> int:
+        watchdog = LoopWatchdog(self._attempts, self.telemetry, self._loop.time)
+        self._start_part("directory", self._poll_directory())
+        self._start_part("schedule", self._schedule_workers())
+        self._maintenance = self._new_maintenance()
+        self._start_part("maintenance", self._maintenance.run())
+        self._start_part("watchdog tick", watchdog.tick())
+        self._start_part("watchdog", self._renewal_thread.run(watchdog.watch))
+        self._open_shards()
         try:
             await self._draining.wait()
-            await self._until_gone()
+            await self._wait_for_workers()
         except asyncio.CancelledError:
-            # Whoever cancels the host gets what a second signal gets: nothing stays leased.
-            self.hurry()
-            await self._until_gone()
+            # Canceling the host has the effect of a second signal: nothing stays leased.
+            self.stop_now()
+            await self._wait_for_workers()
             raise
         finally:
             for part in self._parts:
@@ -143,9 +144,9 @@ class TenantHost:
             return EXIT_CRASHED
         return EXIT_RECYCLE if self._is_stuck else EXIT_DONE
 
-    def _begin(self, name: str, life: Coroutine[Any, Any, Any]) -> None:
+    def _start_part(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
         """A part that crashes ends the host, loudly."""
-        part = asyncio.create_task(life, name=name)
+        part = asyncio.create_task(work, name=name)
         self._parts.add(part)
         part.add_done_callback(self._part_ended)
 
@@ -154,203 +155,211 @@ class TenantHost:
         if not part.cancelled() and (error := part.exception()) is not None:
             log.error("the %s crashed: %r", part.get_name(), error, exc_info=error)
             self._has_crashed = True
-            self.hurry()
+            self.stop_now()
 
     async def _close(self) -> None:
-        for place in self._places.values():
-            if place is not None:
-                await self._keepers.run(place.aclose)
-                await place.aclose()
-        await self._keepers.stop()
+        for shard in self._shards.values():
+            if shard is not None:
+                await self._renewal_thread.run(shard.aclose)
+                await shard.aclose()
+        await self._renewal_thread.stop()
         self._threads.end()
 
     # -- drain -------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """Stop claiming and end when everything has ended."""
+        """Stop claiming, and end when all jobs have ended."""
         if not self._draining.is_set():
-            log.info("host drains: %d tenants are awake", len(self.lodgers))
+            log.info("host drains: workers of %s", plural(len(self.workers), "tenant"))
             self._draining.set()
-        for lodger in self.lodgers.values():
-            lodger.drain()
+        for worker in self.workers.values():
+            worker.drain()
 
-    def hurry(self) -> None:
-        """The grace period ends now."""
+    def stop_now(self) -> None:
+        """End the grace period now."""
         self.drain()
-        for lodger in self.lodgers.values():
-            lodger.hurry()
+        for worker in self.workers.values():
+            worker.stop_now()
 
-    async def _until_gone(self) -> None:
-        while self._lives:
-            await asyncio.wait(self._lives)
+    async def _wait_for_workers(self) -> None:
+        while self._worker_tasks:
+            await asyncio.wait(self._worker_tasks)
 
-    # -- who there is ------------------------------------------------------------------------
+    # -- the directory and the shards --------------------------------------------------------
 
-    async def _follow_directory(self) -> None:
+    async def _poll_directory(self) -> None:
         while True:
             await asyncio.sleep(DIRECTORY_SECONDS)
             try:
                 tenants = await self._directory.tenants()
             except StoreError as error:
                 self.telemetry.count("store_errors", label="directory")
-                log.warning("the directory of tenants cannot be read, trying again: %s", error)
+                log.warning("cannot read the directory of tenants, trying again: %s", error)
                 continue
-            self.roster.update(tenants)
-            for lodger in self.lodgers.values():
-                if lodger.tenant.name in self.roster:
-                    tenant = self.roster[lodger.tenant.name].tenant
-                    self.capacity.change(lodger.share, tenant.weight, tenant.max_slots)
-            self._open_places()
-            self._change.set()
+            self.schedule.update(tenants)
+            for worker in self.workers.values():
+                if worker.tenant.name in self.schedule:
+                    tenant = self.schedule[worker.tenant.name].tenant
+                    self.slots.set_share(worker.slots, tenant.weight, tenant.max_slots)
+            self._open_shards()
+            self._changed.set()
 
-    def _open_places(self) -> None:
-        for name in sorted({line.tenant.place for line in self.roster.lines} - self._places.keys()):
+    def _open_shards(self) -> None:
+        named = {entry.tenant.shard for entry in self.schedule.entries}
+        for name in sorted(named - self._shards.keys()):
             try:
-                self._places[name] = place = self._directory.place(name)
-                place.use_few()
-            except BadSettings as error:  # said once: it will not change while this process runs
-                log.error("tenants of place %s are not served here: %s", name, error)
-                self._places[name] = None
+                self._shards[name] = shard = self._directory.shard(name)
+                shard.share_connections()
+            except BadSettings as error:  # logged once: it cannot change while this process runs
+                log.error("tenants of shard %s are not served here: %s", name, error)
+                self._shards[name] = None
                 continue
-            self._looks[name] = asyncio.Event()
-            self._begin(f"looks at {name}", self._follow_place(name, place))
-            self._begin(f"listener of {name}", self._listen(name, place))
+            self._check_requests[name] = asyncio.Event()
+            self._start_part(f"checks of shard {name}", self._watch_shard(name, shard))
+            self._start_part(f"listener of shard {name}", self._listen(name, shard))
 
-    async def _listen(self, name: str, place: Shard) -> None:
-        def told(tenant: str, hint: str | None) -> None:
-            if hint in self._ours:
-                self.roster.want(tenant)
-                self._change.set()
-            elif hint == "" and tenant not in self.lodgers:
-                self._looks[name].set()  # something has changed there: a look shows what
+    async def _listen(self, name: str, shard: Shard) -> None:
+        def on_notification(tenant: str, topic: str | None) -> None:
+            if topic in self._queue_topics:
+                self.schedule.request_worker(tenant)
+                self._changed.set()
+            elif topic == "" and tenant not in self.workers:
+                self._check_requests[name].set()  # something changed there: a check shows what
 
-        await self._keepers.listen(name, place, lambda: self._names(name), told)
+        await self._renewal_thread.listen(
+            name, shard, lambda: self._tenants_of(name), on_notification
+        )
 
-    def _names(self, place: str) -> list[str]:
-        """In the keepers' thread."""
-        return [line.tenant.name for line in self.roster.lines if line.tenant.place == place]
+    def _tenants_of(self, shard: str) -> list[str]:
+        """Called in the renewal thread."""
+        return [entry.tenant.name for entry in self.schedule.entries if entry.tenant.shard == shard]
 
-    # -- who has something to do -------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------
 
-    async def _follow_place(self, name: str, place: Shard) -> None:
-        look = self._looks[name]
+    async def _watch_shard(self, name: str, shard: Shard) -> None:
+        requested = self._check_requests[name]
         while True:
-            look.clear()
-            wait = await self._look(name, place)
+            requested.clear()
+            wait_seconds = await self._check_shard(name, shard)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await look.wait()
-                    await asyncio.sleep(_APART_SECONDS)
+                async with asyncio.timeout(wait_seconds):
+                    await requested.wait()
+                    await asyncio.sleep(_CHECK_GAP_SECONDS)
 
-    async def _look(self, name: str, place: Shard) -> float:
-        """At all that may have something to do; answers how long until the next look."""
-        names = self.roster.to_look_at(name)
+    async def _check_shard(self, name: str, shard: Shard) -> float:
+        """Check all tenants that may have work. Returns the seconds until the next check."""
+        names = self.schedule.due_for_check(name)
         try:
             async with asyncio.timeout(CHECK_SECONDS_LIMIT):
-                seen = await place.awake(names) if names else []
+                found = await shard.tenants_with_work(names) if names else []
         except (StoreError, TimeoutError) as error:
             self.telemetry.count("store_errors", label="host")
             log.warning(
-                "looking at the tenants of %s failed, trying again: %s",
-                place.shown,
-                str(error) or "no answer",
+                "cannot check the tenants of %s, trying again: %s",
+                shard.shown,
+                str(error) or "timeout",
             )
             return _ERROR_SECONDS
-        for each in seen:
-            self._saw(each)
-        self._change.set()
-        is_listening = self._keepers.is_listening(name)
-        return LISTENING_CHECK_SECONDS if is_listening else self._settings.poll_seconds
+        for activity in found:
+            self._record(activity)
+        self._changed.set()
+        is_listening = self._renewal_thread.is_listening(name)
+        return LISTENING_CHECK_SECONDS if is_listening else self._settings.poll_interval_ms / 1000.0
 
-    def _saw(self, seen: TenantActivity) -> None:
-        if seen.trouble is not None:
-            self._trouble(seen.tenant, seen.trouble)
-        elif self.roster.looked(seen):
-            log.info("tenant %s works again", seen.tenant, extra=fields(tenant=seen.tenant))
-            self._tell(seen.tenant, self._directory.heal(seen.tenant))
-            if place := self._places.get(self.roster[seen.tenant].tenant.place):
-                visit = self._upkeep.visit(seen.tenant, partial(place.open, seen.tenant))
-                self._begin("upkeep of one", visit)
-        lodger = self.lodgers.get(seen.tenant)
-        if lodger is not None and seen.has_work and lodger.doing.is_idle:
-            lodger.sweep()  # something became due, or was lost
+    def _record(self, activity: TenantActivity) -> None:
+        name = activity.tenant
+        if activity.error is not None:
+            self._degrade(name, activity.error)
+        elif self.schedule.record_check(activity):
+            log.info("tenant %s works again", name, extra=fields(tenant=name))
+            self._write_directory(name, self._directory.heal(name))
+            if shard := self._shards.get(self.schedule[name].tenant.shard):
+                visit = self._maintenance.visit(name, partial(shard.open, name))
+                self._start_part("maintenance of a recovered tenant", visit)
+        worker = self.workers.get(name)
+        if worker is not None and activity.has_work and worker.activity.is_idle:
+            worker.sweep()  # a job became due, or a notification was lost
 
-    def _trouble(self, tenant: str, why: str) -> None:
-        """Marked and said once; the others go on."""
-        if self.roster.trouble(tenant, why):
+    def _degrade(self, tenant: str, error: str) -> None:
+        """Mark a broken tenant, log it once, and do not serve it for a while."""
+        if self.schedule.record_error(tenant, error):
             log.error(
-                "tenant %s is degraded and left alone for now: %s",
+                "tenant %s is degraded and not served for now: %s",
                 tenant,
-                why,
+                error,
                 extra=fields(tenant=tenant),
             )
-            self._tell(tenant, self._directory.degrade(tenant, why))
+            self._write_directory(tenant, self._directory.degrade(tenant, error))
 
-    def _tell(self, tenant: str, words: Coroutine[Any, Any, None]) -> None:
-        """The directory, which may be away: it is told again with the next change."""
+    def _write_directory(self, tenant: str, write: Coroutine[Any, Any, None]) -> None:
+        """The directory may be unreachable; the next change of the tenant writes it again."""
 
-        async def tell() -> None:
+        async def try_write() -> None:
             try:
-                await words
+                await write
             except FreeholdError as error:
                 log.warning(
-                    "the directory was not told about tenant %s: %s",
+                    "cannot write the state of tenant %s into the directory: %s",
                     tenant,
                     error,
                     extra=fields(tenant=tenant),
                 )
 
-        self._begin("telling", tell())
+        self._start_part("directory writer", try_write())
 
-    def _new_upkeep(self) -> TenantMaintenance:
+    def _new_maintenance(self) -> TenantMaintenance:
         def databases() -> dict[str, Callable[[], Database]]:
             return {
-                line.tenant.name: partial(place.open, line.tenant.name)
-                for line in self.roster.lines
-                if line.trouble is None and (place := self._places.get(line.tenant.place))
+                entry.tenant.name: partial(shard.open, entry.tenant.name)
+                for entry in self.schedule.entries
+                if entry.error is None and (shard := self._shards.get(entry.tenant.shard))
             }
 
-        def want(tenant: str) -> None:
-            self.roster.want(tenant)
-            self._change.set()
+        def request_worker(tenant: str) -> None:
+            self.schedule.request_worker(tenant)
+            self._changed.set()
 
         return TenantMaintenance(
-            databases, self._tasks.names, self._settings.history_days, self.telemetry, want
+            databases,
+            self._tasks.names,
+            self._settings.history_days,
+            self.telemetry,
+            request_worker,
         )
 
-    # -- who comes and goes ------------------------------------------------------------------
+    # -- workers -----------------------------------------------------------------------------
 
-    async def _keep_order(self) -> None:
+    async def _schedule_workers(self) -> None:
         while not self._draining.is_set():
-            self._change.clear()
-            for name in self.roster.go(lambda name: self.lodgers[name].doing):
-                self.lodgers[name].drain()
-            for tenant in self.roster.wake():
+            self._changed.clear()
+            for name in self.schedule.to_end(lambda name: self.workers[name].activity):
+                self.workers[name].drain()
+            for tenant in self.schedule.wake():
                 self._wake(tenant)
             if self._settings.until_idle and self._is_idle:
                 self.drain()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_ORDER_SECONDS):
-                    await self._change.wait()
+                async with asyncio.timeout(_SCHEDULE_SECONDS):
+                    await self._changed.wait()
 
     @property
     def _is_idle(self) -> bool:
-        all_idle = all(lodger.doing.is_idle for lodger in self.lodgers.values())
-        return all_idle and self.roster.is_quiet
+        all_idle = all(worker.activity.is_idle for worker in self.workers.values())
+        return all_idle and self.schedule.is_quiet
 
     def _wake(self, tenant: Tenant) -> None:
-        place = self._places.get(tenant.place)
+        shard = self._shards.get(tenant.shard)
         try:
-            if place is None:
-                raise BadSettings(f"its place {tenant.place} is not known here")
-            database = place.open(tenant.name)
+            if shard is None:
+                raise BadSettings(f"its shard {tenant.shard} is not configured here")
+            database = shard.open(tenant.name)
         except FreeholdError as error:
-            self.roster.gone(tenant.name)
-            self._trouble(tenant.name, str(error))
+            self.schedule.worker_ended(tenant.name)
+            self._degrade(tenant.name, str(error))
             return
-        share = self.capacity.join(tenant.name, tenant.weight, tenant.max_slots)
+        slots = self.slots.join(tenant.name, tenant.weight, tenant.max_slots)
         settings = replace(
-            self._settings, concurrency=share.count, until_idle=False, metrics_port=None
+            self._settings, concurrency=slots.count, until_idle=False, metrics_port=None
         )
         worker = Worker(
             database,
@@ -360,37 +369,39 @@ class TenantHost:
             owner=self._name_worker(),
             chance=self._chance,
             threads=self._threads,
-            slots=share,
+            slots=slots,
             is_hosted=True,
             tenant=tenant.name,
-            keep=self._keepers.keep(tenant.place, tenant.name),
+            start_renewal=self._renewal_thread.start_renewal(tenant.shard, tenant.name),
         )
-        lodger = self.lodgers[tenant.name] = TenantWorker(tenant, worker, share)
+        tenant_worker = self.workers[tenant.name] = TenantWorker(tenant, worker, slots)
         self._attempts.maps.append(worker.attempts)
-        life = asyncio.create_task(self._lodge(lodger), name=f"worker of {tenant.name}")
-        self._lives.add(life)
-        life.add_done_callback(self._lives.discard)
+        task = asyncio.create_task(
+            self._run_worker(tenant_worker), name=f"worker of tenant {tenant.name}"
+        )
+        self._worker_tasks.add(task)
+        task.add_done_callback(self._worker_tasks.discard)
 
-    async def _lodge(self, lodger: TenantWorker) -> None:
-        name, why = lodger.tenant.name, None
+    async def _run_worker(self, worker: TenantWorker) -> None:
+        name, failure = worker.tenant.name, None
         try:
-            code = await lodger.live()
+            code = await worker.run()
             if code == EXIT_CRASHED:
-                why = "its worker crashed: see the log"
+                failure = "its worker crashed: see the log"
             elif code == EXIT_RECYCLE:
                 self._is_stuck = True
                 self.drain()
         except Exception as error:
-            log.exception("the worker of tenant %s broke", name, extra=fields(tenant=name))
-            why = str(error) if isinstance(error, FreeholdError) else type(error).__name__
+            log.exception("the worker of tenant %s failed", name, extra=fields(tenant=name))
+            failure = str(error) if isinstance(error, FreeholdError) else type(error).__name__
         finally:
-            self._leave(lodger)
-        if why is not None:
-            self._trouble(name, why)
+            self._remove_worker(worker)
+        if failure is not None:
+            self._degrade(name, failure)
 
-    def _leave(self, lodger: TenantWorker) -> None:
-        lodger.share.leave()
-        del self.lodgers[lodger.tenant.name]
-        self._attempts.maps[:] = [each.worker.attempts for each in self.lodgers.values()]
-        self.roster.gone(lodger.tenant.name)
-        self._change.set()
+    def _remove_worker(self, worker: TenantWorker) -> None:
+        worker.slots.leave()
+        del self.workers[worker.tenant.name]
+        self._attempts.maps[:] = [each.worker.attempts for each in self.workers.values()]
+        self.schedule.worker_ended(worker.tenant.name)
+        self._changed.set()

@@ -1,13 +1,13 @@
-"""What every tenant needs once in a while, also one that sleeps: see `sweeper`, last steps.
+"""Maintenance that every tenant needs from time to time, also without a worker (see `sweeper`).
 
-A process that starts may know tasks that nobody knew: jobs that were put aside for it come back
-in the first round, which does not dawdle. While a deployment goes on, older processes may still put
-some aside, in tenants that sleep here: so each round takes twice as long as the one before, and in
-the end as long as the time between two retentions. Nothing waits much longer than this process
-has been there.
+A new process may have tasks that no process had before: the jobs that were parked for them become
+ready again in the first round, which runs without pauses. During a deployment, older processes may
+park further jobs of tenants that have no worker here. So each round takes twice as long as the one
+before, up to the interval of retention, and no job stays parked much longer than this process has
+been running.
 
-What comes back can be met once more by somebody who does not know it. So its tenant gets a
-worker here, which brings it back and claims it at once, and the next round is soon.
+An unparked job can be parked again by an older process. So its tenant gets a worker here, which
+unparks and claims it at once, and the next round comes soon.
 """
 
 from __future__ import annotations
@@ -19,16 +19,22 @@ from freehold.errors import FreeholdError
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
 from freehold.telemetry import Telemetry, log
-from freehold.worker.sweeper import BATCH, LANES, RETENTION_SECONDS, SILENT_SECONDS, notify_promoted
+from freehold.worker.sweeper import (
+    BATCH,
+    LANES,
+    RETENTION_SECONDS,
+    SILENT_SECONDS,
+    log_promoted_lanes,
+)
 
-#: Between two tenants, at least.
-_APART_SECONDS = 0.02
-#: The second round; and how long a host without tenants waits for the first of them.
+#: The least pause between two tenants.
+_GAP_SECONDS = 0.02
+#: The duration of the second round, and the wait of a host without tenants.
 _ROUND_SECONDS = 5.0
 
 
 class TenantMaintenance:
-    """One per host. What is broken is left to whoever looks at tenants."""
+    """One per host. Errors are ignored here: the checks of the host degrade broken tenants."""
 
     def __init__(
         self,
@@ -36,11 +42,11 @@ class TenantMaintenance:
         tasks: Iterable[str],
         history_days: float,
         telemetry: Telemetry,
-        want: Callable[[str], None],
+        request_worker: Callable[[str], None],
     ) -> None:
-        """``databases``: of each tenant. ``want``: a worker for it."""
+        """``databases`` opens the database of each tenant; ``request_worker`` wakes a tenant."""
         self._databases = databases
-        self._want = want
+        self._request_worker = request_worker
         self._tasks = sorted(tasks)
         self._history_days = history_days
         self._telemetry = telemetry
@@ -48,42 +54,43 @@ class TenantMaintenance:
     async def run(self) -> None:
         round_seconds = 0.0
         while True:
-            databases, has_helped = self._databases(), False
+            databases, has_freed_jobs = self._databases(), False
             for tenant, database in databases.items():
-                has_helped |= await self.visit(tenant, database)
-                await asyncio.sleep(max(_APART_SECONDS, round_seconds / len(databases)))
+                has_freed_jobs |= await self.visit(tenant, database)
+                await asyncio.sleep(max(_GAP_SECONDS, round_seconds / len(databases)))
             if not databases:
                 await asyncio.sleep(_ROUND_SECONDS)
                 continue
-            if has_helped:
+            if has_freed_jobs:
                 round_seconds = 0.0
             round_seconds = min(max(_ROUND_SECONDS, 2 * round_seconds), RETENTION_SECONDS)
 
     async def visit(self, tenant: str, database: Callable[[], Database]) -> bool:
-        """Also when one works again: the next round may be an hour away. Whether jobs came back."""
-        has_helped = False
+        """Returns whether jobs became ready. Also called for a tenant that works again, because the
+        next round may be an hour away."""
+        has_freed_jobs = False
         try:
             store = AsyncStore(database().async_session())
             if await store.unpark(self._tasks, BATCH):
-                has_helped = True
-                self._want(tenant)
-            if await self._free_lanes(store):
-                has_helped = True
-                self._want(tenant)
-            while await store.retain(self._history_days, BATCH):
+                has_freed_jobs = True
+                self._request_worker(tenant)
+            if await self._promote_lanes(store):
+                has_freed_jobs = True
+                self._request_worker(tenant)
+            while await store.apply_retention(self._history_days, BATCH):
                 pass
-            await store.forget_workers(SILENT_SECONDS)
+            await store.remove_silent_workers(SILENT_SECONDS)
         except FreeholdError as error:
-            self._telemetry.count("store_errors", label="upkeep")
-            log.debug("the upkeep of a tenant failed: %s", error)
-        return has_helped
+            self._telemetry.count("store_errors", label="maintenance")
+            log.debug("the maintenance of tenant %s failed: %s", tenant, error)
+        return has_freed_jobs
 
-    async def _free_lanes(self, store: AsyncStore) -> bool:
-        has_freed, after = False, ""
+    async def _promote_lanes(self, store: AsyncStore) -> bool:
+        has_promoted, after = False, ""
         while True:
-            walk = await store.free_lanes(after, LANES)
-            notify_promoted(walk, self._telemetry)
-            has_freed |= bool(walk.freed)
-            after = walk.reached
+            scan = await store.promote_stalled_lanes(after, LANES)
+            log_promoted_lanes(scan, self._telemetry)
+            has_promoted |= bool(scan.freed)
+            after = scan.reached
             if not after:
-                return has_freed
+                return has_promoted

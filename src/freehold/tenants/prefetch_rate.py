@@ -1,9 +1,9 @@
-"""How soon the slots of a process turn over, where many tenants share them.
+"""How many jobs to claim ahead in a process whose slots many tenants share.
 
-What is claimed ahead is about a tenth of a second's work for all slots. A single worker sees from
-how fast jobs end how many that are. Among tenants it would see how fast single claims are: each
-brings as few jobs as its tenant's share of the slots, which then stand empty. So here it follows
-from how long a job takes.
+The prefetch is about a tenth of a second's work for all slots. A single worker derives its size
+from how fast jobs end (`worker/slots.py`). Among tenants that rate would measure the claims
+instead: a claim brings as few jobs as its tenant's share of the slots, and the slots are empty
+until the next one. So here the size follows from how long a job takes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from freehold.worker.slots import AHEAD_LIMIT, AHEAD_SECONDS
 
 _WINDOW_SECONDS = 0.05
-_PAUSE_SECONDS = 0.5
+_IDLE_SECONDS = 0.5
 
 
 class PrefetchRate:
-    """Is told before the number of running jobs changes."""
+    """Call `record` before the number of running jobs changes."""
 
     def __init__(self, slots: int, now: Callable[[], float]) -> None:
         self._slots = slots
@@ -26,40 +26,40 @@ class PrefetchRate:
         #: Seconds of slots in use, and jobs that ended, in this window.
         self._used = 0.0
         self._ended = 0
-        #: None: nothing has run of late.
-        self._seconds_a_job: float | None = None
+        #: None if nothing has run recently.
+        self._seconds_per_job: float | None = None
 
-    def changes(self, running: int, *, ended: int = 0) -> None:
+    def record(self, running: int, *, ended: int = 0) -> None:
         now = self._now()
         self._used += running * (now - self._at)
         self._at = now
         self._ended += ended
 
     def ahead(self, running: int) -> int:
-        """How many to have in hand beside those that run."""
-        self.changes(running)
+        """How many jobs to hold beside those that run."""
+        self.record(running)
         if self._at - self._since >= _WINDOW_SECONDS:
-            self._learn(is_idle=not running)
-        if self._seconds_a_job is None:
+            self._close_window(is_idle=not running)
+        if self._seconds_per_job is None:
             return 0
         work = self._slots * AHEAD_SECONDS
         return (
             AHEAD_LIMIT
-            if self._seconds_a_job * AHEAD_LIMIT <= work
-            else int(work / self._seconds_a_job)
+            if self._seconds_per_job * AHEAD_LIMIT <= work
+            else int(work / self._seconds_per_job)
         )
 
-    def _learn(self, is_idle: bool) -> None:
-        """After a pause nothing is known: other jobs may come than before."""
-        paused = is_idle and self._at - self._since >= _PAUSE_SECONDS
-        seen = self._used / max(1, self._ended)
-        before = self._seconds_a_job
-        if paused or not (self._used or self._ended):
-            self._seconds_a_job = None
+    def _close_window(self, is_idle: bool) -> None:
+        """After an idle time the old value is dropped: the next jobs may be different ones."""
+        was_idle = is_idle and self._at - self._since >= _IDLE_SECONDS
+        measured = self._used / max(1, self._ended)
+        before = self._seconds_per_job
+        if was_idle or not (self._used or self._ended):
+            self._seconds_per_job = None
         elif before is None:
-            self._seconds_a_job = seen
+            self._seconds_per_job = measured
         elif self._ended:
-            self._seconds_a_job = (before + seen) / 2
-        else:  # none of them has ended: they take longer than that
-            self._seconds_a_job = max(before, seen)
+            self._seconds_per_job = (before + measured) / 2
+        else:  # no job has ended, so they take at least as long as the window
+            self._seconds_per_job = max(before, measured)
         self._used, self._ended, self._since = 0.0, 0, self._at

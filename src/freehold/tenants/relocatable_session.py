@@ -1,8 +1,9 @@
-"""Sessions of a database that can move.
+"""Sessions of a tenant's database, which can move to another shard.
 
-At its old place a database is missing, and a batch that raises SchemaMissing has written nothing.
-So such a batch looks up the place anew and is executed again, also where it has just failed: a
-move that was taken back between the failure and the lookup leaves the database where it was.
+At the old shard the schema is missing, and a statement group that raises SchemaMissing has written
+nothing. So the session reads the directory again and executes the group once more in the shard
+found there, even if that is the same one: a move that is canceled between the failure and the
+lookup leaves the database in its old shard.
 """
 
 from __future__ import annotations
@@ -13,38 +14,38 @@ from freehold.errors import SchemaMissing
 from freehold.store.database import Database
 from freehold.store.statements import Rows, StatementGroup
 
-#: A database that is missing so often, where the directory says that it is, is really missing.
+#: A schema that is missing so often in the shard of the directory is really missing.
 _TRIES = 3
 
 
 class Relocatable(Protocol):
-    """Knows where it is, and can look it up anew."""
+    """A database whose shard can change."""
 
     def current(self) -> Database: ...
 
     async def acurrent(self) -> Database: ...
 
-    def look_again(self, missing: SchemaMissing) -> None:
-        """From now on current() is what the directory says now. Raises StoreUnavailable while the
-        database is on its way."""
+    def refresh(self, missing: SchemaMissing) -> None:
+        """Reads the directory again, for the next current(). Raises StoreUnavailable while the
+        database is being moved."""
         ...
 
-    async def alook_again(self, missing: SchemaMissing) -> None: ...
+    async def arefresh(self, missing: SchemaMissing) -> None: ...
 
 
 class RelocatableSession:
     """Blocking."""
 
-    def __init__(self, movable: Relocatable) -> None:
-        self._movable = movable
+    def __init__(self, database: Relocatable) -> None:
+        self._database = database
 
-    def execute(self, batch: StatementGroup) -> list[Rows]:
+    def execute(self, group: StatementGroup) -> list[Rows]:
         tries = _TRIES
         while True:
             try:
-                return self._movable.current().session().execute(batch)
+                return self._database.current().session().execute(group)
             except SchemaMissing as missing:
-                self._movable.look_again(missing)
+                self._database.refresh(missing)
                 tries -= 1
                 if not tries:
                     raise
@@ -53,17 +54,17 @@ class RelocatableSession:
 class AsyncRelocatableSession:
     """The same for asyncio."""
 
-    def __init__(self, movable: Relocatable) -> None:
-        self._movable = movable
+    def __init__(self, database: Relocatable) -> None:
+        self._database = database
 
-    async def execute(self, batch: StatementGroup) -> list[Rows]:
+    async def execute(self, group: StatementGroup) -> list[Rows]:
         tries = _TRIES
         while True:
             try:
-                database = await self._movable.acurrent()
-                return await database.async_session().execute(batch)
+                database = await self._database.acurrent()
+                return await database.async_session().execute(group)
             except SchemaMissing as missing:
-                await self._movable.alook_again(missing)
+                await self._database.arefresh(missing)
                 tries -= 1
                 if not tries:
                     raise

@@ -1,4 +1,4 @@
-"""The places that the settings name, opened when they are first needed."""
+"""The configured shards, opened at first use."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 from freehold.errors import BadSettings
 from freehold.fork_safety import lock_of
-from freehold.store.movable_shard import MovableShard
+from freehold.store.shard import MovableShard
 
 
 class Shards:
-    """By name; HOME is one of them."""
+    """By name; HOME_SHARD is one of them."""
 
     def __init__(self, urls: Mapping[str, str], opener: Callable[[str], MovableShard]) -> None:
         self._urls = dict(urls)
@@ -21,8 +21,8 @@ class Shards:
     def __getitem__(self, name: str) -> MovableShard:
         if name not in self._urls:
             raise BadSettings(
-                f"there is no place {name!r}: known are {', '.join(self.names)}; name it under "
-                f"[places] in the settings, or as FREEHOLD_PLACE_{name.upper()}"
+                f"there is no shard {name!r}: known are {', '.join(self.names)}; add its URL under "
+                f"[shards] in the settings, or as FREEHOLD_SHARD_{name.upper()}"
             )
         with self._lock:
             if name not in self._opened:
@@ -36,10 +36,10 @@ class Shards:
     def close(self) -> None:
         with self._lock:
             opened, self._opened = self._opened, {}
-        for place in opened.values():
-            place.close()
+        for shard in opened.values():
+            shard.close()
 
     async def aclose(self) -> None:
-        """What the running loop used."""
-        for place in tuple(self._opened.values()):
-            await place.aclose()
+        """Close what belongs to the running event loop."""
+        for shard in tuple(self._opened.values()):
+            await shard.aclose()

@@ -1,7 +1,7 @@
-"""One thread and one event loop for the keepers of all tenants, and for who listens for them.
+"""One thread and one event loop for the lease renewers and the listeners of all tenants.
 
-What `keeping.KeeperThread` is to one worker. Here a worker's hints come from its place's one
-listener. A keeper that crashes ends its own worker only.
+It is to a host what `worker/renewal_thread.py` is to one worker. The notifications of a worker come
+from the one listener of its shard. A lease renewer that crashes ends its own worker only.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from freehold.store.database import Database
 from freehold.store.shard import Shard
 from freehold.worker.lease_renewer import LeaseRenewer
 from freehold.worker.loop_watchdog import LoopWatchdog
-from freehold.worker.renewal_thread import OnHint, RenewalHost, StartRenewal
+from freehold.worker.renewal_thread import OnWorkerNotification, RenewalHost, StartRenewal
 
-#: Tenant ("": all of the place) and hint, told on the worker's loop.
+#: Called on the host's loop with a tenant ("": all of the shard) and a topic.
 OnTenantNotification: TypeAlias = Callable[[str, str | None], None]
 
 
 class SharedRenewalThread:
-    """Started before the first worker, and stopped after the last. Told things in its thread."""
+    """Starts before the first worker and stops after the last."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._main, name="freehold-keepers", daemon=True)
+        self._thread = threading.Thread(target=self._main, name="freehold-renewal", daemon=True)
         self._ready = threading.Event()
         self._error: BaseException | None = None
-        #: Who hears for which tenant, by place.
-        self._hearing: dict[str, dict[str, OnHint]] = {}
+        #: Callbacks of the workers, by shard and tenant. Used in the thread only.
+        self._subscribers: dict[str, dict[str, OnWorkerNotification]] = {}
         self._listening: set[str] = set()
 
-    # -- its thread --------------------------------------------------------------------------
+    # -- the thread --------------------------------------------------------------------------
 
     def start(self) -> None:
         self._thread.start()
@@ -43,29 +43,29 @@ class SharedRenewalThread:
 
     def _main(self) -> None:
         try:
-            asyncio.run(self._live())
-        except BaseException as error:  # it has no loop: no more files can be opened
+            asyncio.run(self._run_loop())
+        except BaseException as error:  # no event loop: the process cannot open more files
             self._error = error
         finally:
             self._ready.set()
 
-    async def _live(self) -> None:
+    async def _run_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
         self._ready.set()
         await self._end.wait()
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """In the thread. Cancelling cancels it there, and waits until it has ended there."""
+        """Run it in the thread. Canceling this cancels it there and waits until it has ended."""
         assert self._loop is not None
-        there, home = self._loop, asyncio.get_running_loop()
-        ended: asyncio.Future[None] = home.create_future()
+        there, here = self._loop, asyncio.get_running_loop()
+        ended: asyncio.Future[None] = here.create_future()
         tasks: list[asyncio.Task[None]] = []
 
         def begin() -> None:
             tasks.append(there.create_task(work()))
             tasks[0].add_done_callback(
-                lambda task: home.call_soon_threadsafe(_pass_on, task, ended)
+                lambda task: here.call_soon_threadsafe(_copy_result, task, ended)
             )
 
         there.call_soon_threadsafe(begin)
@@ -81,86 +81,92 @@ class SharedRenewalThread:
             self._loop.call_soon_threadsafe(self._end.set)
             await asyncio.to_thread(self._thread.join)
 
-    # -- hints -------------------------------------------------------------------------------
+    # -- notifications -----------------------------------------------------------------------
 
     async def listen(
-        self, name: str, place: Shard, tenants: Callable[[], list[str]], told: OnTenantNotification
+        self,
+        name: str,
+        shard: Shard,
+        tenants: Callable[[], list[str]],
+        on_notification: OnTenantNotification,
     ) -> None:
-        """Pass on what is heard of a place: to the tenant's worker here, and to the host."""
-        home = asyncio.get_running_loop()
+        """Pass the notifications of a shard on to the tenants' workers and to the host."""
+        here = asyncio.get_running_loop()
 
-        def heard(tenant: str, hint: str | None) -> None:
-            self._hear(name, tenant, hint)
-            if not home.is_closed():
-                home.call_soon_threadsafe(told, tenant, hint)
+        def forward(tenant: str, topic: str | None) -> None:
+            self._notify_workers(name, tenant, topic)
+            if not here.is_closed():
+                here.call_soon_threadsafe(on_notification, tenant, topic)
 
-        await self.run(lambda: place.listen(tenants, heard))
+        await self.run(lambda: shard.listen(tenants, forward))
 
-    def _hear(self, place: str, tenant: str, hint: str | None) -> None:
-        if hint is None:
-            self._listening.discard(place)
+    def _notify_workers(self, shard: str, tenant: str, topic: str | None) -> None:
+        if topic is None:
+            self._listening.discard(shard)
         else:
-            self._listening.add(place)
-        hearing = self._hearing.setdefault(place, {})
-        concerned = [hearing.get(tenant)] if tenant else list(hearing.values())
-        for heard in concerned:
-            if heard is not None:
-                heard(hint)
+            self._listening.add(shard)
+        subscribers = self._subscribers.setdefault(shard, {})
+        for notify in [subscribers.get(tenant)] if tenant else list(subscribers.values()):
+            if notify is not None:
+                notify(topic)
 
-    def is_listening(self, place: str) -> bool:
-        return place in self._listening
+    def is_listening(self, shard: str) -> bool:
+        return shard in self._listening
 
-    # -- keepers -----------------------------------------------------------------------------
+    # -- renewers ----------------------------------------------------------------------------
 
-    def keep(self, place: str, tenant: str) -> StartRenewal:
-        """For this tenant's worker."""
+    def start_renewal(self, shard: str, tenant: str) -> StartRenewal:
+        """For the worker of this tenant."""
 
-        def keep(
-            keeper: LeaseRenewer, _database: Database, _watch: LoopWatchdog, heard: OnHint
+        def start_renewal(
+            renewer: LeaseRenewer,
+            _database: Database,
+            _watchdog: LoopWatchdog,
+            on_notification: OnWorkerNotification,
         ) -> RenewalHost:
-            return _HostedRenewer(self, keeper, place, tenant, heard)
+            return _HostedRenewer(self, renewer, shard, tenant, on_notification)
 
-        return keep
+        return start_renewal
 
-    def attach(self, place: str, tenant: str, heard: OnHint) -> None:
-        self._hearing.setdefault(place, {})[tenant] = heard
-        if self.is_listening(place):
-            heard("")  # whatever was missed until now
+    def subscribe(self, shard: str, tenant: str, notify: OnWorkerNotification) -> None:
+        self._subscribers.setdefault(shard, {})[tenant] = notify
+        if self.is_listening(shard):
+            notify("")  # for notifications that came before
 
-    def detach(self, place: str, tenant: str, heard: OnHint) -> None:
-        hearing = self._hearing.get(place, {})
-        if hearing.get(tenant) == heard:
-            del hearing[tenant]
+    def unsubscribe(self, shard: str, tenant: str, notify: OnWorkerNotification) -> None:
+        subscribers = self._subscribers.get(shard, {})
+        if subscribers.get(tenant) == notify:
+            del subscribers[tenant]
 
 
 class _HostedRenewer:
-    """One tenant's keeper among the others."""
+    """The lease renewer of one tenant's worker."""
 
     def __init__(
         self,
-        keepers: SharedRenewalThread,
-        keeper: LeaseRenewer,
-        place: str,
+        renewal_thread: SharedRenewalThread,
+        renewer: LeaseRenewer,
+        shard: str,
         tenant: str,
-        heard: OnHint,
+        on_notification: OnWorkerNotification,
     ) -> None:
-        self._keepers = keepers
-        self._keeper = keeper
-        self._place = place
+        self._renewal_thread = renewal_thread
+        self._renewer = renewer
+        self._shard = shard
         self._tenant = tenant
-        self._heard = heard
+        self._on_notification = on_notification
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._running = asyncio.create_task(self._keepers.run(self._run))
+        self._running = asyncio.create_task(self._renewal_thread.run(self._run))
 
     async def _run(self) -> None:
-        """In the thread."""
-        self._keepers.attach(self._place, self._tenant, self._heard)
+        """Runs in the thread."""
+        self._renewal_thread.subscribe(self._shard, self._tenant, self._on_notification)
         try:
-            await self._keeper.run()
+            await self._renewer.run()
         finally:
-            self._keepers.detach(self._place, self._tenant, self._heard)
+            self._renewal_thread.unsubscribe(self._shard, self._tenant, self._on_notification)
 
     async def crashed(self) -> None:
         assert self._running is not None
@@ -172,7 +178,7 @@ class _HostedRenewer:
             await asyncio.gather(self._running, return_exceptions=True)
 
 
-def _pass_on(task: asyncio.Task[None], ended: asyncio.Future[None]) -> None:
+def _copy_result(task: asyncio.Task[None], ended: asyncio.Future[None]) -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None:
         ended.set_exception(error)

@@ -1,17 +1,17 @@
-"""The slots of one process, shared by its tenants: who claims next, and who starts next.
+"""The slots of one process, shared by its tenants: which tenant claims next, and which starts next.
 
-    room of its own --> the gate --granted--> away claiming --taken--> waiting --turn--> running
+    has room --> claim queue --granted--> claiming --added--> waiting --slice--> running
 
-Both turns go by weight (see `model/fairness`). A tenant that could use room stands at the gate,
-and the first of those who stand there is let through, with its share of what is free. One that
-is away claiming does not stand there: if its store hangs, the others' turns go on. What was
-claimed ahead waits in hand, and the first of those who have something waiting starts, several at
-a turn where they are short. What one cannot use is the others'.
+Both orders follow the weights (see `model/fairness`). A tenant with room for jobs is in the claim
+queue; the first one is granted its share of the free slots. A tenant that is claiming is not in the
+queue, so a store that hangs does not delay the others. Jobs that were claimed ahead wait, and the
+first tenant with waiting jobs starts a slice of them: several if they are short. Slots that one
+tenant cannot use go to the others.
 
-Nobody's first job waits for a busy tenant's: it starts before whoever has the turn. Whoever has
-nothing in hand may claim beyond the room there is, while slots turn over within a tenth of a
-second. And as long as somebody is awake who has nothing in hand, the last slot is kept for one who
-runs nothing.
+Three rules keep the latency of a tenant's first job low. It starts before the current slice. A
+tenant that holds nothing may claim beyond the free room while slots become free within a tenth of a
+second. And while some awake tenant holds nothing, the last slot is reserved for tenants that run
+nothing.
 """
 
 from __future__ import annotations
@@ -24,284 +24,290 @@ from freehold.tenants.prefetch_rate import PrefetchRate
 from freehold.worker.held_leases import HeldLease
 from freehold.worker.slots import Slots
 
-#: A turn to start is this part of what is claimed ahead: five thousandths of a second's work. Jobs
-#: that start together end together, and are written together.
+#: A slice is this part of what is claimed ahead: five milliseconds of work. Jobs that start
+#: together end together, and their ends are written together.
 _SLICE = 0.05
-#: With fewer slots than this, none is kept.
-KEEP_FROM = 4
-#: Calls something in a moment.
-DueSoon: TypeAlias = Callable[[Callable[[], None]], object]
+#: With fewer slots than this, none is reserved.
+RESERVE_FROM_SLOTS = 4
+#: Calls a function in the next iteration of the event loop.
+CallSoon: TypeAlias = Callable[[Callable[[], None]], object]
 
 
 class SharedSlots:
     """All slots of a process. Belongs to its event loop."""
 
-    def __init__(self, slots: int, now: Callable[[], float], soon: DueSoon) -> None:
-        self.slots = slots
-        self.soon = soon
+    def __init__(self, count: int, now: Callable[[], float], call_soon: CallSoon) -> None:
+        self.count = count
+        self.call_soon = call_soon
         self.running = 0
-        self.in_hand = 0
+        #: Leases of all tenants, running or waiting.
+        self.held = 0
         self._now = now
-        self._promised = 0
+        #: Room granted to claims that have not ended yet.
+        self._granted = 0
         self._suspects = 0
-        self._turnover = PrefetchRate(slots, now)
-        self._shares: dict[str, TenantSlots] = {}
-        self._gate: dict[str, TenantSlots] = {}
+        self._rate = PrefetchRate(count, now)
+        self._tenants: dict[str, TenantSlots] = {}
+        self._claim_queue: dict[str, TenantSlots] = {}
         self._claims = Fairness(())
         self._starts = Fairness(())
-        #: Whose turn it is to start, and how many more.
-        self._turn: TenantSlots | None = None
-        self._turn_left = 0
-        #: Who had nothing to do before, and waits for nobody's turn: in the order of their coming.
-        self._firsts: dict[TenantSlots, None] = {}
-        #: Those who are awake, and neither have anything nor are about to.
-        self._away: set[TenantSlots] = set()
-        self._calls = False
+        #: The tenant that starts jobs now, and how many more it may start.
+        self._slice_tenant: TenantSlots | None = None
+        self._slice_left = 0
+        #: Tenants whose first job waits, in the order of their claims.
+        self._first_jobs: dict[TenantSlots, None] = {}
+        #: Awake tenants that hold nothing and claim nothing.
+        self._empty: set[TenantSlots] = set()
+        self._wake_scheduled = False
 
     def join(self, tenant: str, weight: float, max_slots: int | None) -> TenantSlots:
-        share = TenantSlots(self, tenant, min(self.slots, max_slots or self.slots), self._now)
-        self._shares[tenant] = share
+        slots = TenantSlots(self, tenant, min(self.count, max_slots or self.count), self._now)
+        self._tenants[tenant] = slots
         self._claims.join(tenant, weight)
         self._starts.join(tenant, weight)
-        self._away.add(share)
-        return share
+        self._empty.add(slots)
+        return slots
 
-    def change(self, share: TenantSlots, weight: float, max_slots: int | None) -> None:
-        """From now on; what runs goes on."""
-        share.count = min(self.slots, max_slots or self.slots)
-        self._claims.weigh(share.tenant, weight)
-        self._starts.weigh(share.tenant, weight)
+    def set_share(self, slots: TenantSlots, weight: float, max_slots: int | None) -> None:
+        """Applies to later claims and starts; running jobs continue."""
+        slots.count = min(self.count, max_slots or self.count)
+        self._claims.set_weight(slots.tenant, weight)
+        self._starts.set_weight(slots.tenant, weight)
 
-    def leave(self, share: TenantSlots) -> None:
-        """What it has in hand is not counted any more."""
-        if self._shares.get(share.tenant) is share:
-            del self._shares[share.tenant]
-            self._gate.pop(share.tenant, None)
-            self._away.discard(share)
-            self._firsts.pop(share, None)
-            if self._turn is share:
-                self._turn = None
-            self._turnover.changes(self.running)
-            self.running -= len(share.running)
-            self.in_hand -= len(share.running) + len(share.waiting)
-            self._promised -= share.promised
-            self._suspects -= share.suspects
-            self._call()
-            self.pass_on()
+    def leave(self, slots: TenantSlots) -> None:
+        """The leases of the tenant are no longer counted."""
+        if self._tenants.get(slots.tenant) is slots:
+            del self._tenants[slots.tenant]
+            self._claim_queue.pop(slots.tenant, None)
+            self._empty.discard(slots)
+            self._first_jobs.pop(slots, None)
+            if self._slice_tenant is slots:
+                self._slice_tenant = None
+            self._rate.record(self.running)
+            self.running -= len(slots.running)
+            self.held -= len(slots.running) + len(slots.waiting)
+            self._granted -= slots.granted
+            self._suspects -= slots.suspects
+            self._schedule_wake()
+            self.offer_slot()
 
     # -- claiming ----------------------------------------------------------------------------
 
-    def grant(self, share: TenantSlots, wanted: int) -> int:
-        """How many it may claim now. With none it stands at the gate, and is called."""
-        granted = self._granted(share, wanted)
+    def grant(self, slots: TenantSlots, wanted: int) -> int:
+        """How many the tenant may claim now. With 0 it waits in the claim queue and is woken."""
+        granted = self._grant_of(slots, wanted)
         if granted:
-            self._gate.pop(share.tenant, None)
-        elif wanted <= 0 and share.room() > 0:
-            self.withdraw(share)
-        share.promised += granted
-        self._promised += granted
-        self._look_at(share)
-        self._call()
+            self._claim_queue.pop(slots.tenant, None)
+        elif wanted <= 0 and slots.room() > 0:
+            self.withdraw(slots)
+        slots.granted += granted
+        self._granted += granted
+        self._update_empty(slots)
+        self._schedule_wake()
         return granted
 
-    def _granted(self, share: TenantSlots, wanted: int) -> int:
-        self._gate[share.tenant] = share
+    def _grant_of(self, slots: TenantSlots, wanted: int) -> int:
+        self._claim_queue[slots.tenant] = slots
         if wanted <= 0:
             return 0
-        self._come_back(share)
-        room = self._room(share)
+        self._limit_credit(slots)
+        room = self._room(slots)
         if (
             room > 0
-            and (standing := self._standing())
-            and self._claims.first(standing) == share.tenant
+            and (claimants := self._claimants())
+            and self._claims.first(claimants) == slots.tenant
         ):
-            return min(wanted, self._claims.share(share.tenant, standing, room))
-        return min(wanted, self._first_hand(share))
+            return min(wanted, self._claims.share(slots.tenant, claimants, room))
+        return min(wanted, self._first_claim(slots))
 
-    def _come_back(self, share: TenantSlots) -> None:
-        """Who had nothing to do has saved up nothing. Who was away claiming catches up, but no
-        more than a hand full: if its store was slow, that is nobody else's fault."""
-        behind = 0 if share.had_nothing else self.slots + self._ahead()
-        share.comes_first |= share.had_nothing
-        share.had_nothing = False
-        for turns in (self._claims, self._starts):
-            turns.come_back(share.tenant, behind)
+    def _limit_credit(self, slots: TenantSlots) -> None:
+        """An idle tenant earns no credit. A tenant that was claiming may catch up by at most one
+        full prefetch, so that a slow store builds up no claim on the slots of other tenants."""
+        behind = 0 if slots.was_idle else self.count + self._ahead()
+        slots.next_is_first |= slots.was_idle
+        slots.was_idle = False
+        for order in (self._claims, self._starts):
+            order.come_back(slots.tenant, behind)
 
-    def _standing(self) -> list[str]:
-        """Who is at the gate and could use a slot: not those who have all that they may."""
-        return [name for name, share in self._gate.items() if share.room() > 0]
+    def _claimants(self) -> list[str]:
+        """The tenants in the claim queue that are below their own limit."""
+        return [name for name, slots in self._claim_queue.items() if slots.room() > 0]
 
-    def withdraw(self, share: TenantSlots) -> None:
-        """It wants nothing now."""
-        share.had_nothing = True
-        if self._gate.pop(share.tenant, None) is not None:
-            self._call()
+    def withdraw(self, slots: TenantSlots) -> None:
+        """The tenant has nothing to claim now."""
+        slots.was_idle = True
+        if self._claim_queue.pop(slots.tenant, None) is not None:
+            self._schedule_wake()
 
-    def settle(self, share: TenantSlots, asked: int, got: int) -> None:
-        """It is back. What was promised and not taken is the others'."""
-        if self._shares.get(share.tenant) is share:
-            self._promised -= share.promised
-            share.promised = 0
-            share.had_nothing = got == 0
-            self._look_at(share)
-            self._claims.served(share.tenant, got, got or asked)
-            self._call()
+    def claim_ended(self, slots: TenantSlots, granted: int, claimed: int) -> None:
+        """Granted room that was not used goes to the other tenants."""
+        if self._tenants.get(slots.tenant) is slots:
+            self._granted -= slots.granted
+            slots.granted = 0
+            slots.was_idle = claimed == 0
+            self._update_empty(slots)
+            self._claims.served(slots.tenant, claimed, claimed or granted)
+            self._schedule_wake()
 
-    def free(self, share: TenantSlots) -> int:
-        """How many of this one's jobs could start at once."""
-        others = self._promised - share.promised
-        free = self._without_kept(share, self.slots - self.in_hand - others)
-        return max(free, int(share.is_empty and self._ahead() > 0))
+    def free(self, slots: TenantSlots) -> int:
+        """How many jobs of this tenant could start at once."""
+        granted_to_others = self._granted - slots.granted
+        free = self._without_reserved(slots, self.count - self.held - granted_to_others)
+        return max(free, int(slots.is_empty and self._ahead() > 0))
 
-    def _room(self, share: TenantSlots) -> int:
+    def _room(self, slots: TenantSlots) -> int:
         ahead = self._ahead()
-        room = self._without_kept(share, self.slots + ahead - self.in_hand - self._promised)
-        # Small claims cost as much as large ones: with work in hand, wait until it is worth it.
-        waits = self.in_hand > self.running and not share.is_empty
-        if room > 0 and not (waits and room * 4 < self.slots + ahead):
+        room = self._without_reserved(slots, self.count + ahead - self.held - self._granted)
+        # A small claim costs as much as a large one: while jobs wait, let the room grow first.
+        can_wait = self.held > self.running and not slots.is_empty
+        if room > 0 and not (can_wait and room * 4 < self.count + ahead):
             return room
-        return self._without_kept(share, self._unused())
+        return self._without_reserved(slots, self._unused())
 
     def _unused(self) -> int:
-        """Slots that nobody can use of what is in hand: it waits for slots of its own tenant."""
-        unused = self.slots - self.running - self._promised
-        if unused <= 0 or any(share.is_ready for share in self._shares.values()):
+        """Free slots that no waiting job can use, because its tenant is at its own limit."""
+        unused = self.count - self.running - self._granted
+        if unused <= 0 or any(slots.can_start for slots in self._tenants.values()):
             return 0
         return unused
 
-    def _first_hand(self, share: TenantSlots) -> int:
-        """What one that has nothing in hand may claim beyond the room: one; or, if its jobs are
-        known to be short, its share of all that may be in hand. Else a busy tenant among many
-        would claim its jobs one by one."""
+    def _first_claim(self, slots: TenantSlots) -> int:
+        """What a tenant that holds nothing may claim beyond the room: one job, or its share of all
+        that may be held if its jobs are short. Otherwise a busy tenant among many would claim its
+        jobs one by one."""
         ahead = self._ahead()
-        if not share.is_empty or share.promised or not ahead:
+        if not slots.is_empty or slots.granted or not ahead:
             return 0
-        if not share.is_quick:
+        if not slots.has_short_jobs:
             return 1
-        return self._claims.share(share.tenant, self._shares, self.slots + ahead)
+        return self._claims.share(slots.tenant, self._tenants, self.count + ahead)
 
     def _ahead(self) -> int:
-        return 0 if self._suspects else self._turnover.ahead(self.running)
+        return 0 if self._suspects else self._rate.ahead(self.running)
 
-    def _call(self) -> None:
-        """Somebody at the gate may come, if there is room. Soon, and once for all that makes room
-        until then: who is first among many is not asked with every job."""
-        if self._gate and not self._calls:
-            self._calls = True
-            self.soon(self._call_first)
+    def _schedule_wake(self) -> None:
+        """Wake the first claimant if there is room. Deferred, and once for all changes until then:
+        finding the first among many tenants is too expensive for every job."""
+        if self._claim_queue and not self._wake_scheduled:
+            self._wake_scheduled = True
+            self.call_soon(self._wake_claimant)
 
-    def _call_first(self) -> None:
-        self._calls = False
-        if standing := self._standing():
-            first = self._gate[self._claims.first(standing)]
+    def _wake_claimant(self) -> None:
+        self._wake_scheduled = False
+        if claimants := self._claimants():
+            first = self._claim_queue[self._claims.first(claimants)]
             if self._room(first) > 0:
                 first.on_room()
 
     # -- starting ----------------------------------------------------------------------------
 
     def first_to_start(self) -> TenantSlots | None:
-        """Who has the turn goes on with it while it can."""
-        if self.running >= self.slots:
+        """The tenant that starts the next job: with a first job, in its slice, or next by
+        weight."""
+        if self.running >= self.count:
             return None
-        for first in self._firsts:
+        for first in self._first_jobs:
             if self._may_start(first):
                 return first
-        if self._turn is not None and self._turn_left > 0 and self._may_start(self._turn):
-            return self._turn
-        ready = {name: share for name, share in self._shares.items() if self._may_start(share)}
+        current = self._slice_tenant
+        if current is not None and self._slice_left > 0 and self._may_start(current):
+            return current
+        ready = {name: slots for name, slots in self._tenants.items() if self._may_start(slots)}
         if not ready:
             return None
         name = self._starts.first(ready)
-        turns = int(self._ahead() * _SLICE) * len(ready)
-        self._turn, self._turn_left = ready[name], self._starts.share(name, ready, turns)
-        return self._turn
+        slices = int(self._ahead() * _SLICE) * len(ready)
+        self._slice_tenant = ready[name]
+        self._slice_left = self._starts.share(name, ready, slices)
+        return self._slice_tenant
 
-    def _may_start(self, share: TenantSlots) -> bool:
-        """Whether it could, while a slot is free."""
-        if not share.is_ready:
+    def _may_start(self, slots: TenantSlots) -> bool:
+        """Whether the tenant may use a free slot."""
+        if not slots.can_start:
             return False
-        return not share.running or self.slots - self.running > 1 or not self._keeps_one(share)
+        return not slots.running or self.count - self.running > 1 or not self._reserves_one(slots)
 
-    def _without_kept(self, share: TenantSlots, room: int) -> int:
-        """Who has nothing in hand may have the kept slot, and that only."""
-        if room <= 0 or not self._keeps_one(share):
+    def _without_reserved(self, slots: TenantSlots, room: int) -> int:
+        """A tenant that holds nothing may use the reserved slot, and only that."""
+        if room <= 0 or not self._reserves_one(slots):
             return room
-        return max(room - 1, int(share.is_empty))
+        return max(room - 1, int(slots.is_empty))
 
-    def _keeps_one(self, share: TenantSlots) -> bool:
-        """While somebody else might come."""
-        return self.slots >= KEEP_FROM and len(self._away) > (share in self._away)
+    def _reserves_one(self, slots: TenantSlots) -> bool:
+        """Whether a slot is reserved, because another awake tenant holds nothing."""
+        return self.count >= RESERVE_FROM_SLOTS and len(self._empty) > (slots in self._empty)
 
-    def pass_on(self) -> None:
-        """A slot may be free: whose turn it is gets to know."""
+    def offer_slot(self) -> None:
+        """A slot may be free: notify the tenant that starts next."""
         first = self.first_to_start()
         if first is not None:
-            first.on_turn()
+            first.on_slot()
 
-    # -- what shares tell --------------------------------------------------------------------
+    # -- changes reported by the tenants -----------------------------------------------------
 
-    def taken(self, share: TenantSlots, held: HeldLease) -> None:
-        self.in_hand += 1
-        self._suspects += held.attempt.lost > 0
-        if share.promised:
-            share.promised -= 1
-            self._promised -= 1
-        if share.comes_first:
-            share.comes_first = False
-            self._firsts[share] = None
-        self._look_at(share)
+    def added(self, slots: TenantSlots, lease: HeldLease) -> None:
+        self.held += 1
+        self._suspects += lease.attempt.lost_attempts > 0
+        if slots.granted:
+            slots.granted -= 1
+            self._granted -= 1
+        if slots.next_is_first:
+            slots.next_is_first = False
+            self._first_jobs[slots] = None
+        self._update_empty(slots)
 
-    def started(self, share: TenantSlots) -> None:
-        self._turnover.changes(self.running)
+    def started(self, slots: TenantSlots) -> None:
+        self._rate.record(self.running)
         self.running += 1
-        if share in self._firsts:
-            del self._firsts[share]
+        if slots in self._first_jobs:
+            del self._first_jobs[slots]
         else:
-            self._turn_left -= 1
-        self._starts.served(share.tenant, 1, 1)
+            self._slice_left -= 1
+        self._starts.served(slots.tenant, 1, 1)
 
-    def ended(self, share: TenantSlots, held: HeldLease) -> None:
-        self._turnover.changes(self.running, ended=1)
+    def ended(self, slots: TenantSlots, lease: HeldLease) -> None:
+        self._rate.record(self.running, ended=1)
         self.running -= 1
-        self._gone(share, held)
-        self.pass_on()
+        self._removed(slots, lease)
+        self.offer_slot()
 
-    def given_back(self, share: TenantSlots, given: list[HeldLease]) -> None:
-        if not share.waiting:
-            self._firsts.pop(share, None)
-        for held in given:
-            self._gone(share, held)
+    def given_back(self, slots: TenantSlots, leases: list[HeldLease]) -> None:
+        if not slots.waiting:
+            self._first_jobs.pop(slots, None)
+        for lease in leases:
+            self._removed(slots, lease)
 
-    def _gone(self, share: TenantSlots, held: HeldLease) -> None:
-        self.in_hand -= 1
-        self._suspects -= held.attempt.lost > 0
-        self._look_at(share)
-        self._call()
+    def _removed(self, slots: TenantSlots, lease: HeldLease) -> None:
+        self.held -= 1
+        self._suspects -= lease.attempt.lost_attempts > 0
+        self._update_empty(slots)
+        self._schedule_wake()
 
-    def _look_at(self, share: TenantSlots) -> None:
-        if share.is_empty and not share.promised:
-            self._away.add(share)
+    def _update_empty(self, slots: TenantSlots) -> None:
+        if slots.is_empty and not slots.granted:
+            self._empty.add(slots)
         else:
-            self._away.discard(share)
+            self._empty.discard(slots)
 
 
 class TenantSlots(Slots):
-    """One tenant's part: slots as any worker has them, but others want them too."""
+    """The slots of one tenant's worker, shared with other tenants."""
 
     def __init__(
-        self, capacity: SharedSlots, tenant: str, count: int, now: Callable[[], float]
+        self, shared: SharedSlots, tenant: str, count: int, now: Callable[[], float]
     ) -> None:
         super().__init__(count, now)
         self.tenant = tenant
-        self.promised = 0
-        #: It had no use for slots when it was last seen.
-        self.had_nothing = False
-        #: So its next job waits for nobody's turn.
-        self.comes_first = True
-        self._capacity = capacity
-        self._claim: Callable[[], None] = _no_tenant
-        self._start: Callable[[], None] = _no_tenant
-        self._is_called = False
+        #: Room that was granted to the claim under way.
+        self.granted = 0
+        #: The tenant had nothing to claim when it was last asked.
+        self.was_idle = False
+        #: The next job is the first one after an idle time, and starts before the current slice.
+        self.next_is_first = True
+        self._shared = shared
+        self._claim: Callable[[], None] = _not_attached
+        self._start: Callable[[], None] = _not_attached
+        self._start_scheduled = False
         self._has_left = False
 
     def attach(self, claim: Callable[[], None], start: Callable[[], None]) -> None:
@@ -310,14 +316,14 @@ class TenantSlots(Slots):
     def on_room(self) -> None:
         self._claim()
 
-    def on_turn(self) -> None:
-        """Soon, and not inside of whoever passes the turn on: that could go on for ever."""
-        if not self._is_called:
-            self._is_called = True
-            self._capacity.soon(self._take_turn)
+    def on_slot(self) -> None:
+        """Deferred, because starting inside the caller could recurse without end."""
+        if not self._start_scheduled:
+            self._start_scheduled = True
+            self._shared.call_soon(self._start_waiting)
 
-    def _take_turn(self) -> None:
-        self._is_called = False
+    def _start_waiting(self) -> None:
+        self._start_scheduled = False
         self._start()
 
     @property
@@ -325,71 +331,71 @@ class TenantSlots(Slots):
         return self._suspects
 
     @property
-    def is_quick(self) -> bool:
-        """Its jobs have been ending so fast that some are worth being claimed ahead."""
+    def has_short_jobs(self) -> bool:
+        """Its jobs have been ending so fast that it pays to claim some ahead."""
         return self._ahead() > 0
 
     @property
     def is_empty(self) -> bool:
-        """Nothing in hand."""
+        """Holds no lease."""
         return not self.running and not self.waiting
 
     @property
-    def is_ready(self) -> bool:
+    def can_start(self) -> bool:
         return bool(self.waiting) and len(self.running) < self.count
 
     def leave(self) -> None:
         self._has_left = True
-        self._capacity.leave(self)
+        self._shared.leave(self)
 
     def grant(self, room: int) -> int:
-        return 0 if self._has_left else self._capacity.grant(self, room)
+        return 0 if self._has_left else self._shared.grant(self, room)
 
-    def settle(self, asked: int, got: int) -> None:
-        self._capacity.settle(self, asked, got)
+    def claim_ended(self, granted: int, claimed: int) -> None:
+        self._shared.claim_ended(self, granted, claimed)
 
     def free(self) -> int:
-        return max(0, min(super().free(), self._capacity.free(self)))
+        return max(0, min(super().free(), self._shared.free(self)))
 
-    def take(self, held: HeldLease) -> None:
-        super().take(held)
+    def add(self, lease: HeldLease) -> None:
+        super().add(lease)
         if not self._has_left:
-            self._capacity.taken(self, held)
+            self._shared.added(self, lease)
 
     def next(self) -> HeldLease | None:
-        """The next to start, if a slot is free and it is this one's turn."""
-        first = self._capacity.first_to_start()
+        """The next lease to start, if a slot is free and this tenant starts next."""
+        first = self._shared.first_to_start()
         if first is self:
-            held = super().next()
-            self._capacity.started(self)
-            return held
+            lease = super().next()
+            self._shared.started(self)
+            return lease
         if first is not None:
-            first.on_turn()
+            first.on_slot()
         return None
 
-    def end(self, held: HeldLease) -> None:
-        super().end(held)
+    def end(self, lease: HeldLease) -> None:
+        super().end(lease)
         if not self._has_left:
-            self._capacity.ended(self, held)
+            self._shared.ended(self, lease)
 
     def give_back(self) -> list[HeldLease]:
-        """Its worker ends: it stands in nobody's way any more."""
-        given = super().give_back()
+        """The worker ends, so the tenant leaves the claim queue."""
+        leases = super().give_back()
         if not self._has_left:
-            self._capacity.withdraw(self)
-        return given
+            self._shared.withdraw(self)
+        return leases
 
     def give_back_late(self) -> list[HeldLease]:
-        """Who runs nothing waits for its turn, not for its own long jobs. Its first job stays: it
-        would only be claimed again."""
+        """A tenant that runs nothing waits for a slot, not for its own long jobs. Its waiting jobs
+        stay, because they would only be claimed again."""
         return super().give_back_late() if self.running else []
 
-    def _given(self, given: list[HeldLease]) -> list[HeldLease]:
-        super()._given(given)
+    def _give_back(self, given: list[HeldLease]) -> list[HeldLease]:
+        super()._give_back(given)
         if not self._has_left:
-            self._capacity.given_back(self, given)
+            self._shared.given_back(self, given)
         return given
 
 
-def _no_tenant() -> None:
-    """Until its worker has started."""
+def _not_attached() -> None:
+    """Until the worker has started."""

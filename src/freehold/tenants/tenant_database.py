@@ -1,4 +1,4 @@
-"""A tenant's database, wherever it lives just now."""
+"""A tenant's database, in whichever shard it is now."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from freehold.tenants.shards import Shards
 
 
 class TenantDatabase:
-    """One database to whoever uses it, through all moves."""
+    """Finds its shard in the directory, and follows the tenant when it moves."""
 
-    def __init__(self, name: str, lookup: DirectoryCache, places: Shards) -> None:
+    def __init__(self, name: str, directory: DirectoryCache, shards: Shards) -> None:
         self.name = name
-        self._lookup = lookup
-        self._places = places
+        self._directory = directory
+        self._shards = shards
 
-    def _at(self, line: Tenant) -> Database:
-        return self._places[line.place].open(self.name)
+    def _open(self, tenant: Tenant) -> Database:
+        return self._shards[tenant.shard].open(self.name)
 
-    # -- where it is -------------------------------------------------------------------------
+    # -- the shard ---------------------------------------------------------------------------
 
     def current(self) -> Database:
-        return self._at(self._lookup.line(self.name))
+        return self._open(self._directory.get(self.name))
 
     async def acurrent(self) -> Database:
-        return self._at(await self._lookup.aline(self.name))
+        return self._open(await self._directory.aget(self.name))
 
-    def look_again(self, missing: SchemaMissing) -> None:
-        _check_settled(self._lookup.line(self.name, anew=True), missing)
+    def refresh(self, missing: SchemaMissing) -> None:
+        _check_not_moving(self._directory.get(self.name, refresh=True), missing)
 
-    async def alook_again(self, missing: SchemaMissing) -> None:
-        _check_settled(await self._lookup.aline(self.name, anew=True), missing)
+    async def arefresh(self, missing: SchemaMissing) -> None:
+        _check_not_moving(await self._directory.aget(self.name, refresh=True), missing)
 
     @property
     def shown(self) -> str:
-        line = self._lookup.line(self.name)
-        return f"tenant {self.name} in {self._places[line.place].shown}"
+        tenant = self._directory.get(self.name)
+        return f"tenant {self.name} in {self._shards[tenant.shard].shown}"
 
     # -- sessions ----------------------------------------------------------------------------
 
@@ -55,36 +55,36 @@ class TenantDatabase:
         return AsyncRelocatableSession(self)
 
     def caller_session(self, connection: Any) -> Session:
-        """In the caller's own transaction, which cannot follow anybody to another server."""
-        return self._last().caller_session(connection)
+        """In the caller's transaction, which cannot follow the tenant to another server."""
+        return self._last_known().caller_session(connection)
 
     def async_caller_session(self, connection: Any) -> AsyncSession:
-        return self._last().async_caller_session(connection)
+        return self._last_known().async_caller_session(connection)
 
     def transaction(self) -> Transaction:
-        return self._last().transaction()
+        return self._last_known().transaction()
 
     def async_transaction(self) -> AsyncTransaction:
-        return self._last().async_transaction()
+        return self._last_known().async_transaction()
 
-    def _last(self) -> Database:
-        return self._at(self._lookup.last(self.name))
+    def _last_known(self) -> Database:
+        return self._open(self._directory.last_known(self.name))
 
-    async def listen(self, heard: Callable[[str | None], None]) -> None:
-        """Where it lives; and elsewhere, soon after it has moved."""
+    async def listen(self, on_notification: Callable[[str | None], None]) -> None:
+        """Listens in the tenant's shard, and in the new one soon after a move."""
         while True:
             try:
-                await self._listen_here(heard)
-            except FreeholdError as error:  # it is gone, or nobody can say where it is
+                await self._listen_in_shard(on_notification)
+            except FreeholdError as error:  # the tenant, or the directory, cannot be reached
                 log.debug("listening ended: %s", error)
                 await asyncio.sleep(CACHE_SECONDS)
-            heard(None)
+            on_notification(None)
 
-    async def _listen_here(self, heard: Callable[[str | None], None]) -> None:
-        line = await self._lookup.aline(self.name)
-        listening = asyncio.create_task(self._at(line).listen(heard))
+    async def _listen_in_shard(self, on_notification: Callable[[str | None], None]) -> None:
+        tenant = await self._directory.aget(self.name)
+        listening = asyncio.create_task(self._open(tenant).listen(on_notification))
         try:
-            while (await self._lookup.aline(self.name)).place == line.place:
+            while (await self._directory.aget(self.name)).shard == tenant.shard:
                 await asyncio.wait((listening,), timeout=CACHE_SECONDS)
         finally:
             listening.cancel()
@@ -105,16 +105,16 @@ class TenantDatabase:
         return self.current().diagnose()
 
     def close(self) -> None:
-        """Its connections are those of its place."""
+        """The connections belong to the shard."""
 
     async def aclose(self) -> None:
-        """Those of the running loop, which may end now."""
-        await self._places.aclose()
-        await self._lookup.aclose()
+        """Close the connections of the running event loop."""
+        await self._shards.aclose()
+        await self._directory.aclose()
 
 
-def _check_settled(line: Tenant, missing: SchemaMissing) -> None:
-    if line.state is TenantState.MOVING:
+def _check_not_moving(tenant: Tenant, missing: SchemaMissing) -> None:
+    if tenant.state is TenantState.MOVING:
         raise StoreUnavailable(
-            f"tenant {line.name} is being moved to {line.moving_to}: try again in a moment"
+            f"tenant {tenant.name} is being moved to {tenant.moving_to}: try again in a moment"
         ) from missing

@@ -1,4 +1,4 @@
-"""What a host needs to know of tenants: who there is, where they live, and whom to tell."""
+"""What a host needs of the directory."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from freehold.store.shard import Shard
 
 
 class TenantSource(Protocol):
-    """Which tenants there are, as a host sees it."""
+    """The tenants and shards of a host."""
 
     async def tenants(self) -> Sequence[Tenant]:
-        """All that this process should serve, whatever their state."""
+        """All tenants of this process, in any state."""
         ...
 
-    def place(self, name: str) -> Shard:
-        """The same object each time. Raises BadSettings where this process knows no such place."""
+    def shard(self, name: str) -> Shard:
+        """The same object each time. Raises BadSettings if the shard is not configured."""
         ...
 
-    async def degrade(self, tenant: str, why: str) -> None:
-        """It is broken, and left alone."""
+    async def degrade(self, tenant: str, error: str) -> None:
+        """Record that the tenant is broken and not served."""
         ...
 
     async def heal(self, tenant: str) -> None:
-        """It works again."""
+        """Record that the tenant works again."""
         ...

@@ -1,4 +1,4 @@
-"""A tenant's worker in a process that it shares with others'."""
+"""The worker of one tenant, in a process that serves many."""
 
 from __future__ import annotations
 
@@ -12,55 +12,55 @@ from freehold.worker.worker import Worker
 
 
 class TenantWorker:
-    """Comes when its tenant has something to do, and goes when it is told to."""
+    """Runs from when its tenant has work until the host drains it."""
 
-    def __init__(self, tenant: Tenant, worker: Worker, share: TenantSlots) -> None:
+    def __init__(self, tenant: Tenant, worker: Worker, slots: TenantSlots) -> None:
         self.tenant = tenant
         self.worker = worker
-        self.share = share
-        self._has_begun = False
+        self.slots = slots
+        self._has_started = False
         self._is_draining = False
 
-    async def live(self) -> int:
-        """Until drained. Answers the exit code."""
+    async def run(self) -> int:
+        """Run until drained. Returns the exit code."""
         if self._is_draining:
             return EXIT_DONE
-        self._has_begun = True
+        self._has_started = True
         return await self.worker.run()
 
     @property
-    def doing(self) -> WorkerActivity:
-        is_idle = self._has_begun and self.worker.is_idle
-        return WorkerActivity(is_idle=is_idle, runs_something=bool(self.worker.attempts))
+    def activity(self) -> WorkerActivity:
+        is_idle = self._has_started and self.worker.is_idle
+        return WorkerActivity(is_idle=is_idle, has_running_jobs=bool(self.worker.attempts))
 
     def sweep(self) -> None:
-        if self._has_begun:
+        if self._has_started:
             self.worker.sweep()
 
     def drain(self) -> None:
         if not self._is_draining:
             self._is_draining = True
-            if self._has_begun:
+            if self._has_started:
                 self.worker.drain()
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         self.drain()
-        if self._has_begun:
-            self.worker.hurry()
+        if self._has_started:
+            self.worker.stop_now()
 
 
 class SharedThreads(ThreadPool):
-    """Threads for handlers of all tenants: they do not end with one of the workers."""
+    """Threads for the handlers of all tenants; they outlive a single worker."""
 
     def close(self) -> None:
-        """By a worker, which is not the last."""
+        """Called by a worker that ends; the other workers still need the threads."""
 
     def end(self) -> None:
         super().close()
 
 
 class ForwardingTelemetry(Telemetry):
-    """What one tenant's worker counts, which the whole process counts too."""
+    """Counts for one tenant's worker, and for the whole process."""
 
     def __init__(self, into: Telemetry) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What can be done with tenants: the directory and the places put together."""
+"""Managing tenants: create, pause, set weights, migrate, move, drop."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import msgspec
 from freehold.errors import BadInput, FreeholdError, Refused, SchemaMissing, TenantExists
 from freehold.model.job_log import check_reason
 from freehold.model.limit import ALL_QUEUES
-from freehold.model.names import check_key
+from freehold.model.names import check_key, plural
 from freehold.model.tenant import HOME_SHARD, Tenant, TenantState, check_tenant
 from freehold.store.database import Database
 from freehold.store.store import Store
 from freehold.store.types import JobCounts
 from freehold.store.verbs.tenant_directory import check_room_for_tenants
-from freehold.tenants.directory_cache import DirectoryCache, existing
+from freehold.tenants.directory_cache import DirectoryCache, get_tenant
 from freehold.tenants.move import TenantMove
 from freehold.tenants.served_tenants import ServedTenants
 from freehold.tenants.shards import Shards
@@ -23,153 +23,154 @@ from freehold.tenants.tenant_database import TenantDatabase
 
 
 class TenantMigration(msgspec.Struct, frozen=True):
-    """How the migration of one tenant went."""
+    """The result of migrating one tenant: migrations applied, or an error."""
 
     tenant: str
     applied: int
-    trouble: str | None = None
+    error: str | None = None
 
 
 class Tenants:
-    """The tenants of one control store."""
+    """The tenants of one control store, which holds their directory."""
 
-    def __init__(self, control: Database, places: Shards) -> None:
+    def __init__(self, control: Database, shards: Shards) -> None:
         self._control = control
-        self._store = Store(control.session())
-        self._lookup = DirectoryCache(control)
-        self.places = places
+        self._directory = Store(control.session())
+        self._cache = DirectoryCache(control)
+        self.shards = shards
 
     # -- reading -----------------------------------------------------------------------------
 
     def all(self) -> list[Tenant]:
-        return self._store.tenants()
+        return self._directory.tenants()
 
     def get(self, name: str) -> Tenant:
-        """Raises TenantNotFound with the nearest names."""
-        return self._store.run(existing(name))
+        """Raises TenantNotFound with similar names."""
+        return self._directory.run(get_tenant(name))
 
     def open(self, name: str) -> TenantDatabase:
-        """Its database, wherever it lives; looked for when it is used."""
-        return TenantDatabase(check_tenant(name), self._lookup, self.places)
+        """The tenant's database. Its shard is found at first use."""
+        return TenantDatabase(check_tenant(name), self._cache, self.shards)
 
     def served(self, names: Collection[str] | None = None) -> ServedTenants:
-        """All of them, or those that are named, for a process that runs their jobs."""
-        return ServedTenants(self._control, self.places, names)
+        """All tenants, or the named ones, for a process that runs their jobs."""
+        return ServedTenants(self._control, self.shards, names)
 
-    def _inside(self, line: Tenant) -> Store:
-        return Store(self.places[line.place].open(line.name).session())
+    def _store_of(self, tenant: Tenant) -> Store:
+        return Store(self.shards[tenant.shard].open(tenant.name).session())
 
-    # -- coming and going --------------------------------------------------------------------
+    # -- create and drop ---------------------------------------------------------------------
 
     def create(
-        self, name: str, place: str = HOME_SHARD, weight: float = 1.0, max_slots: int | None = None
+        self, name: str, shard: str = HOME_SHARD, weight: float = 1.0, max_slots: int | None = None
     ) -> Tenant:
-        """The schema first, then the line in the directory: a creation that died in between is
-        not seen by anybody, and can be repeated."""
+        """Creates the schema first, then the row of the directory: a creation that died in between
+        is not visible, and can be repeated."""
         check_tenant(name)
         _check_share(weight, max_slots)
-        if self._store.tenant(name) is not None:
-            raise TenantExists(f"there is a tenant {name} already: choose another name")
-        self._store.run(check_room_for_tenants())
-        self.places[place].create(name)
-        line = self._store.add_tenant(name, place, weight, max_slots)
-        if line is None:
-            raise TenantExists(f"there is a tenant {name} already: somebody else has made it")
-        return line
+        if self._directory.tenant(name) is not None:
+            raise TenantExists(f"tenant {name} exists already: choose another name")
+        self._directory.run(check_room_for_tenants())
+        self.shards[shard].create(name)
+        created = self._directory.add_tenant(name, shard, weight, max_slots)
+        if created is None:
+            raise TenantExists(f"tenant {name} exists already: another process has created it")
+        return created
 
     def drop(self, name: str, *, force: bool = False) -> None:
-        """The line goes last, so that a drop that died in between can be repeated."""
-        line = self._settled(name)
-        if not force and (live := self._live(line)):
+        """Removes the row of the directory last, so that a drop that died can be repeated."""
+        tenant = self._not_moving(name)
+        if not force and (live := self._count_live_jobs(tenant)):
             raise Refused(
-                f"tenant {name} has {live} live jobs: let them end or cancel them, or drop it "
-                "with --force, which loses them"
+                f"tenant {name} has {plural(live, 'live job')}: cancel or finish them, or drop the "
+                "tenant with --force, which loses them"
             )
-        self._clean_up(line)
-        self.places[line.place].drop(name)
-        self._store.remove_tenant(name)
+        self._drop_leftovers(tenant)
+        self.shards[tenant.shard].drop(name)
+        self._directory.remove_tenant(name)
 
-    def _live(self, line: Tenant) -> int:
+    def _count_live_jobs(self, tenant: Tenant) -> int:
         try:
-            counts = self._inside(line).counts()
-        except SchemaMissing:  # there is nothing, or nothing that could be asked
+            counts = self._store_of(tenant).counts()
+        except SchemaMissing:  # no schema, so no jobs
             return 0
         return sum(getattr(counts, field) for field in JobCounts.__struct_fields__)
 
-    def _settled(self, name: str) -> Tenant:
-        line = self.get(name)
-        if line.state is TenantState.MOVING:
+    def _not_moving(self, name: str) -> Tenant:
+        tenant = self.get(name)
+        if tenant.state is TenantState.MOVING:
             raise Refused(
-                f"tenant {name} is on its way from {line.place} to {line.moving_to}: end that with "
-                f"`freehold tenants move {name} {line.moving_to}`, or take it back with "
-                f"`freehold tenants move {name} {line.place}`"
+                f"tenant {name} is moving from {tenant.shard} to {tenant.moving_to}: finish the "
+                f"move with `freehold tenants move {name} {tenant.moving_to}`, or cancel it with "
+                f"`freehold tenants move {name} {tenant.shard}`"
             )
-        return line
+        return tenant
 
-    # -- how it stands -----------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------
 
     def pause(self, name: str, by: str, reason: str | None = None) -> None:
-        """Nothing of it is claimed, by whichever worker; what runs goes on."""
+        """No worker claims its jobs until it is resumed; running jobs continue."""
         check_key("by", by)
         check_reason(reason)
-        line = self._settled(name)
-        self._inside(line).pause_queue(ALL_QUEUES, by, reason, None)
+        tenant = self._not_moving(name)
+        self._store_of(tenant).pause_queue(ALL_QUEUES, by, reason, None)
         note = f"{by}: {reason}" if reason else by
         self._set_state(name, TenantState.PAUSED, note)
 
     def resume(self, name: str) -> bool:
-        """Also one that was left alone because it was broken. Answers whether it stood still."""
-        line = self._settled(name)
-        was_paused = self._inside(line).resume_queue(ALL_QUEUES)
+        """Resume a paused or degraded tenant. Returns whether it was one."""
+        tenant = self._not_moving(name)
+        was_paused = self._store_of(tenant).resume_queue(ALL_QUEUES)
         self._set_state(name, TenantState.ACTIVE, None)
-        return was_paused or line.state is not TenantState.ACTIVE
+        return was_paused or tenant.state is not TenantState.ACTIVE
 
     def _set_state(self, name: str, state: TenantState, note: str | None) -> None:
-        if not self._store.set_tenant_state(name, state, note):
-            self._settled(name)  # says why not
-            raise Refused(f"tenant {name} has changed meanwhile: look again")
+        if not self._directory.set_tenant_state(name, state, note):
+            self._not_moving(name)  # raises if that is why
+            raise Refused(f"tenant {name} was changed by another process: try again")
 
-    def weigh(self, name: str, weight: float, max_slots: int | None = None) -> None:
-        """Its share of the workers beside 1 for every other, and its slots in one process."""
+    def set_weight(self, name: str, weight: float, max_slots: int | None = None) -> None:
+        """Set the tenant's share of the workers, beside 1 for every other tenant, and the most
+        slots that it may use in one process."""
         _check_share(weight, max_slots)
         self.get(name)
-        self._store.set_tenant_share(name, weight, max_slots)
+        self._directory.set_tenant_share(name, weight, max_slots)
 
     def migrate(self) -> list[TenantMigration]:
-        """Each for itself: one that fails is told, and the others go on."""
-        return [self.migrate_one(line) for line in self.all()]
+        """Migrate each tenant; one that fails does not stop the others."""
+        return [self.migrate_one(tenant) for tenant in self.all()]
 
-    def migrate_one(self, line: Tenant) -> TenantMigration:
-        if line.state is TenantState.MOVING:
-            return TenantMigration(line.name, 0, f"it is being moved to {line.moving_to}")
+    def migrate_one(self, tenant: Tenant) -> TenantMigration:
+        if tenant.state is TenantState.MOVING:
+            return TenantMigration(tenant.name, 0, f"it is being moved to {tenant.moving_to}")
         try:
-            applied = self.places[line.place].open(line.name).migrate()
+            applied = self.shards[tenant.shard].open(tenant.name).migrate()
         except FreeholdError as error:
-            return TenantMigration(line.name, 0, str(error))
-        return TenantMigration(line.name, len(applied))
+            return TenantMigration(tenant.name, 0, str(error))
+        return TenantMigration(tenant.name, len(applied))
 
     # -- moving ------------------------------------------------------------------------------
 
-    def move(self, name: str, place: str, timeout_seconds: float = 60.0) -> Tenant:
-        """To another place, losing and doubling nothing. Repeated, it goes on where it stopped;
-        to the place where the tenant still is, it takes a begun move back."""
-        for _ in self.moving(name, place, timeout_seconds):
+    def move(self, name: str, shard: str, timeout_seconds: float = 60.0) -> Tenant:
+        """Move the tenant to another shard; no job is lost or doubled. A repeated call continues an
+        interrupted move; a call with the old shard cancels it."""
+        for _ in self.move_steps(name, shard, timeout_seconds):
             pass
         return self.get(name)
 
-    def moving(self, name: str, place: str, timeout_seconds: float = 60.0) -> Iterator[str]:
-        """The same, step by step, for whoever watches: names each when it is done."""
-        line = self.get(name)
-        self._clean_up(line)
-        if line.place == place and line.state is not TenantState.MOVING:
-            return  # it has arrived
-        yield from TenantMove(self._store, self.places, name, place, timeout_seconds).steps()
+    def move_steps(self, name: str, shard: str, timeout_seconds: float = 60.0) -> Iterator[str]:
+        """The same, yielding the name of each step when it is done."""
+        tenant = self.get(name)
+        self._drop_leftovers(tenant)
+        if tenant.shard == shard and tenant.state is not TenantState.MOVING:
+            return  # the move is done
+        yield from TenantMove(self._directory, self.shards, name, shard, timeout_seconds).steps()
 
-    def _clean_up(self, line: Tenant) -> None:
-        """What a move that died at its very end has left behind."""
-        if line.moved_from is not None and line.state is not TenantState.MOVING:
-            self.places[line.moved_from].drop_locked_up(line.name)
-            self._store.forget_move(line.name)
+    def _drop_leftovers(self, tenant: Tenant) -> None:
+        """Drop the retired tables of a move that died in its last step."""
+        if tenant.moved_from is not None and tenant.state is not TenantState.MOVING:
+            self.shards[tenant.moved_from].drop_retired(tenant.name)
+            self._directory.clear_move(tenant.name)
 
 
 def _check_share(weight: float, max_slots: int | None) -> None:

@@ -1,10 +1,10 @@
-"""Which tenants of a process are awake: who gets a worker, who goes, and who is left alone.
+"""Which tenants of a process have a worker: which wake, which are put to sleep, which are degraded.
 
-    asleep --has work--> wanted --a place is free--> awake --idle, or in others' way--> asleep
-       ^                                               |
-       '------ looked at again, ever more rarely ------'  in trouble
+    asleep --has work--> waiting --below the limit--> awake --idle, or its slice is over--> asleep
+       ^                                                |
+       '--- checked again, ever more rarely --- degraded (error)
 
-Decisions only: whoever asks also does it. Times are the event loop's.
+It only decides; `host.py` starts and drains the workers. Times are those of the event loop.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import msgspec
 from freehold.model.tenant import Tenant, TenantState
 from freehold.store.shard import TenantActivity
 
-#: A worker that has had nothing to do for this long goes.
+#: A worker that was idle for this long ends.
 IDLE_SECONDS = 5.0
-#: While others wait for a place, who has something to do keeps its own for at least this long.
+#: While other tenants wait, a worker with jobs stays awake for at least this long.
 SLICE_SECONDS = 2.0
-#: What is broken is looked at again after a second, then ever more rarely.
+#: A degraded tenant is checked again after a second, then ever more rarely.
 FIRST_RETRY_SECONDS = 1.0
 LAST_RETRY_SECONDS = 60.0
-#: Trouble that stayed away for this long is forgotten.
-FORGIVE_SECONDS = 60.0
+#: A tenant without errors for this long starts with the first interval again.
+RESET_RETRY_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -35,17 +35,17 @@ class TenantEntry:
     tenant: Tenant
     is_served: bool = True
     has_work: bool = False
-    was_looked_at: bool = False
-    wanted_since: float | None = None
+    was_checked: bool = False
+    waiting_since: float | None = None
     awake_since: float | None = None
     idle_since: float | None = None
-    is_going: bool = False
-    trouble: str | None = None
-    trouble_seconds: float = 0.0
-    look_again_at: float = 0.0
+    is_ending: bool = False
+    error: str | None = None
+    retry_seconds: float = 0.0
+    retry_at: float = 0.0
 
-    def mark(self, state: TenantState) -> None:
-        """What this process has found out, and the directory will soon say."""
+    def set_state(self, state: TenantState) -> None:
+        """What this process has found out before the directory shows it."""
         if self.tenant.state is not state:
             self.tenant = msgspec.structs.replace(self.tenant, state=state)
 
@@ -55,158 +55,159 @@ class WorkerActivity:
     """What a tenant's worker is doing."""
 
     is_idle: bool
-    runs_something: bool
+    has_running_jobs: bool
 
 
 class WakeSchedule:
-    """``limit``: so many may be awake at a time."""
+    """``limit`` is the number of tenants that may be awake at once."""
 
     def __init__(self, limit: int, now: Callable[[], float]) -> None:
         self._limit = limit
         self._now = now
-        self._lines: dict[str, TenantEntry] = {}
+        self._entries: dict[str, TenantEntry] = {}
 
     def __getitem__(self, tenant: str) -> TenantEntry:
-        return self._lines[tenant]
+        return self._entries[tenant]
 
     def __contains__(self, tenant: str) -> bool:
-        return tenant in self._lines
+        return tenant in self._entries
 
     @property
-    def lines(self) -> list[TenantEntry]:
-        return list(self._lines.values())
+    def entries(self) -> list[TenantEntry]:
+        return list(self._entries.values())
 
     def update(self, tenants: Iterable[Tenant]) -> None:
-        """What the directory says now. Who is paused, moving or gone is served no more."""
-        served = (TenantState.ACTIVE, TenantState.DEGRADED)
-        serve = {tenant.name: tenant for tenant in tenants if tenant.state in served}
-        for line in self.lines:
-            line.is_served = line.tenant.name in serve
-            if not line.is_served:
-                self._dismiss(line)
-        for name, tenant in serve.items():
-            line = self._lines.setdefault(name, TenantEntry(tenant))
-            if line.tenant.place != tenant.place and line.awake_since is not None:
-                line.is_going = True  # it has moved: its worker must follow
-            line.tenant = tenant
-            if line.trouble is not None:
-                line.mark(TenantState.DEGRADED)
+        """Apply the directory. A tenant that is paused, moving or dropped is no longer served."""
+        states = (TenantState.ACTIVE, TenantState.DEGRADED)
+        served = {tenant.name: tenant for tenant in tenants if tenant.state in states}
+        for entry in self.entries:
+            entry.is_served = entry.tenant.name in served
+            if not entry.is_served:
+                self._remove(entry)
+        for name, tenant in served.items():
+            entry = self._entries.setdefault(name, TenantEntry(tenant))
+            if entry.tenant.shard != tenant.shard and entry.awake_since is not None:
+                entry.is_ending = True  # the tenant moved, so its worker has to restart there
+            entry.tenant = tenant
+            if entry.error is not None:
+                entry.set_state(TenantState.DEGRADED)
 
-    def _dismiss(self, line: TenantEntry) -> None:
-        if line.awake_since is None:
-            del self._lines[line.tenant.name]
+    def _remove(self, entry: TenantEntry) -> None:
+        if entry.awake_since is None:
+            del self._entries[entry.tenant.name]
         else:
-            line.is_going = True
+            entry.is_ending = True
 
-    # -- what is seen ------------------------------------------------------------------------
+    # -- checks ------------------------------------------------------------------------------
 
-    def to_look_at(self, place: str) -> list[str]:
+    def due_for_check(self, shard: str) -> list[str]:
         now = self._now()
         return [
             name
-            for name, line in self._lines.items()
-            if line.tenant.place == place
-            and line.is_served
-            and (line.trouble is None or now >= line.look_again_at)
+            for name, entry in self._entries.items()
+            if entry.tenant.shard == shard
+            and entry.is_served
+            and (entry.error is None or now >= entry.retry_at)
         ]
 
-    def looked(self, seen: TenantActivity) -> bool:
-        """It is well, and has something to do or not. Whether that it is well is news."""
-        line = self._lines.get(seen.tenant)
-        if line is None:
+    def record_check(self, activity: TenantActivity) -> bool:
+        """A check without error. Returns whether the tenant was degraded before."""
+        entry = self._entries.get(activity.tenant)
+        if entry is None:
             return False
-        is_news = line.tenant.state is TenantState.DEGRADED
-        line.mark(TenantState.ACTIVE)
-        line.was_looked_at, line.has_work, line.trouble = True, seen.has_work, None
-        if self._now() > line.look_again_at + FORGIVE_SECONDS:
-            line.trouble_seconds = 0.0
-        if seen.has_work:
-            self.want(seen.tenant)
-        return is_news
+        was_degraded = entry.tenant.state is TenantState.DEGRADED
+        entry.set_state(TenantState.ACTIVE)
+        entry.was_checked, entry.has_work, entry.error = True, activity.has_work, None
+        if self._now() > entry.retry_at + RESET_RETRY_SECONDS:
+            entry.retry_seconds = 0.0
+        if activity.has_work:
+            self.request_worker(activity.tenant)
+        return was_degraded
 
-    def want(self, tenant: str) -> None:
-        """There is something to do. Who waits for a place keeps its turn."""
-        line = self._lines.get(tenant)
-        if line is None or line.trouble is not None or line.wanted_since is not None:
+    def request_worker(self, tenant: str) -> None:
+        """The tenant has work. If it waits already, it keeps its position."""
+        entry = self._entries.get(tenant)
+        if entry is None or entry.error is not None or entry.waiting_since is not None:
             return
-        if line.awake_since is None or line.is_going:
-            line.wanted_since = self._now()
+        if entry.awake_since is None or entry.is_ending:
+            entry.waiting_since = self._now()
 
-    def trouble(self, tenant: str, why: str) -> bool:
-        """Leave it alone for a while. Whether this is news."""
-        line = self._lines.get(tenant)
-        if line is None:
+    def record_error(self, tenant: str, error: str) -> bool:
+        """Stop serving the tenant for a while. Returns whether it was not degraded before."""
+        entry = self._entries.get(tenant)
+        if entry is None:
             return False
-        is_news = line.tenant.state is not TenantState.DEGRADED
-        line.mark(TenantState.DEGRADED)
-        doubled = max(FIRST_RETRY_SECONDS, 2 * line.trouble_seconds)
-        line.trouble_seconds = min(doubled, LAST_RETRY_SECONDS)
-        line.look_again_at = self._now() + line.trouble_seconds
-        line.was_looked_at, line.has_work, line.trouble, line.wanted_since = True, False, why, None
-        line.is_going = line.awake_since is not None
-        return is_news
+        is_new = entry.tenant.state is not TenantState.DEGRADED
+        entry.set_state(TenantState.DEGRADED)
+        doubled = max(FIRST_RETRY_SECONDS, 2 * entry.retry_seconds)
+        entry.retry_seconds = min(doubled, LAST_RETRY_SECONDS)
+        entry.retry_at = self._now() + entry.retry_seconds
+        entry.was_checked, entry.has_work = True, False
+        entry.error, entry.waiting_since = error, None
+        entry.is_ending = entry.awake_since is not None
+        return is_new
 
-    # -- who comes ---------------------------------------------------------------------------
+    # -- waking ------------------------------------------------------------------------------
 
     def wake(self) -> list[Tenant]:
-        """Who gets a worker now: in the order in which they came."""
-        free = self._limit - sum(line.awake_since is not None for line in self._lines.values())
+        """The tenants that get a worker now, in the order in which they asked for one."""
+        free = self._limit - sum(entry.awake_since is not None for entry in self.entries)
         chosen = self._waiting()[: max(0, free)]
-        for line in chosen:
-            line.wanted_since, line.awake_since, line.idle_since = None, self._now(), None
-        return [line.tenant for line in chosen]
+        for entry in chosen:
+            entry.waiting_since, entry.awake_since, entry.idle_since = None, self._now(), None
+        return [entry.tenant for entry in chosen]
 
     def _waiting(self) -> list[TenantEntry]:
         waiting = [
-            (line.wanted_since, line.tenant.name, line)
-            for line in self._lines.values()
-            if line.wanted_since is not None and line.awake_since is None
+            (entry.waiting_since, entry.tenant.name, entry)
+            for entry in self._entries.values()
+            if entry.waiting_since is not None and entry.awake_since is None
         ]
-        return [line for *_, line in sorted(waiting, key=lambda each: each[:2])]
+        return [entry for *_, entry in sorted(waiting, key=lambda each: each[:2])]
 
-    # -- who goes ----------------------------------------------------------------------------
+    # -- ending ------------------------------------------------------------------------------
 
-    def go(self, doing: Callable[[str], WorkerActivity]) -> list[str]:
-        """Whose worker should end: those that have to, the idle, and those in others' way."""
+    def to_end(self, activity_of: Callable[[str], WorkerActivity]) -> list[str]:
+        """The tenants whose worker has to end: no longer served, idle, or in the way of others."""
         now = self._now()
-        settled: list[tuple[bool, float, TenantEntry]] = []
-        for name, line in self._lines.items():
-            if line.awake_since is None:
+        candidates: list[tuple[bool, float, TenantEntry]] = []
+        for name, entry in self._entries.items():
+            if entry.awake_since is None:
                 continue
-            at_work = doing(name)
-            if line.is_going:
+            activity = activity_of(name)
+            if entry.is_ending:
                 continue
-            # Jobs that nobody here can run keep it awake: it may be about to learn otherwise.
-            if not at_work.is_idle:
-                line.idle_since = None
-            elif line.idle_since is None:
-                line.idle_since = now
-            if line.idle_since is not None and not line.has_work:
-                line.is_going = now - line.idle_since >= IDLE_SECONDS
-            has_had_its_turn = at_work.is_idle or now - line.awake_since >= SLICE_SECONDS
-            if not at_work.runs_something and has_had_its_turn:
-                settled.append((not at_work.is_idle, line.awake_since, line))
-        for *_, line in sorted(settled, key=lambda each: each[:2])[: self._missing()]:
-            line.is_going = True
-        return [name for name, line in self._lines.items() if line.is_going]
+            if not activity.is_idle:
+                entry.idle_since = None
+            elif entry.idle_since is None:
+                entry.idle_since = now
+            # With ready jobs that no task here can run, it stays: the next check may find others.
+            if entry.idle_since is not None and not entry.has_work:
+                entry.is_ending = now - entry.idle_since >= IDLE_SECONDS
+            had_its_slice = activity.is_idle or now - entry.awake_since >= SLICE_SECONDS
+            if not activity.has_running_jobs and had_its_slice:
+                candidates.append((not activity.is_idle, entry.awake_since, entry))
+        for *_, entry in sorted(candidates, key=lambda each: each[:2])[: self._missing()]:
+            entry.is_ending = True
+        return [name for name, entry in self._entries.items() if entry.is_ending]
 
     def _missing(self) -> int:
-        """How many places are wanted beyond those that are free, or will be in a moment."""
+        """How many tenants wait beyond those that can wake now or as soon as others have ended."""
         staying = sum(
-            line.awake_since is not None and not line.is_going for line in self._lines.values()
+            entry.awake_since is not None and not entry.is_ending
+            for entry in self._entries.values()
         )
         return max(0, staying + len(self._waiting()) - self._limit)
 
-    def gone(self, tenant: str) -> None:
-        """Its worker has ended."""
-        line = self._lines[tenant]
-        line.awake_since, line.is_going = None, False
-        if not line.is_served:
-            self._dismiss(line)
-        elif line.has_work:
-            self.want(tenant)
+    def worker_ended(self, tenant: str) -> None:
+        entry = self._entries[tenant]
+        entry.awake_since, entry.is_ending = None, False
+        if not entry.is_served:
+            self._remove(entry)
+        elif entry.has_work:
+            self.request_worker(tenant)
 
     @property
     def is_quiet(self) -> bool:
-        """All were looked at, and nobody waits for a place."""
-        return all(line.was_looked_at for line in self._lines.values()) and not self._waiting()
+        """All tenants were checked, and none waits for a worker."""
+        return all(entry.was_checked for entry in self.entries) and not self._waiting()

@@ -1,4 +1,4 @@
-"""For tests of programs that use Freehold: their jobs in memory, on virtual time.
+"""For tests of programs that use Freehold: jobs in memory, on virtual time.
 
 with Harness(app) as queue:
     send.enqueue("a@example.org", subject="hi")

@@ -1,4 +1,4 @@
-"""Every call of a handler, seen by the test that runs it."""
+"""Wraps handlers, so that a run knows their calls and exceptions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ ATTEMPTS_LIMIT = 10_000
 
 
 class StillBusy(FreeholdError):
-    """A run did not come to its end."""
+    """A run did not end."""
 
 
 class Attempts:
-    """Sees every call of a handler. What must end the run is kept, and drains the worker."""
+    """Counts calls of handlers and keeps their exceptions. One that must end the run drains the
+    worker."""
 
     def __init__(self, raise_errors: bool) -> None:
         self._raise_errors = raise_errors
@@ -54,15 +55,15 @@ class Attempts:
 
     def raised(self, ctx: Context, error: BaseException) -> None:
         if isinstance(error, HandlerException | asyncio.CancelledError):
-            return  # a verb, or a stop: the job's state tells
+            return  # an outcome or a stop, which the job's state shows
         attempt = ctx.job
         self.errors.append(HandlerError(attempt.job_id, attempt.task, attempt.number, error))
-        # KeyboardInterrupt, and what pytest.fail raises, are meant for the test.
+        # KeyboardInterrupt and the exception of pytest.fail are for the test.
         if self._raise_errors or not isinstance(error, Exception):
             self.end_run(error)
 
     def watched(self, tasks: Registry) -> Registry:
-        """The same tasks, seen from here. All run in this process, where mocks are."""
+        """The same tasks with wrapped handlers. All run in this process, where the mocks are."""
         registry = Registry()
         for task in tasks:
             definition = task.definition

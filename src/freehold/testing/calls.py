@@ -1,4 +1,4 @@
-"""Comparing calls: what was enqueued with what a test expects, and saying how they differ."""
+"""Compares enqueued calls with the call that a test expects, and describes the difference."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTIONS = (
 
 
 class Expected:
-    """A call as a test gives it: what is left out may be anything."""
+    """A call as a test gives it. Arguments that it leaves out may have any value."""
 
     def __init__(
         self, task: AnyTask, plain: AnyTask, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -60,7 +60,7 @@ def arguments_of(task: AnyTask, job: NewJob, *, defaults: bool = False) -> dict[
 
 
 def described(task: AnyTask, plain: AnyTask, calls: Sequence[RecordedCall]) -> str:
-    """The calls of a task, one a line, with what is not as the task says."""
+    """The calls of a task, one per line, with the options that differ from the task's own."""
     usual = new_job(plain.definition, plain.options, b"{}")
     lines = [
         f"  job {call.id}: {shown(arguments_of(task, call.job) | _differing(call.job, usual))}"
@@ -75,7 +75,7 @@ def shown(values: Mapping[str, Any]) -> str:
 
 
 def _options(task: AnyTask, plain: AnyTask) -> dict[str, Any]:
-    """What `using` has changed; a `using` that changes nothing asks for the task's own options."""
+    """The options that `using` has changed, or all of the task's own if it has changed none."""
     if task is plain:
         return {}
     wanted = new_job(task.definition, task.options, b"{}")

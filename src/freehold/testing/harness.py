@@ -1,4 +1,4 @@
-"""Harness: an app whose jobs live in memory, on virtual time, for as long as a test takes."""
+"""Harness: an app whose jobs are in memory and on virtual time during a test."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from freehold.testing.virtual_loop import VirtualLoop
 
 
 class Harness:
-    """``with Harness(app) as queue:`` puts a store in memory behind the app, and back again.
+    """``with Harness(app) as queue:`` gives the app a store in memory, until the block ends.
 
-    Nothing runs until `run`. Then the real worker runs what is due, in this process and
-    thread; time is virtual and begins now, unless ``start`` says otherwise. Other settings
-    are those of a worker: ``lease_seconds``, ``concurrency``.
+    No job runs until `run`. It runs the real worker on the due jobs, in this process and thread.
+    Time is virtual and begins at ``start``, by default now. Other settings are those of a worker:
+    ``lease_timeout_seconds``, ``concurrency``.
     """
 
     def __init__(
@@ -47,32 +47,32 @@ class Harness:
         self._database = open_memory(self.clock)
         self._client = RecordingClient(self._database, lambda: self.clock.micros / 1e6)
         self._runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(self.clock))
-        self._before = self._app.swap_client(self._client)
+        self._before = self._app._swap_client(self._client)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._app.swap_client(self._before)
+        self._app._swap_client(self._before)
         with out_of_loop():
             self._runner.close()
         self._database.close()
 
-    # -- what was enqueued -------------------------------------------------------------------
+    # -- enqueued calls ----------------------------------------------------------------------
 
     @property
     def calls(self) -> list[RecordedCall]:
-        """Everything that was enqueued in this harness, run or not, oldest first."""
+        """All calls that were enqueued in this harness, run or not, oldest first."""
         calls = self._client.calls
-        there = self._client.store.read([call.id for call in calls])
-        return [call for call in calls if call.id in there]  # without what was rolled back
+        stored = self._client.store.read([call.id for call in calls])
+        return [call for call in calls if call.id in stored]  # without those rolled back
 
     def enqueued(self, task: AnyTask) -> list[dict[str, Any]]:
         """The arguments of every call of a task, oldest first."""
         return [arguments_of(task, c.job) for c in self.calls if c.job.task == task.name]
 
     def assert_enqueued(self, task: AnyTask, /, *args: Any, **kwargs: Any) -> list[Job]:
-        """That the task was enqueued like this; answers these jobs.
+        """Asserts that the task was enqueued with these arguments; returns its jobs.
 
-        Arguments that are left out may be anything. Options are given as for enqueueing:
+        Arguments that are left out may have any value. Options are given as for enqueueing:
         ``assert_enqueued(send.using(queue="bulk", delay=60), "a@example.org")``.
         """
         expected, fitting = self._find(task, args, kwargs)
@@ -84,7 +84,7 @@ class Harness:
         return [self.job(call.id) for call in fitting]
 
     def assert_not_enqueued(self, task: AnyTask, /, *args: Any, **kwargs: Any) -> None:
-        """The opposite: ``assert_not_enqueued(send)`` means no call of it at all."""
+        """The opposite; ``assert_not_enqueued(send)`` allows no call of it at all."""
         expected, fitting = self._find(task, args, kwargs)
         if fitting:
             raise AssertionError(
@@ -100,21 +100,21 @@ class Harness:
     def _shown(self, task: AnyTask) -> str:
         return described(task, self._app.tasks.get(task.name), self.calls)
 
-    # -- what became of it -------------------------------------------------------------------
+    # -- jobs --------------------------------------------------------------------------------
 
     def job(self, job_id: int) -> Job:
-        """A job as it stands now."""
+        """A job in its present state."""
         jobs = self._client.store.read([job_id])
         if job_id not in jobs:
             raise JobNotFound(f"there is no job {job_id} in this harness")
         return jobs[job_id]
 
     def jobs(self, task: AnyTask | None = None, *states: State) -> list[Job]:
-        """All jobs, of a task, in some states; oldest first."""
+        """All jobs, or those of a task or in some states; oldest first."""
         name = None if task is None else task.name
         return all_jobs(self._client.store, task=name, states=frozenset(states))
 
-    # -- time and work -----------------------------------------------------------------------
+    # -- time and runs -----------------------------------------------------------------------
 
     @property
     def now(self) -> datetime:
@@ -122,10 +122,10 @@ class Harness:
         return self._client.store.now()
 
     def advance(self, by: float | timedelta) -> None:
-        """Let time pass in which nothing runs, as if no worker were there."""
+        """Advances the time without running a job, as if there were no worker."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         if seconds < 0:
-            raise BadInput(f"advance({by!r}): time does not go back")
+            raise BadInput(f"advance({by!r}): time cannot go backwards")
         self.clock.advance(seconds)
 
     def run(
@@ -136,12 +136,12 @@ class Harness:
         raise_errors: bool = False,
         limit_seconds: float = LIMIT_SECONDS,
     ) -> RunReport:
-        """Run what is due, with its retries, however long they back off.
+        """Runs the due jobs with their retries, however long they back off.
 
-        ``scheduled``: also what is scheduled for later; time passes as it must.
-        ``seconds``: all that falls due within this time, which passes as a whole.
-        ``raise_errors``: the first exception of a handler ends the run, and is raised here.
-        ``limit_seconds``: how long, in virtual time, a handler may be at it.
+        ``scheduled``: also jobs that are scheduled for later; the clock advances to them.
+        ``seconds``: all jobs that become due within this time; the clock advances by all of it.
+        ``raise_errors``: the first exception of a handler ends the run and is raised here.
+        ``limit_seconds``: the virtual time that a handler may take.
         """
         before = {job.id: job for job in self.jobs()}
         retried = self.telemetry.total("retried")
@@ -165,5 +165,5 @@ class Harness:
         return RunReport(changed, attempts.count, retried, tuple(attempts.errors))
 
     async def arun(self, **options: Any) -> RunReport:
-        """The same inside a running event loop, which stands still meanwhile."""
+        """The same inside a running event loop, which is blocked meanwhile."""
         return self.run(**options)

@@ -1,4 +1,4 @@
-"""The real host, which serves many tenants, with its outside put on virtual time."""
+"""The real tenant host, with its threads and its clock replaced for virtual time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from freehold.worker.config import WorkerSettings
 
 
 class InlineRenewalHost(SharedRenewalThread):
-    """On the worker's own loop: on virtual time nothing can block it."""
+    """Renews leases on the worker's own loop: on virtual time no handler can block it."""
 
     def start(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -36,9 +36,9 @@ def virtual_host(
     chance: Callable[[], float],
     name_worker: Callable[[], str],
 ) -> TenantHost:
-    """To be run on a VirtualLoop whose clock is the tenants' databases'.
+    """Runs on a VirtualLoop with the clock of the tenants' databases.
 
-    ``name_worker``: an owner that never comes again, for each worker of a tenant.
+    ``name_worker`` returns a unique owner for each worker of a tenant.
     """
     return TenantHost(
         directory,
@@ -46,6 +46,6 @@ def virtual_host(
         settings,
         chance=chance,
         threads=InlineSharedThreads(),
-        keepers=InlineRenewalHost(),
+        renewal_thread=InlineRenewalHost(),
         name_worker=name_worker,
     )

@@ -1,10 +1,10 @@
-"""Plain functions on virtual time: run at once, in the thread of the loop, which stands still.
+"""Plain functions on virtual time: they run at once in the thread of the loop, and block it.
 
-Handlers that are plain functions run in threads of a worker. A thread cannot be put on virtual
-time, and threads run in another order every time. So here each function runs to its end when it
-is started. It sees no running event loop, as in a thread, and what the test's own thread has
-(mocks, an open database transaction) is there. What this cannot show: such a handler being
-stopped while it runs; `time.sleep` sleeps for real.
+A worker runs handlers that are plain functions in threads. A thread cannot be put on virtual
+time, and the order of threads differs from run to run. So here each function runs to its end when
+it is started. It sees no running event loop, as in a thread, and it sees the state of the test's
+own thread (mocks, an open database transaction). Two limits remain: such a handler cannot be
+stopped while it runs, and `time.sleep` takes real time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from freehold.worker.execution.thread_pool import ThreadPool, deliver
 
 
 class InlineThreads(ThreadPool):
-    """Has no threads."""
+    """A thread pool without threads."""
 
     def run(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
@@ -34,7 +34,7 @@ class InlineThreads(ThreadPool):
 
 @contextlib.contextmanager
 def out_of_loop() -> Iterator[None]:
-    """As if no event loop were running in this thread: another one may."""
+    """Hides the running event loop of this thread, so that another one can run."""
     loop = asyncio._get_running_loop()
     if loop is None:
         yield

@@ -1,4 +1,4 @@
-"""The keeper on the worker's own loop: on virtual time nothing can block it."""
+"""The lease renewer on the worker's own loop: on virtual time no handler can block it."""
 
 from __future__ import annotations
 
@@ -7,30 +7,34 @@ import asyncio
 from freehold.store.database import Database
 from freehold.worker.lease_renewer import LeaseRenewer
 from freehold.worker.loop_watchdog import LoopWatchdog
-from freehold.worker.renewal_thread import OnHint
+from freehold.worker.renewal_thread import OnWorkerNotification
 
 
 class RenewalTask:
-    """What KeeperThread does, without its thread. Nobody has to watch for a blocked loop."""
+    """A RenewalThread without a thread and without a watchdog for a blocked loop."""
 
     def __init__(
-        self, keeper: LeaseRenewer, database: Database, _watch: LoopWatchdog, heard: OnHint
+        self,
+        renewer: LeaseRenewer,
+        database: Database,
+        _watchdog: LoopWatchdog,
+        on_notification: OnWorkerNotification,
     ) -> None:
-        self._keeper = keeper
+        self._renewer = renewer
         self._database = database
-        self._heard = heard
+        self._on_notification = on_notification
         self._tasks: tuple[asyncio.Task[None], ...] = ()
 
     def start(self) -> None:
         self._tasks = (
-            asyncio.create_task(self._keeper.run(), name="keeper"),
-            asyncio.create_task(self._database.listen(self._heard), name="listener"),
+            asyncio.create_task(self._renewer.run(), name="renewer"),
+            asyncio.create_task(self._database.listen(self._on_notification), name="listener"),
         )
 
     async def crashed(self) -> None:
-        keeper = self._tasks[0]
-        await asyncio.wait({keeper})
-        keeper.result()
+        renewer = self._tasks[0]
+        await asyncio.wait({renewer})
+        renewer.result()
 
     async def stop(self) -> None:
         for task in self._tasks:

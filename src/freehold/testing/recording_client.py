@@ -1,4 +1,4 @@
-"""A client that remembers what was enqueued, as it was asked for."""
+"""A client that records the jobs it enqueues."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
 
 class RecordingClient(Client):
-    """Jobs that were there already (by a key) are no new calls.
+    """Records new jobs, and none that existed already with the same key.
 
-    A ``connection`` to another database is accepted and left aside: in a test the job exists
-    at once, whatever becomes of the caller's transaction.
+    A ``connection`` to another database is ignored: in a test the job exists at once, whether or
+    not the caller's transaction commits.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -31,13 +31,13 @@ class RecordingClient(Client):
         self.calls: list[RecordedCall] = []
 
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        return self._noted(jobs, super().enqueue(jobs, self._ours(connection)))
+        return self._recorded(jobs, super().enqueue(jobs, self._own(connection)))
 
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
-        return self._noted(jobs, await super().aenqueue(jobs, self._ours(connection)))
+        return self._recorded(jobs, await super().aenqueue(jobs, self._own(connection)))
 
-    def _ours(self, connection: Any) -> Any:
-        """The connection, if it is that of ctx.transaction()."""
+    def _own(self, connection: Any) -> Any:
+        """The connection if it is that of ctx.transaction(), else None."""
         if connection is None:
             return None
         try:
@@ -46,10 +46,10 @@ class RecordingClient(Client):
             return None
         return connection
 
-    def _noted(self, jobs: Sequence[NewJob], answers: list[Enqueued]) -> list[Enqueued]:
+    def _recorded(self, jobs: Sequence[NewJob], results: list[Enqueued]) -> list[Enqueued]:
         self.calls += [
-            RecordedCall(answer.id, job)
-            for job, answer in zip(jobs, answers, strict=True)
-            if answer.created
+            RecordedCall(result.id, job)
+            for job, result in zip(jobs, results, strict=True)
+            if result.created
         ]
-        return answers
+        return results

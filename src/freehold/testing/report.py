@@ -1,10 +1,11 @@
-"""What a run did."""
+"""The result of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from freehold.model.job import Job
+from freehold.model.plural import count
 from freehold.model.state import State
 
 
@@ -20,10 +21,10 @@ class HandlerError:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """``jobs`` are those that the run changed, as they stand after it, oldest first."""
+    """``jobs`` are those that the run changed, in their state after it, oldest first."""
 
     jobs: tuple[Job, ...]
-    #: How often a handler was called, and how often it was to be called again.
+    #: How many times handlers were called, and how many of these calls led to a retry.
     attempts: int
     retried: int
     errors: tuple[HandlerError, ...]
@@ -46,16 +47,16 @@ class RunReport:
 
     @property
     def queued(self) -> int:
-        """Ran, and will again: a retry or a snooze that is not due yet."""
+        """Jobs that ran and wait for a retry or the end of a snooze."""
         return self._count(State.QUEUED)
 
     def _count(self, state: State) -> int:
         return sum(job.state is state for job in self.jobs)
 
     def __str__(self) -> str:
-        """What a failed assertion shows."""
+        """For the output of a failed assertion."""
         counts = [f"{self._count(state)} {state}" for state in State if self._count(state)]
-        lines = [f"{self.attempts} attempts; jobs: {', '.join(counts) or 'none'}"]
+        lines = [f"{count(self.attempts, 'attempt')}; jobs: {', '.join(counts) or 'none'}"]
         lines += [
             f"  job {each.job_id} of {each.task}, attempt {each.attempt}: {each.error!r}"
             for each in self.errors

@@ -1,7 +1,7 @@
-"""One run: real workers, one after another, until nothing is left that should run now.
+"""One run: real workers, one after another, until no job is left that should run now.
 
-A worker works until it is idle. Then, instead of letting it wait, the clock is moved to when
-the next job is due, and another worker works on. So days of waiting cost nothing.
+A worker runs until it is idle. Then the clock is moved to the time when the next job is due, and
+another worker runs. So days of waiting take no time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from freehold.worker.config import WorkerSettings
 from freehold.worker.worker import Worker
 
 LIMIT_SECONDS = 4 * 3600.0
-_WAITING = (Stage.WAITING, Stage.BACKOFF)
+_WAITING = (Stage.SCHEDULED, Stage.BACKOFF)
 
 
 def all_jobs(store: Store, **filter: Any) -> list[Job]:
@@ -44,24 +44,24 @@ def all_jobs(store: Store, **filter: Any) -> list[Job]:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """How far a run goes: to the end of retries, of all that is scheduled, or to a time."""
+    """The end of a run: the end of all retries, of all scheduled jobs, or a time."""
 
     scheduled: bool
     end_micros: int | None
 
     def next_micros(self, waiting: list[Job]) -> int | None:
-        """When the run goes on; None: it has come to its end."""
+        """The time at which the run continues; None: it has ended."""
         if not waiting:
             return None
         due = min(micros_of(job.run_at) for job in waiting)
         if self.end_micros is not None:
             return due if due <= self.end_micros else None
-        # A job that was tried before waits for its retry.
+        # A job with an attempt waits for its retry.
         return due if self.scheduled or any(job.attempt > 0 for job in waiting) else None
 
 
 class HarnessRun:
-    """Works on one database until it may end."""
+    """Runs workers on one database."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class HarnessRun:
             queues = self._queues()
             await self._until_idle(self._worker(queues), limit_seconds)
             if self._queues() - queues:
-                continue  # a handler has enqueued where nobody looked
+                continue  # a handler has enqueued into a queue that the worker did not serve
             due = until.next_micros(self._waiting())
             if due is None:
                 break
@@ -121,7 +121,8 @@ class HarnessRun:
         running = asyncio.create_task(worker.run(), name="worker")
         done, _ = await asyncio.wait({running}, timeout=limit_seconds)
         if not done:
-            names = ", ".join(f"{h.attempt.job_id} of {h.attempt.task}" for h in worker.hand.all())
+            attempts = (lease.attempt for lease in worker.leases.all())
+            names = ", ".join(f"{each.job_id} of {each.task}" for each in attempts)
             self._attempts.end_run(
                 StillBusy(
                     f"still running after {limit_seconds:g} s of virtual time: job {names}. Does "
@@ -129,6 +130,6 @@ class HarnessRun:
                     "run(limit_seconds=...)"
                 )
             )
-            worker.hurry()
+            worker.stop_now()
         if await running == EXIT_CRASHED:
-            raise RuntimeError("the worker crashed: the log says why")
+            raise RuntimeError("the worker crashed: see the log")

@@ -1,8 +1,8 @@
 """An event loop on virtual time: instead of waiting, it moves the clock to its next timer.
 
-The loop's time and the store's are one: both read the same VirtualClock. What lies outside of
-the loop cannot be hurried: while a thread works (run_in_executor) or a socket is open, waiting
-is real, and the clock moves by what was waited. Everything else is the same in every run.
+The loop and the store read the same VirtualClock. Threads and sockets are outside of the loop:
+while a thread runs (run_in_executor) or a socket is open, waiting takes real time, and the clock
+moves by the time waited. Everything else is the same in every run.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ _MICROS = 1_000_000
 
 
 class NothingLeft(FreeholdError):
-    """The loop waits, and nothing can ever end the wait."""
+    """The loop waits, and no timer, thread or socket can end the wait."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """`asyncio.Runner(loop_factory=lambda: VirtualLoop(clock))` runs anything on it."""
+    """Used as `asyncio.Runner(loop_factory=lambda: VirtualLoop(clock))`."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self._origin = clock.micros
         self._threads = 0
-        self._files = _Jumping(self)
+        self._files = _TimeSkippingSelector(self)
         super().__init__(self._files)
-        # Timers less than a microsecond apart are due together, as on the clock.
+        # Timers less than a microsecond apart are due together, because the clock counts
+        # microseconds.
         self._clock_resolution = 1 / _MICROS
-        # The loop's own pipe, by which other threads wake it.
+        # The loop's own pipe, with which other threads wake it.
         self._own_files = len(self._files.get_map())
 
     def time(self) -> float:
         return (self.clock.micros - self._origin) / _MICROS
 
-    def let_pass(self, seconds: float) -> None:
-        """At least a microsecond, or the timer that is waited for would never be due."""
+    def skip(self, seconds: float) -> None:
+        """Advances by at least a microsecond, or the awaited timer would never be due."""
         self.clock.micros += max(1, math.ceil(seconds * _MICROS - 0.001))
 
     @property
@@ -55,7 +56,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         waiting = sorted(task.get_name() for task in asyncio.all_tasks(self))
         return NothingLeft(
             "the event loop waits for something that can never happen: no timer, no thread and "
-            f"no socket is left. Waiting: {', '.join(waiting) or 'nobody'}"
+            f"no socket is left. Waiting tasks: {', '.join(waiting) or 'none'}"
         )
 
     def run_in_executor(
@@ -70,7 +71,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._threads -= 1
 
     async def shutdown_default_executor(self, *args: Any, **kwargs: Any) -> None:
-        """Its threads are waited for by one more thread."""
+        """asyncio waits for the executor's threads in one more thread."""
         self._threads += 1
         try:
             await super().shutdown_default_executor(*args, **kwargs)
@@ -83,8 +84,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         raise NotImplementedError("signals belong to the program that runs the virtual loop")
 
 
-class _Jumping(selectors.PollSelector):
-    """Looks at files without waiting, and lets virtual time pass instead."""
+class _TimeSkippingSelector(selectors.PollSelector):
+    """Polls files without waiting, and advances virtual time instead."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -99,5 +100,5 @@ class _Jumping(selectors.PollSelector):
         elif timeout is None:
             raise self._loop.nothing_left()
         if timeout is not None and not found:
-            self._loop.let_pass(timeout)
+            self._loop.skip(timeout)
         return found

@@ -1,4 +1,4 @@
-"""The real worker with its outside put on virtual time."""
+"""The real worker, with its threads and its clock replaced for virtual time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def virtual_worker(
     owner: str = "w1",
     telemetry: Telemetry | None = None,
 ) -> Worker:
-    """To be run on a VirtualLoop whose clock is the database's.
+    """Runs on a VirtualLoop with the clock of the database.
 
-    With `random.Random(seed).random` as its chance, the same happens again.
+    With `random.Random(seed).random` as ``chance``, every run is the same.
     """
     return Worker(
         database,
@@ -34,5 +34,5 @@ def virtual_worker(
         owner=owner,
         chance=chance,
         threads=InlineThreads(),
-        keep=RenewalTask,
+        start_renewal=RenewalTask,
     )

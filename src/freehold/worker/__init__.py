@@ -1,1 +1,1 @@
-"""The runtime: claimer -> runner beside keeper -> finisher, with a sweeper that recovers."""
+"""The worker: claimer -> runner -> finisher, beside a lease renewer and a sweeper."""

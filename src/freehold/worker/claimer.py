@@ -1,4 +1,4 @@
-"""3. Free slots -> leases: as many as can run, and a few more where that keeps them busy."""
+"""Free slots -> leases: as many as can run, and a few more where that keeps the slots busy."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from freehold.store.claim_cursor import ClaimCursor, ClaimCursors
 from freehold.store.types import ClaimRequest, QueueDemand
 from freehold.telemetry import Telemetry, log
 
-#: How soon a claimer that found nothing looks again: at first soon, then ever more rarely.
+#: The first wait of a claimer that found nothing. It grows with each further empty claim.
 FIRST_WAIT_SECONDS = 0.005
-#: A fleet is woken as a whole by one job: each further look costs as many as there are workers.
-_RARER = 4
-#: Where notifications are proven to arrive, polling is only the net.
+#: By this factor: one job wakes a whole fleet, and each further claim costs one per worker.
+_WAIT_FACTOR = 4
+#: Where notifications are proven to arrive, polling is only a safety net.
 LISTENING_WAIT_SECONDS = 10.0
 #: One claim takes at most this many.
 CLAIM_LIMIT = 1000
 
 
 class ClaimStore(Protocol):
-    async def claim(self, ask: ClaimRequest) -> list[Attempt]: ...
+    async def claim(self, request: ClaimRequest) -> list[Attempt]: ...
 
 
 class Claimer:
@@ -41,68 +41,68 @@ class Claimer:
         lease_seconds: float,
         poll_seconds: float,
         room: Callable[[], int],
-        soon: Callable[[], int],
-        take: Callable[[list[Attempt], float, Collection[int]], None],
+        starting_soon: Callable[[], int],
+        on_claimed: Callable[[list[Attempt], float, Collection[int]], None],
         is_listening: Callable[[], bool],
         on_nothing: Callable[[], None],
-        settle: Callable[[int, int], None],
+        claim_ended: Callable[[int, int], None],
     ) -> None:
         self._store = store
         self._owner = owner
         self._telemetry = telemetry
         self._fairness = Fairness(queues)
-        self._memory = ClaimCursors(asyncio.get_running_loop().time)
+        self._cursors = ClaimCursors(asyncio.get_running_loop().time)
         self._tasks = tasks
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._room = room
         #: How many could start before the next claim.
-        self._soon = soon
-        self._take = take
-        #: Told how many were asked for and how many came.
-        self._settle = settle
+        self._starting_soon = starting_soon
+        self._on_claimed = on_claimed
+        #: Called with the number granted and the number claimed.
+        self._claim_ended = claim_ended
         self._is_listening = is_listening
-        #: Recovery runs inside claiming too: whoever finds nothing looks for expired leases.
+        #: An empty claim starts a sweep: there may be expired leases to recover.
         self._on_nothing = on_nothing
-        self._poke = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._stopping = False
         self._wait_seconds = FIRST_WAIT_SECONDS
         self._found_nothing = False
         self.is_idle = False
 
     @property
-    def is_settled(self) -> bool:
-        """The last look found nothing, from the start, and nothing was heard since."""
-        return self._found_nothing and not self._poke.is_set()
-
-    def poke(self) -> None:
-        """A slot was freed, or somebody enqueued."""
-        self._poke.set()
+    def has_found_nothing(self) -> bool:
+        """The last claim covered all queues and found nothing, and no wake-up came since."""
+        return self._found_nothing and not self._wakeup.is_set()
 
     def wake(self) -> None:
-        """There may be something: look at once, and again soon."""
+        """A slot was freed, or an end was written: claim again if there is room."""
+        self._wakeup.set()
+
+    def jobs_ready(self) -> None:
+        """Jobs may be ready: claim at once, and again soon."""
         self._wait_seconds = FIRST_WAIT_SECONDS
-        self._poke.set()
+        self._wakeup.set()
 
     def stop(self) -> None:
-        """No claim begins any more; one that is under way ends in its own time."""
+        """Begin no further claim. A claim that is under way is not interrupted."""
         self._stopping = True
-        self._poke.set()
+        self._wakeup.set()
 
     async def run(self) -> None:
         while not self._stopping:
-            self._poke.clear()
+            self._wakeup.clear()
             self._found_nothing = False
             room = self._room()
             if room <= 0:
-                await self._poke.wait()
+                await self._wakeup.wait()
                 continue
             claimed = await self._claim(min(room, CLAIM_LIMIT))
-            self._settle(room, claimed)
+            self._claim_ended(room, claimed)
             if claimed:
                 self._wait_seconds = FIRST_WAIT_SECONDS
                 self.is_idle = False
-                # Let what was claimed begin before looking for more.
+                # Let the claimed jobs start before the next claim.
                 await asyncio.sleep(0)
             else:
                 self.is_idle = True
@@ -110,82 +110,82 @@ class Claimer:
                 await self._back_off()
 
     async def _claim(self, room: int) -> int:
-        """By weight: each queue its share, then what some could not use to those that could."""
+        """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
         claimed = 0
         busy = self._fairness.queues
         while busy and claimed < room and not self._stopping:
             full = []
             while busy and claimed < room and not self._stopping:
                 queue = self._fairness.first(busy)
-                asked = self._fairness.share(queue, busy, room - claimed)
+                share = self._fairness.share(queue, busy, room - claimed)
                 busy.remove(queue)
-                count = await self._claim_from(queue, asked)
+                count = await self._claim_from(queue, share)
                 if count is None:
                     return claimed
                 claimed += count
-                if count >= asked:
+                if count >= share:
                     full.append(queue)
             busy = full
         self._found_nothing = claimed == 0 and not self._unsure_seconds()
         return claimed
 
     async def _claim_from(self, queue: str, count: int) -> int | None:
-        """None: the store cannot be reached just now."""
+        """Returns how many were claimed; None if the store could not be reached."""
         sent, began = asyncio.get_running_loop().time(), self._telemetry.now()
-        soon, place = self._soon(), self._memory.place(queue)
-        ask = ClaimRequest(
+        starting_soon, cursor = self._starting_soon(), self._cursors.of(queue)
+        request = ClaimRequest(
             owner=self._owner,
             lease_seconds=self._lease_seconds,
-            wants=(QueueDemand(queue, count, max(0, count - soon)),),
+            demands=(QueueDemand(queue, count, max(0, count - starting_soon)),),
             tasks=self._tasks,
-            memory=self._memory,
+            cursors=self._cursors,
         )
         try:
-            attempts = await self._store.claim(ask)
+            attempts = await self._store.claim(request)
         except StoreError as error:
-            # Leases of a claim whose answer was lost run out by themselves.
+            # If the response was lost, the leases of this claim run out by themselves.
             self._telemetry.count("store_errors", label="claimer")
             log.warning("claiming failed, trying again: %s", error)
             self._wait_seconds = max(self._wait_seconds, self._poll_seconds)
-            self._memory.forget()
+            self._cursors.reset()
             return None
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
-        self._fairness.weigh(queue, place.weight)
-        # What was not claimed for want of slots is still owed.
-        asked = min(count, soon) if place.is_limited else count
-        self._fairness.served(queue, len(attempts), asked)
+        self._fairness.set_weight(queue, cursor.weight)
+        # A limited queue keeps its credit for jobs that were not claimed for want of slots.
+        demanded = min(count, starting_soon) if cursor.is_limited else count
+        self._fairness.served(queue, len(attempts), demanded)
         if attempts:
             self._telemetry.count("claimed", len(attempts))
-            self._take(attempts, sent + self._lease_seconds, _limited(attempts, place))
+            self._on_claimed(attempts, sent + self._lease_seconds, _limited(attempts, cursor))
         return len(attempts)
 
     async def _back_off(self) -> None:
-        # Room under a limit comes back by the end of a lease, or by time: nobody says a word.
-        patient = self._is_listening() and not self._is_held_back()
-        longest = LISTENING_WAIT_SECONDS if patient else self._poll_seconds
+        # Room under a limit returns at the end of a lease or with time, without a notification.
+        is_notified = self._is_listening() and not self._is_limited()
+        longest = LISTENING_WAIT_SECONDS if is_notified else self._poll_seconds
         if unsure := self._unsure_seconds():
             longest = min(longest, unsure)
         try:
             async with asyncio.timeout(min(self._wait_seconds, longest)):
-                await self._poke.wait()
+                await self._wakeup.wait()
         except TimeoutError:
-            self._wait_seconds = min(self._wait_seconds * _RARER, longest)
+            self._wait_seconds = min(self._wait_seconds * _WAIT_FACTOR, longest)
 
     def _unsure_seconds(self) -> float:
-        """What came in behind a claim's place is looked for soon: see `place`."""
-        waits = [self._memory.place(queue).unsure_seconds() for queue in self._fairness.queues]
+        """Until the next claim, if jobs may have appeared behind a cursor: see `claim_cursor`."""
+        waits = [self._cursors.of(queue).unsure_seconds() for queue in self._fairness.queues]
         return min((wait for wait in waits if wait), default=0.0)
 
-    def _is_held_back(self) -> bool:
-        return any(self._memory.place(queue).held_back for queue in self._fairness.queues)
+    def _is_limited(self) -> bool:
+        return any(self._cursors.of(queue).limit_reached for queue in self._fairness.queues)
 
 
-def _limited(attempts: list[Attempt], place: ClaimCursor) -> set[int]:
-    """Those whose queue, tenants or key have a limit. One that lost its worker is in nobody's way:
-    it stands last, so that nothing waits behind it."""
+def _limited(attempts: list[Attempt], cursor: ClaimCursor) -> set[int]:
+    """Jobs with a limit by queue, tenant or key. A job that once lost its worker is left out: it
+    must wait last, so that no other job waits behind it."""
     return {
         attempt.job_id
         for attempt in attempts
-        if attempt.lost == 0 and (place.is_limited or attempt.limit_key in place.keys)
+        if attempt.lost_attempts == 0 and (cursor.is_limited or attempt.limit_key in cursor.keys)
     }

@@ -1,4 +1,4 @@
-"""How a worker works: its settings, as they stand in `config/default.toml`."""
+"""The settings of a worker."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from freehold.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """How a worker works. `config/default.toml` has the same names and values."""
+    """The settings of one worker. `config/default.toml` has the same names and values."""
 
     queues: tuple[str, ...] = (DEFAULT_QUEUE,)
     concurrency: int = 10
-    lease_seconds: float = 30.0
-    poll_seconds: float = 0.25
-    grace_seconds: float = 300.0
+    lease_timeout_seconds: float = 30.0
+    poll_interval_ms: float = 250.0
+    shutdown_grace_seconds: float = 300.0
     request_poll_seconds: float = 2.0
     history_days: float = 30.0
     until_idle: bool = False
-    #: Where its manager can be seen, and the seat that it was given: see `seats`.
+    #: The manager's folder, and the open file of this worker's slot: see `manager.process_slots`.
     managed_in: Path | None = None
-    seat: int | None = None
-    #: Where /metrics and /livez of this process are served; no port: nowhere. 0: any free one.
+    slot_file: int | None = None
+    #: The address of /metrics and /livez of this process. Port 0 is any free one; None serves none.
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     tokens: tuple[Token, ...] = ()
@@ -45,29 +45,30 @@ class WorkerSettings:
             raise BadSettings(f"concurrency={self.concurrency}: give 1 to 10000 slots")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
             raise BadSettings(f"metrics_port={self.metrics_port}: give 0 to 65535")
-        for name, low in (
-            ("lease_seconds", 0.5),
-            ("poll_seconds", 0.001),
-            ("grace_seconds", 0.0),
-            ("request_poll_seconds", 0.01),
+        for name, low, high, unit in (
+            ("lease_timeout_seconds", 0.5, 1e6, "seconds"),
+            ("poll_interval_ms", 1.0, 1e9, "milliseconds"),
+            ("shutdown_grace_seconds", 0.0, 1e6, "seconds"),
+            ("request_poll_seconds", 0.01, 1e6, "seconds"),
         ):
-            if not low <= getattr(self, name) < 1e6:
-                raise BadSettings(f"{name}={getattr(self, name)!r}: give at least {low:g} seconds")
+            value = getattr(self, name)
+            if not low <= value < high:
+                raise BadSettings(f"{name}={value!r}: give at least {low:g} {unit}")
 
 
 def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
-    """The settings in force, with what was given by hand over them."""
+    """The configured settings; a value of ``given`` replaces its setting unless it is None."""
     fields: dict[str, Any] = {
         "queues": tuple(settings["workers.queues"]),
         "concurrency": settings["workers.concurrency"],
-        "lease_seconds": float(settings["workers.lease_timeout_seconds"]),
-        "poll_seconds": settings["workers.poll_interval_ms"] / 1000.0,
-        "grace_seconds": float(settings["workers.shutdown_grace_seconds"]),
+        "lease_timeout_seconds": float(settings["workers.lease_timeout_seconds"]),
+        "poll_interval_ms": float(settings["workers.poll_interval_ms"]),
+        "shutdown_grace_seconds": float(settings["workers.shutdown_grace_seconds"]),
         "request_poll_seconds": float(settings["workers.request_poll_seconds"]),
         "history_days": float(settings["retention.history_days"]),
     }
     if given.get("metrics_port") is not None:
-        # Whoever serves nothing need not have the tokens.
+        # Only a worker that serves metrics needs the tokens to be present.
         fields["tokens"] = tokens_of(settings["http.tokens"])
     fields.update((name, value) for name, value in given.items() if value is not None)
     return WorkerSettings(**fields)

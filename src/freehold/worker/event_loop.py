@@ -1,4 +1,4 @@
-"""Which event loop a worker runs on (uvloop where it is installed), and how it ends."""
+"""The event loop of a worker: uvloop where it is installed. It ends even if a handler hangs."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Coroutines that were cancelled and have not ended after this long are left behind.
+#: Coroutines that were canceled and have not ended after this long are left behind.
 END_SECONDS = 1.0
 _PREFIX = "freehold-to-thread"
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Like asyncio.run, on the faster loop if there is one.
+    """Like asyncio.run, on uvloop if it is installed.
 
-    Where asyncio.run would wait for ever, for a coroutine that ignores its cancellation, this
-    one leaves the loop behind unclosed, so that the process can end.
+    asyncio.run would wait for ever for a coroutine that ignores its cancellation. This function
+    leaves the loop unclosed instead, so that the process can end.
     """
     runner = asyncio.Runner(loop_factory=_factory())
     runner.get_loop().set_default_executor(_Executor(thread_name_prefix=_PREFIX))
     try:
         return runner.run(main)
     finally:
-        if runner.get_loop().run_until_complete(_end_others()):
+        if runner.get_loop().run_until_complete(_cancel_others()):
             runner.close()
 
 
 class _Executor(ThreadPoolExecutor):
-    """For `asyncio.to_thread`. Nobody waits for its threads: one may never end."""
+    """For `asyncio.to_thread`. Does not wait for its threads: one may never end."""
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         super().shutdown(wait=False, cancel_futures=True)
 
 
 def threads_left() -> list[str]:
-    """Those of `asyncio.to_thread` that have not ended soon after their loop. They would keep the
-    process from ever ending."""
+    """Threads of `asyncio.to_thread` that outlived their loop. They would keep the process alive
+    for ever."""
     ours = [each for each in threading.enumerate() if each.name.startswith(_PREFIX)]
     for thread in ours:
         thread.join(END_SECONDS / len(ours))
     return [thread.name for thread in ours if thread.is_alive()]
 
 
-async def _end_others() -> bool:
-    """Cancel all other tasks; answers whether they have ended."""
+async def _cancel_others() -> bool:
+    """Cancels all other tasks. Returns whether they have ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

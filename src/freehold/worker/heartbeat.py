@@ -1,8 +1,8 @@
-"""When a worker says that it lives, and what it says. See `store/verbs/workers.py`.
+"""When a worker sends its heartbeat. See `store/verbs/workers.py`.
 
-With something to tell (jobs in hand, or ended since), every 2 s; with nothing, every 10 s, as
-rarely as polls back off; a change of state or of manager, at once. Its word counts for 30 s:
-three idle beats, so that one lost beat makes nobody think it dead.
+Every 2 s while it has jobs or some have ended since the last one, every 10 s while it is idle, and
+at once after a change of its state or manager. A heartbeat counts for 30 s, three idle intervals,
+so that one lost heartbeat does not make the worker look dead.
 """
 
 from __future__ import annotations
@@ -17,30 +17,28 @@ HEARTBEAT_EXPIRY_SECONDS = 30.0
 
 
 class HeartbeatSchedule:
-    """Knows what was said last. Saying it is the keeper's, who may be writing anyway."""
+    """Remembers the last heartbeat. The lease renewer sends them, with a renewal if it can."""
 
-    def __init__(self, look: Callable[[], Heartbeat]) -> None:
-        self._look = look
-        self._said: Heartbeat | None = None
-        self._said_at = 0.0
+    def __init__(self, current: Callable[[], Heartbeat]) -> None:
+        #: Builds the heartbeat of this moment.
+        self.current = current
+        self._last: Heartbeat | None = None
+        self._sent_at = 0.0
         self._not_before = 0.0
 
     def due_at(self) -> float:
-        return max(self._not_before, self._due_at(self._look()))
+        return max(self._not_before, self._due_at(self.current()))
 
-    def _due_at(self, beat: Heartbeat) -> float:
-        said = self._said
-        if said is None or (beat.state, beat.manager) != (said.state, said.manager):
+    def _due_at(self, current: Heartbeat) -> float:
+        last = self._last
+        if last is None or (current.state, current.manager) != (last.state, last.manager):
             return 0.0
-        quiet = beat == said and not beat.running + beat.waiting
-        return self._said_at + (IDLE_HEARTBEAT_SECONDS if quiet else BUSY_HEARTBEAT_SECONDS)
+        is_idle = current == last and not current.running + current.waiting
+        return self._sent_at + (IDLE_HEARTBEAT_SECONDS if is_idle else BUSY_HEARTBEAT_SECONDS)
 
-    def word(self) -> Heartbeat:
-        return self._look()
-
-    def said(self, beat: Heartbeat, now: float) -> None:
-        self._said, self._said_at = beat, now
+    def sent(self, heartbeat: Heartbeat, now: float) -> None:
+        self._last, self._sent_at = heartbeat, now
 
     def failed(self, now: float) -> None:
-        """The store did not hear it: no hurry, the word before still counts."""
+        """The store was unreachable. There is no hurry: the last heartbeat still counts."""
         self._not_before = now + BUSY_HEARTBEAT_SECONDS

@@ -1,8 +1,11 @@
-"""The leases in a worker's hand, seen by the event loop and by the keeper's thread.
+"""The leases that a worker holds, shared by its event loop and its renewal thread.
 
-A Held is made by the claimer, started by the runner, renewed and stopped by the keeper, and
-let go by the finisher. Times are the event loop's monotonic ones: the database decides who
-owns a job, but a worker must know by itself when it may not rely on its lease any more.
+    claimed -> waiting -> started -> marked running -> ended (being written) -> removed
+
+The claimer adds a lease, the runner starts it, the renewer renews, marks and stops it, and the
+finisher removes it; a lease that was lost is removed by the renewer. Times are monotonic times
+of the event loop: the database decides which worker owns a job, but a worker must know by itself
+from when on it can no longer rely on its lease.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from freehold.model.job import Attempt, Request
+from freehold.model.job import Attempt, StopRequest
 from freehold.store.types import LeaseKey
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class StopReason(StrEnum):
-    """Why a handler is told to stop."""
+    """Why a handler has to stop."""
 
     CANCELED = "canceled"
     PAUSED = "paused"
@@ -29,23 +32,23 @@ class StopReason(StrEnum):
 
 
 class HeldLease:
-    """One lease in hand."""
+    """One lease with the state of its attempt in this process."""
 
     __slots__ = (
         "attempt",
+        "claimed_at",
         "deadline",
         "ended",
-        "fenced",
         "finished",
+        "in_transaction",
         "is_limited",
-        "notes",
+        "log_buffer",
+        "marked_running",
         "on_stop",
         "request",
         "saw_stop",
-        "shown",
         "started",
         "stop_reason",
-        "taken_at",
         "valid_until",
     )
 
@@ -54,30 +57,31 @@ class HeldLease:
         attempt: Attempt,
         valid_until: float,
         *,
-        taken_at: float = 0.0,
+        claimed_at: float = 0.0,
         is_limited: bool = False,
     ) -> None:
         self.attempt = attempt
-        self.taken_at = taken_at
-        #: While it waits it takes room under a limit that others could use.
+        self.claimed_at = claimed_at
+        #: While it waits it uses room under a limit that another worker could use.
         self.is_limited = is_limited
-        #: Until then the lease certainly holds: counted from when its renewal was *sent*.
+        #: The lease certainly holds until then: counted from when its renewal was *sent*.
         self.valid_until = valid_until
         self.started: float | None = None
-        #: When its execution timeout ends it.
+        #: The end of the execution timeout.
         self.deadline: float | None = None
-        self.shown = False
-        #: Its outcome is on the way to the store, which will say whether the lease held.
+        #: The store shows the job as running, no longer as assigned.
+        self.marked_running = False
+        #: The outcome is being written. The store decides whether the lease still held.
         self.ended = False
-        #: Its handler has a fenced transaction open.
-        self.fenced = False
-        #: Its handler has finished the job itself: nobody else writes its end.
+        #: The handler has a fenced transaction open.
+        self.in_transaction = False
+        #: The handler's transaction has finished the job: the finisher writes nothing.
         self.finished = False
-        #: What its handler says; None where it has no context to say it by.
-        self.notes: JobLogBuffer | None = None
-        self.request: Request | None = None
+        #: None for handlers without a context.
+        self.log_buffer: JobLogBuffer | None = None
+        self.request: StopRequest | None = None
         self.stop_reason: StopReason | None = None
-        #: Its handler has asked, and was told to stop.
+        #: The handler has read its stop reason.
         self.saw_stop = False
         self.on_stop: Callable[[StopReason], None] | None = None
 
@@ -89,7 +93,7 @@ class HeldLease:
         return self.stop_reason in reasons
 
     def stop(self, reason: StopReason) -> bool:
-        """Tell the handler, once. A lost lease outweighs what was said before."""
+        """Stop the handler, once. A lost lease replaces an earlier reason."""
         if self.stop_reason is not None and reason is not StopReason.LEASE_LOST:
             return False
         if self.stop_reason is StopReason.LEASE_LOST:
@@ -104,21 +108,21 @@ class HeldLeases:
     """All leases of one worker. Each operation is atomic under the interpreter's lock."""
 
     def __init__(self) -> None:
-        self._held: dict[int, HeldLease] = {}
+        self._by_job: dict[int, HeldLease] = {}
 
-    def take(self, held: HeldLease) -> None:
-        self._held[held.attempt.job_id] = held
+    def add(self, lease: HeldLease) -> None:
+        self._by_job[lease.attempt.job_id] = lease
 
-    def let_go(self, held: HeldLease) -> None:
-        if self._held.get(held.attempt.job_id) is held:
-            self._held.pop(held.attempt.job_id, None)  # two threads may let go at once
+    def remove(self, lease: HeldLease) -> None:
+        if self._by_job.get(lease.attempt.job_id) is lease:
+            self._by_job.pop(lease.attempt.job_id, None)  # two threads may remove it at once
 
     def get(self, key: LeaseKey) -> HeldLease | None:
-        held = self._held.get(key.job_id)
-        return held if held is not None and held.attempt.token == key.token else None
+        lease = self._by_job.get(key.job_id)
+        return lease if lease is not None and lease.attempt.token == key.token else None
 
     def all(self) -> list[HeldLease]:
-        return list(self._held.values())
+        return list(self._by_job.values())
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._by_job)

@@ -1,8 +1,11 @@
-"""4. Keeps every lease in hand alive, in one batch; stops handlers that lost theirs.
+"""Renews all leases of a worker in one batch, and stops the handlers of lost ones.
 
-It runs on an event loop of its own, in a thread of its own, with a connection of its own, so
-that a handler which blocks the worker's loop loses nothing but its own latency. It also
-shows long-running jobs as running, reads what was asked of them, and says that the worker lives.
+The renewer has its own thread, event loop and connection, so that a handler which blocks the
+worker's loop delays jobs but loses no lease. It also marks long-running jobs as running, reads
+requests to stop them, and sends the worker's heartbeat.
+
+Each round: give up leases that may have expired, renew, mark running, read requests, heartbeat.
+A lease is renewed after a third of its time, and given up shortly before its end.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from freehold.errors import StoreError
-from freehold.model.job import Request
+from freehold.model.job import StopRequest
+from freehold.model.plural import count
 from freehold.model.worker_info import Heartbeat
 from freehold.store.types import LeaseKey, Renewed
 from freehold.telemetry import Telemetry, fields, log
@@ -25,13 +29,14 @@ from freehold.worker.heartbeat import (
 )
 from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
 
-#: A job that has run this long is shown as running; most have ended by then (P3).
-SHOW_SECONDS = 0.25
-#: A lease is given up this long before it can have expired.
+#: A job that has run this long is marked as running; most have ended by then (P3).
+MARK_RUNNING_SECONDS = 0.25
+#: The share of its time by which a lease is given up before it can have expired.
 MARGIN_SHARE = 0.05
-#: A hung handler is ended by its timeout, not kept alive by heartbeats.
+#: A lease is not renewed for this long past its timeout: a hung handler must lose its job.
 OVERDUE_SECONDS = 10.0
 _RETRY_SECONDS = 0.5
+_TAKEN = "the job is no longer leased to this worker"
 
 
 class RenewStore(Protocol):
@@ -40,17 +45,17 @@ class RenewStore(Protocol):
         owner: str,
         leases: Sequence[LeaseKey],
         lease_seconds: float,
-        beat: Heartbeat | None,
-        beat_seconds: float,
+        heartbeat: Heartbeat | None,
+        heartbeat_seconds: float,
     ) -> Renewed: ...
 
-    async def beat(self, beat: Heartbeat, beat_seconds: float) -> None: ...
+    async def heartbeat(self, heartbeat: Heartbeat, heartbeat_seconds: float) -> None: ...
 
     async def start(
         self, owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float]
     ) -> tuple[int, ...]: ...
 
-    async def requests(self, owner: str) -> dict[LeaseKey, Request]: ...
+    async def requests(self, owner: str) -> dict[LeaseKey, StopRequest]: ...
 
 
 class LeaseRenewer:
@@ -60,8 +65,8 @@ class LeaseRenewer:
         self,
         store: RenewStore,
         owner: str,
-        hand: HeldLeases,
-        heart: HeartbeatSchedule,
+        leases: HeldLeases,
+        schedule: HeartbeatSchedule,
         telemetry: Telemetry,
         *,
         lease_seconds: float,
@@ -69,101 +74,101 @@ class LeaseRenewer:
     ) -> None:
         self._store = store
         self._owner = owner
-        self._hand = hand
-        self._heart = heart
+        self._leases = leases
+        self._schedule = schedule
         self._telemetry = telemetry
         self._lease_seconds = lease_seconds
         self._request_poll_seconds = request_poll_seconds
-        self._poke = asyncio.Event()
-        self._asked = False
+        self._wakeup = asyncio.Event()
+        self._has_requests = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._renew_at = self._look_at = 0.0
-        #: When it wakes by itself; 0: it is awake, and looks at all of it before it sleeps again.
+        self._renew_at = self._read_requests_at = 0.0
+        #: When it wakes by itself. 0: it is awake, and checks all leases before it sleeps again.
         self._wakes_at = 0.0
         self._is_failing = False
 
     async def run(self) -> None:
-        """Renewing can hang; giving up in time must not wait for it."""
-        guard = asyncio.create_task(self._guard())
+        """A renewal can hang; expired leases are given up in time by a task of their own."""
+        expiry = asyncio.create_task(self._watch_expiry())
         try:
-            await self._keep()
+            await self._run_rounds()
         finally:
-            guard.cancel()
+            expiry.cancel()
 
-    async def _guard(self) -> None:
+    async def _watch_expiry(self) -> None:
         while True:
             now = asyncio.get_running_loop().time()
             self._give_up_expired(now)
-            ends = [held.valid_until for held in self._hand.all() if not held.ended]
+            ends = [lease.valid_until for lease in self._leases.all() if not lease.ended]
             wait = min(ends, default=now + self._lease_seconds) - self._margin - now
             await asyncio.sleep(min(max(wait, 0.02), self._lease_seconds / 4))
 
-    async def _keep(self) -> None:
+    async def _run_rounds(self) -> None:
         self._loop = asyncio.get_running_loop()
         while True:
             await self._wait()
             self._wakes_at = 0.0
             await self.run_once()
 
-    def took(self, now: float, valid_until: float) -> None:
-        """Something was taken in hand. Who claims hundreds of times a second wakes nobody who will
-        look in time."""
-        if self._wakes_at > min(now + SHOW_SECONDS, self._renewal_of(valid_until)):
-            self.poke()
+    def on_claimed(self, now: float, valid_until: float) -> None:
+        """Leases were added. Wakes the renewer only if it would sleep past their first deadline:
+        claims arrive hundreds of times a second."""
+        if self._wakes_at > min(now + MARK_RUNNING_SECONDS, self._renewal_due(valid_until)):
+            self.wake()
 
-    def poke(self, *, asked: bool = False) -> None:
-        """Something changed, or was asked of what is in hand. From any thread."""
-        if asked:
-            self._asked = True
+    def wake(self, *, has_requests: bool = False) -> None:
+        """The worker's state changed, or a stop was requested. Callable from any thread."""
+        if has_requests:
+            self._has_requests = True
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # it has crashed, and its loop is closed
-                self._loop.call_soon_threadsafe(self._poke.set)
+            with contextlib.suppress(RuntimeError):  # the renewer crashed, and its loop is closed
+                self._loop.call_soon_threadsafe(self._wakeup.set)
 
     async def run_once(self) -> None:
         now = asyncio.get_running_loop().time()
         self._give_up_expired(now)
-        if len(self._hand) and now >= self._renew_at:  # first: nothing else may cost a lease
+        if len(self._leases) and now >= self._renew_at:  # first: nothing else may cost a lease
             await self._renew(now)
-        await self._show_running(now)
-        if len(self._hand) and (self._asked or now >= self._look_at):
-            await self._look_for_requests(now)
-        if now >= self._heart.due_at():
-            await self._beat(now)
+        await self._mark_running(now)
+        if len(self._leases) and (self._has_requests or now >= self._read_requests_at):
+            await self._read_requests(now)
+        if now >= self._schedule.due_at():
+            await self._send_heartbeat(now)
 
     async def _wait(self) -> None:
-        """Until the next thing is due; with empty hands, until something is taken, or a beat."""
-        self._poke.clear()
-        self._wakes_at = math.inf  # before it looks: what is taken after that pokes
-        held = self._hand.all()
-        if self._asked and held:
+        """Until the next step is due; without leases, until a claim or the next heartbeat."""
+        self._wakeup.clear()
+        self._wakes_at = math.inf  # set before the leases are read: a later claim wakes it
+        leases = self._leases.all()
+        if self._has_requests and leases:
             return
-        if not held:
-            await self._wait_until(self._heart.due_at())
+        if not leases:
+            await self._wait_until(self._schedule.due_at())
             now = asyncio.get_running_loop().time()
             self._renew_at = now + self._lease_seconds / 3
-            self._look_at = now + self._request_poll_seconds
-            self._hurry(now)
+            self._read_requests_at = now + self._request_poll_seconds
+            self._advance_renewal(now)
             return
-        self._hurry(asyncio.get_running_loop().time())
-        due = min(self._renew_at, self._look_at, self._heart.due_at())
-        for each in held:
-            if not each.ended:
-                due = min(due, each.valid_until - self._margin)
-            if each.started is not None and not (each.shown or each.ended):
-                due = min(due, each.started + SHOW_SECONDS)
+        self._advance_renewal(asyncio.get_running_loop().time())
+        due = min(self._renew_at, self._read_requests_at, self._schedule.due_at())
+        for lease in leases:
+            if not lease.ended:
+                due = min(due, lease.valid_until - self._margin)
+            if lease.started is not None and not (lease.marked_running or lease.ended):
+                due = min(due, lease.started + MARK_RUNNING_SECONDS)
         await self._wait_until(due)
 
-    def _hurry(self, now: float) -> None:
-        """A lease counts from when its claim was sent: one that was slow is renewed the sooner."""
+    def _advance_renewal(self, now: float) -> None:
+        """A lease counts from when its claim was sent: after a slow claim it is renewed sooner."""
         ends = [
-            held.valid_until
-            for held in self._hand.all()
-            if not (held.ended or self._is_overdue(held, now))
+            lease.valid_until
+            for lease in self._leases.all()
+            if not (lease.ended or self._is_overdue(lease, now))
         ]
         if ends and not self._is_failing:
-            self._renew_at = min(self._renew_at, self._renewal_of(min(ends)))
+            self._renew_at = min(self._renew_at, self._renewal_due(min(ends)))
 
-    def _renewal_of(self, valid_until: float) -> float:
+    def _renewal_due(self, valid_until: float) -> float:
         return valid_until - self._lease_seconds * 2 / 3
 
     async def _wait_until(self, due: float) -> None:
@@ -171,25 +176,25 @@ class LeaseRenewer:
         now = asyncio.get_running_loop().time()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.005, due - now)):
-                await self._poke.wait()
+                await self._wakeup.wait()
 
     @property
     def _margin(self) -> float:
         return self._lease_seconds * MARGIN_SHARE
 
     def _give_up_expired(self, now: float) -> None:
-        """Without a renewal in time the lease may be somebody else's: stop before that."""
-        for held in self._hand.all():
-            if now >= held.valid_until - self._margin:
-                self._lose(held, "it could not be renewed in time")
+        """Without a renewal another worker may get the lease: stop the handler before that."""
+        for lease in self._leases.all():
+            if now >= lease.valid_until - self._margin:
+                self._lose(lease, "it could not be renewed in time")
 
-    def _lose(self, held: HeldLease, why: str) -> None:
-        if held.ended or self._hand.get(held.key) is not held:
-            return  # its end is being written, and will be refused if need be
-        self._hand.let_go(held)
-        if held.stop(StopReason.LEASE_LOST):
+    def _lose(self, lease: HeldLease, why: str) -> None:
+        if lease.ended or self._leases.get(lease.key) is not lease:
+            return  # its end is being written, and is refused if the lease is gone
+        self._leases.remove(lease)
+        if lease.stop(StopReason.LEASE_LOST):
             self._telemetry.count("lost_leases")
-            attempt = held.attempt
+            attempt = lease.attempt
             log.warning(
                 "job %d: its lease was lost: %s",
                 attempt.job_id,
@@ -197,92 +202,92 @@ class LeaseRenewer:
                 extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
             )
 
-    async def _show_running(self, now: float) -> None:
+    async def _mark_running(self, now: float) -> None:
         late = [
-            (held, now - held.started)
-            for held in self._hand.all()
-            if not (held.shown or held.ended)
-            and held.started is not None
-            and now >= held.started + SHOW_SECONDS
+            (lease, now - lease.started)
+            for lease in self._leases.all()
+            if not (lease.marked_running or lease.ended)
+            and lease.started is not None
+            and now >= lease.started + MARK_RUNNING_SECONDS
         ]
         if not late:
             return
-        for held, _ in late:
-            held.shown = True
+        for lease, _ in late:
+            lease.marked_running = True
         try:
-            keys, ran_seconds = [held.key for held, _ in late], [ran for _, ran in late]
+            keys, ran_seconds = [lease.key for lease, _ in late], [ran for _, ran in late]
             lost = await self._store.start(self._owner, keys, ran_seconds)
         except StoreError:
-            for held, _ in late:  # shown with the next round; nothing depends on it
-                held.shown = False
+            for lease, _ in late:  # marked in the next round; nothing depends on it
+                lease.marked_running = False
             await asyncio.sleep(_RETRY_SECONDS)
             return
-        for held, _ in late:
-            if held.attempt.job_id in lost:
-                self._lose(held, "somebody else owns the job")
+        for lease, _ in late:
+            if lease.attempt.job_id in lost:
+                self._lose(lease, _TAKEN)
 
-    async def _look_for_requests(self, now: float) -> None:
-        self._asked = False
-        self._look_at = now + self._request_poll_seconds
+    async def _read_requests(self, now: float) -> None:
+        self._has_requests = False
+        self._read_requests_at = now + self._request_poll_seconds
         try:
-            asked = await self._store.requests(self._owner)
+            requests = await self._store.requests(self._owner)
         except StoreError:
-            self._telemetry.count("store_errors", label="keeper")
+            self._telemetry.count("store_errors", label="renewer")
             return
-        for key, request in asked.items():
-            held = self._hand.get(key)
-            if held is not None:
-                _obey(held, request)
+        for key, request in requests.items():
+            lease = self._leases.get(key)
+            if lease is not None:
+                _stop_as_requested(lease, request)
 
     async def _renew(self, now: float) -> None:
-        held = [each for each in self._hand.all() if not self._is_overdue(each, now)]
-        beat = self._beat_by_the_way(now) if held else None
+        leases = [lease for lease in self._leases.all() if not self._is_overdue(lease, now)]
+        heartbeat = self._heartbeat_due_soon(now) if leases else None
         try:
-            answer = await self._store.renew(
+            renewed = await self._store.renew(
                 self._owner,
-                [each.key for each in held],
+                [lease.key for lease in leases],
                 self._lease_seconds,
-                beat,
+                heartbeat,
                 HEARTBEAT_EXPIRY_SECONDS,
             )
         except StoreError as error:
-            self._telemetry.count("store_errors", label="keeper")
-            log.warning("renewing %d leases failed, trying again: %s", len(held), error)
+            self._telemetry.count("store_errors", label="renewer")
+            log.warning("renewing %s failed, trying again: %s", count(len(leases), "lease"), error)
             self._renew_at = now + _RETRY_SECONDS
             self._is_failing = True
             return
         self._renew_at = now + self._lease_seconds / 3
         self._is_failing = False
-        if beat is not None:
-            self._heart.said(beat, now)
-        for each in held:
-            job_id = each.attempt.job_id
-            if job_id in answer.held:
-                each.valid_until = now + self._lease_seconds
-                if (request := answer.held[job_id]) is not None:
-                    _obey(each, request)
+        if heartbeat is not None:
+            self._schedule.sent(heartbeat, now)
+        for lease in leases:
+            job_id = lease.attempt.job_id
+            if job_id in renewed.held:
+                lease.valid_until = now + self._lease_seconds
+                if (request := renewed.held[job_id]) is not None:
+                    _stop_as_requested(lease, request)
             else:
-                self._lose(each, "somebody else owns the job")
+                self._lose(lease, _TAKEN)
 
-    def _beat_by_the_way(self, now: float) -> Heartbeat | None:
-        """A renewal takes along a beat that would be due soon: one round trip for both."""
-        soon = self._heart.due_at() - BUSY_HEARTBEAT_SECONDS / 2
-        return self._heart.word() if now >= soon else None
+    def _heartbeat_due_soon(self, now: float) -> Heartbeat | None:
+        """A renewal carries a heartbeat that would be due soon: one round trip for both."""
+        soon = self._schedule.due_at() - BUSY_HEARTBEAT_SECONDS / 2
+        return self._schedule.current() if now >= soon else None
 
-    async def _beat(self, now: float) -> None:
-        beat = self._heart.word()
+    async def _send_heartbeat(self, now: float) -> None:
+        heartbeat = self._schedule.current()
         try:
-            await self._store.beat(beat, HEARTBEAT_EXPIRY_SECONDS)
+            await self._store.heartbeat(heartbeat, HEARTBEAT_EXPIRY_SECONDS)
         except StoreError:
-            self._telemetry.count("store_errors", label="keeper")
-            self._heart.failed(now)
+            self._telemetry.count("store_errors", label="renewer")
+            self._schedule.failed(now)
             return
-        self._heart.said(beat, now)
+        self._schedule.sent(heartbeat, now)
 
-    def _is_overdue(self, held: HeldLease, now: float) -> bool:
-        return held.deadline is not None and now > held.deadline + OVERDUE_SECONDS
+    def _is_overdue(self, lease: HeldLease, now: float) -> bool:
+        return lease.deadline is not None and now > lease.deadline + OVERDUE_SECONDS
 
 
-def _obey(held: HeldLease, request: Request) -> None:
-    held.request = request
-    held.stop(StopReason.CANCELED if request is Request.CANCEL else StopReason.PAUSED)
+def _stop_as_requested(lease: HeldLease, request: StopRequest) -> None:
+    lease.request = request
+    lease.stop(StopReason.CANCELED if request is StopRequest.CANCEL else StopReason.PAUSED)

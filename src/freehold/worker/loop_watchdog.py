@@ -1,5 +1,8 @@
-"""Finds handlers that block the event loop: seen from another thread while it happens, told
-when it is over. They lose no lease, but everybody else's latency."""
+"""Finds handlers that block the event loop.
+
+Such a handler loses no lease, but it delays every other job of the worker. The renewal thread
+sees which handler runs while the loop stands still; the loop logs it when it runs again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _TICK_SECONDS = 0.25
 
 
 class LoopWatchdog:
-    """Beats on the worker's loop; looked at from the keeper's."""
+    """Ticks on the worker's loop, and is watched from the renewal thread."""
 
     def __init__(
         self,
@@ -27,36 +30,40 @@ class LoopWatchdog:
         self._attempts = attempts
         self._telemetry = telemetry
         self._now = now
-        self._home: asyncio.AbstractEventLoop | None = None
-        self._beat = now()
+        self._worker_loop: asyncio.AbstractEventLoop | None = None
+        self._ticked_at = now()
         self._suspect: HeldLease | None = None
 
-    async def beat(self) -> None:
+    async def tick(self) -> None:
         """On the worker's loop."""
-        self._home = asyncio.get_running_loop()
+        self._worker_loop = asyncio.get_running_loop()
         while True:
-            self._beat = self._now()
+            self._ticked_at = self._now()
             await asyncio.sleep(_TICK_SECONDS)
-            blocked = self._now() - self._beat - _TICK_SECONDS
+            blocked = self._now() - self._ticked_at - _TICK_SECONDS
             if blocked >= BLOCK_SECONDS:
-                self._tell(blocked)
+                self._log_block(blocked)
             self._suspect = None
 
-    async def look(self) -> None:
-        """On the keeper's loop: whoever runs now, while the beat is missing, is it."""
+    async def watch(self) -> None:
+        """On the renewer's loop. The task that runs while a tick is missing blocks the loop."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            late = self._now() - self._beat > BLOCK_SECONDS + _TICK_SECONDS
-            if late and self._home is not None and self._suspect is None:
-                task = asyncio.current_task(self._home)
-                with contextlib.suppress(KeyError):  # it may end at this moment
+            late = self._now() - self._ticked_at > BLOCK_SECONDS + _TICK_SECONDS
+            if late and self._worker_loop is not None and self._suspect is None:
+                task = asyncio.current_task(self._worker_loop)
+                with contextlib.suppress(KeyError):  # the attempt may end at this moment
                     self._suspect = self._attempts.get(task) if task is not None else None
 
-    def _tell(self, seconds: float) -> None:
+    def _log_block(self, seconds: float) -> None:
         self._telemetry.count("loop_blocks")
         suspect = self._suspect
         if suspect is None:
-            log.warning("the event loop was blocked for %.1f s by nobody known", seconds)
+            log.warning(
+                "the event loop stood still for %.1f s and no handler was running; was the "
+                "process suspended?",
+                seconds,
+            )
             return
         attempt = suspect.attempt
         log.warning(

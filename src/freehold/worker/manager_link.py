@@ -1,7 +1,7 @@
-"""The worker's side of being managed: it sits on its seat, and looks whether a manager lives.
+"""The worker's side of being managed: it keeps its process slot locked, and watches the manager.
 
-A manager that dies takes nothing along. Its workers go on for a moment, in which another
-manager may take them over, and drain when none does.
+If the manager dies, its workers go on for a few seconds, in which another manager may adopt them,
+and drain when none does.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from pathlib import Path
 from freehold.manager import process_slots
 from freehold.telemetry import log
 
-LOOK_SECONDS = 0.5
-#: How long there may be no manager. With a look before and after it, well below 5 s.
+CHECK_SECONDS = 0.5
+#: How long there may be no manager. With a check before and after it, well below 5 s.
 GONE_SECONDS = 2.5
 
 
 class ManagerLink:
-    """Whose worker this is."""
+    """The manager of this worker, and the slot that the manager gave it."""
 
-    def __init__(self, folder: Path, seat: int, owner: str) -> None:
+    def __init__(self, folder: Path, slot_file: int, owner: str) -> None:
         self._folder = folder
-        process_slots.take_slot(seat, process_slots.SlotOwner(os.getpid(), owner))
+        process_slots.take_slot(slot_file, process_slots.SlotOwner(os.getpid(), owner))
         self.manager = process_slots.manager_in(folder) or None
 
     async def until_gone(self, on_change: Callable[[], None]) -> None:
-        """Returns when nobody has managed this worker for a while."""
+        """Returns when there was no manager for GONE_SECONDS."""
         loop = asyncio.get_running_loop()
-        # Who finds no manager when it starts cannot know for how long there was none: it has
-        # nothing in hand, and does not wait.
+        # Without a manager at the start it is unknown for how long there was none. This worker
+        # holds no lease yet, so it does not wait.
         seen_at = loop.time() if self.manager else float("-inf")
         while True:
             manager = process_slots.manager_in(self._folder)
@@ -39,9 +39,12 @@ class ManagerLink:
             if manager is not None:
                 seen_at = now
             elif now - seen_at >= GONE_SECONDS:
-                log.warning("the manager %s is gone and nobody took over", self.manager)
+                log.warning(
+                    "the manager %s is gone and no other manager took over: this worker drains",
+                    self.manager,
+                )
                 return
             if manager and manager != self.manager:
                 self.manager = manager
                 on_change()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)

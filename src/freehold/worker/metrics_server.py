@@ -1,7 +1,7 @@
 """/metrics and /livez of one worker process.
 
-On threads of their own, and without the store: they answer also while a handler blocks the
-event loop, or the database is away.
+They use their own threads and not the store, so that they respond while a handler blocks the
+event loop or the database is unreachable.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from freehold.prometheus import CONTENT_TYPE, metrics_text, process_metrics
 from freehold.telemetry import Telemetry, log
 from freehold.worker.config import WorkerSettings
 
-#: A client that says nothing for this long is not listened to any more.
-_PATIENCE_SECONDS = 5.0
+#: A client that sends nothing for this long is disconnected.
+_CLIENT_TIMEOUT_SECONDS = 5.0
 
 
 class MetricsServer:
-    """Serves what a process has counted, until it is closed."""
+    """Serves the metrics of this process until it is closed."""
 
     def __init__(
         self, telemetry: Telemetry, host: str, port: int, tokens: Sequence[Token] = ()
@@ -40,12 +40,12 @@ class MetricsServer:
         self.port: int = self._server.server_address[1]
         self._host = host
         self._closing = False
-        self._thread = threading.Thread(target=self._serve, name="freehold-monitor", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="freehold-metrics", daemon=True)
         self._thread.start()
         log.info("metrics are served on http://%s:%d/metrics", host, self.port)
 
     def _serve(self) -> None:
-        """Not serve_forever, which would wake up twice a second to see whether it should end."""
+        """serve_forever would wake up twice a second to check whether it should end."""
         while not self._closing:
             self._server.handle_request()
 
@@ -58,15 +58,13 @@ class MetricsServer:
 
 
 @contextlib.contextmanager
-def monitored(telemetry: Telemetry, settings: WorkerSettings) -> Iterator[None]:
-    """While inside, where the settings ask for it."""
+def serve_metrics(telemetry: Telemetry, settings: WorkerSettings) -> Iterator[None]:
+    """Within the block, if the settings have a port."""
     if settings.metrics_port is None:
         yield
         return
-    monitor = MetricsServer(
-        telemetry, settings.metrics_host, settings.metrics_port, settings.tokens
-    )
-    with contextlib.closing(monitor):
+    server = MetricsServer(telemetry, settings.metrics_host, settings.metrics_port, settings.tokens)
+    with contextlib.closing(server):
         yield
 
 
@@ -84,18 +82,18 @@ class _MetricsHttpServer(ThreadingTCPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = _PATIENCE_SECONDS
+    timeout = _CLIENT_TIMEOUT_SECONDS
     server: _MetricsHttpServer
     server_version = "freehold"
     sys_version = ""
 
     def do_GET(self) -> None:
         if self.path == "/livez":
-            self._answer(200, "alive\n")
+            self._respond(200, "alive\n")
         elif self.path == "/metrics":
             self._metrics()
         else:
-            self._answer(404, "there are /livez and /metrics\n")
+            self._respond(404, "there are /livez and /metrics\n")
 
     def _metrics(self) -> None:
         tokens, headers = self.server.tokens, self.headers
@@ -106,14 +104,14 @@ class _Handler(BaseHTTPRequestHandler):
         )
         caller = caller_of(headers["Authorization"], tokens)
         if refusal is not None:
-            self._answer(403, f"{refusal}\n")
+            self._respond(403, f"{refusal}\n")
         elif caller is None or not caller.may(Role.VIEWER, caller.tenant):
-            self._answer(401, "a token of http.tokens is needed\n")
+            self._respond(401, "a token of http.tokens is needed\n")
         else:
             text = metrics_text(process_metrics(self.server.telemetry))
-            self._answer(200, text, CONTENT_TYPE)
+            self._respond(200, text, CONTENT_TYPE)
 
-    def _answer(self, status: int, text: str, content_type: str = "text/plain") -> None:
+    def _respond(self, status: int, text: str, content_type: str = "text/plain") -> None:
         body = text.encode()
         self.send_response(status)
         self.send_header("Content-Type", content_type)
@@ -122,4 +120,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: what is asked every few seconds is no news."""
+        """Nothing: these requests arrive every few seconds."""

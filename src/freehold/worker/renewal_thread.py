@@ -1,4 +1,4 @@
-"""The keeper's thread: an event loop that no handler can block."""
+"""The thread of the lease renewer: an event loop that no handler can block."""
 
 from __future__ import annotations
 
@@ -12,44 +12,51 @@ from freehold.store.database import Database
 from freehold.worker.lease_renewer import LeaseRenewer
 from freehold.worker.loop_watchdog import LoopWatchdog
 
-OnHint: TypeAlias = Callable[[str | None], None]
+#: Receives a notification; None: notifications no longer arrive.
+OnWorkerNotification: TypeAlias = Callable[[str | None], None]
 
 
 class RenewalHost(Protocol):
-    """Where a keeper lives."""
+    """Runs a lease renewer."""
 
     def start(self) -> None: ...
 
     async def crashed(self) -> None:
-        """Raises what ended the keeper, should anything do so."""
+        """Waits until the renewer crashes, and raises its error."""
 
     async def stop(self) -> None: ...
 
 
-#: On virtual time the keeper lives on the worker's own loop: see `freehold.testing`.
-StartRenewal: TypeAlias = Callable[[LeaseRenewer, Database, LoopWatchdog, OnHint], RenewalHost]
+#: Replaced on virtual time, where the renewer runs on the worker's own loop: `freehold.testing`.
+StartRenewal: TypeAlias = Callable[
+    [LeaseRenewer, Database, LoopWatchdog, OnWorkerNotification], RenewalHost
+]
 
 
 class RenewalThread:
-    """Runs a keeper and the listener beside the worker's own loop."""
+    """Runs the lease renewer, the listener and the watchdog outside the worker's own loop."""
 
     def __init__(
-        self, keeper: LeaseRenewer, database: Database, watch: LoopWatchdog, heard: OnHint
+        self,
+        renewer: LeaseRenewer,
+        database: Database,
+        watchdog: LoopWatchdog,
+        on_notification: OnWorkerNotification,
     ) -> None:
-        self._keeper = keeper
+        self._renewer = renewer
         self._database = database
-        self._watch = watch
-        self._heard = heard
-        self._thread = threading.Thread(target=self._main, name="freehold-keeper", daemon=True)
+        self._watchdog = watchdog
+        self._on_notification = on_notification
+        self._thread = threading.Thread(target=self._main, name="freehold-renewal", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._ready = threading.Event()
         self._error: asyncio.Future[None] | None = None
-        self._home: asyncio.AbstractEventLoop | None = None
+        self._worker_loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        self._home = asyncio.get_running_loop()
-        self._error = self._home.create_future()
+        self._worker_loop = asyncio.get_running_loop()
+        self._error = self._worker_loop.create_future()
         self._thread.start()
         self._ready.wait()
 
@@ -66,8 +73,8 @@ class RenewalThread:
     def _main(self) -> None:
         try:
             asyncio.run(self._run())
-        except BaseException as error:  # it has no loop: no more files can be opened
-            self._tell(error)
+        except BaseException as error:  # no loop could be made: no more files can be opened
+            self._report_crash(error)
         finally:
             self._ready.set()
 
@@ -75,33 +82,33 @@ class RenewalThread:
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         self._ready.set()
-        beside = [
-            asyncio.create_task(self._database.listen(self._heard)),
-            asyncio.create_task(self._watch.look()),
+        others = [
+            asyncio.create_task(self._database.listen(self._on_notification)),
+            asyncio.create_task(self._watchdog.watch()),
         ]
-        for task in beside:
-            task.add_done_callback(self._tell_if_crashed)
+        for task in others:
+            task.add_done_callback(self._report_if_crashed)
         try:
-            await self._keeper.run()
+            await self._renewer.run()
         except asyncio.CancelledError:
             pass
         except BaseException as error:
-            self._tell(error)
+            self._report_crash(error)
         finally:
-            for task in beside:
+            for task in others:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*others, return_exceptions=True)
             await self._database.aclose()
 
-    def _tell_if_crashed(self, task: asyncio.Task[None]) -> None:
+    def _report_if_crashed(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._tell(error)
+            self._report_crash(error)
 
-    def _tell(self, error: BaseException) -> None:
-        home, future = self._home, self._error
-        assert home is not None
+    def _report_crash(self, error: BaseException) -> None:
+        loop, future = self._worker_loop, self._error
+        assert loop is not None
         assert future is not None
         with contextlib.suppress(RuntimeError):
-            home.call_soon_threadsafe(
+            loop.call_soon_threadsafe(
                 lambda: None if future.done() else future.set_exception(error)
             )

@@ -1,14 +1,13 @@
-"""Which attempts run now and which wait in hand: the worker's own small queue.
+"""Which claimed jobs run, which wait for a slot, and how many more to claim.
 
-Where jobs are short, some are claimed ahead, so that no slot waits for the database. How many
-follows from how fast they have been ending: about a tenth of a second's work. If they take
-longer after all, what still waits after a second is given back: others may have a slot for it. A
-job that once lost its worker takes no neighbours along: it is not claimed ahead itself, and while
-one is in hand, nothing is.
+Short jobs are claimed ahead, so that no slot waits for the database: about a tenth of a second's
+work, measured by how fast jobs have been ending. A job that still waits after a second is given
+back, because another worker may have a free slot. A job that once lost its worker may crash this
+one too: it is not claimed ahead, and while the worker holds one, no other job is.
 
-What is limited is not claimed ahead either: others could have run it meanwhile. But what was
-claimed ahead keeps all slots taken, for ever, and limited jobs must have their share beside it.
-So they are claimed when they start before the next claim, and stand first in line.
+Limited jobs are not claimed ahead either: meanwhile another worker could have run them. But jobs
+that were claimed ahead can keep all slots taken for ever, and limited jobs must get their share.
+So a limited job is claimed if it will start before the next claim, and waits in front.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from freehold.worker.held_leases import HeldLease
 AHEAD_SECONDS = 0.1
 AHEAD_LIMIT = 1000
 LATE_SECONDS = 1.0
-_LOOK_SECONDS = 0.05
-_MANY = 50
-#: What one claim brings, at least, is this part of what is in hand.
+_MEASURE_SECONDS = 0.05
+_MEASURE_JOBS = 50
+#: With jobs waiting, a claim is made only for at least this part (1/4) of all that may be held.
 _CLAIMS_PER_PREFETCH = 4
 
 
 class PrefetchPace:
     """How fast jobs have been ending, and how many make a tenth of a second's work.
 
-    Looked at every twentieth of a second, or as soon as many have ended: whoever comes to a flood
-    from rest should not take it up by spoonfuls for long.
+    Measured every twentieth of a second, or as soon as many jobs have ended, so that an idle
+    worker reaches the right number quickly when a flood of jobs arrives.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -45,17 +44,17 @@ class PrefetchPace:
 
     def ahead(self) -> int:
         elapsed = self._now() - self._since
-        if elapsed >= _LOOK_SECONDS or (self._ended >= _MANY and elapsed > 0):
-            # The longer the look, the less counts what was before: many that end at one moment
-            # are no flood, and slow jobs are rarely looked at.
-            before = 0.5 ** (elapsed / _LOOK_SECONDS) if self._rate else 0.0
+        if elapsed >= _MEASURE_SECONDS or (self._ended >= _MEASURE_JOBS and elapsed > 0):
+            # The old rate counts less the longer this measurement took: many jobs that end at
+            # one moment are not yet a flood, and slow jobs are measured rarely.
+            before = 0.5 ** (elapsed / _MEASURE_SECONDS) if self._rate else 0.0
             self._rate = before * self._rate + (1.0 - before) * (self._ended / elapsed)
             self._ended, self._since = 0, self._now()
         return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
 
 
 class Slots:
-    """Counts and order only; starting is somebody else's."""
+    """Counts and order only; the worker starts the attempts."""
 
     def __init__(self, count: int, now: Callable[[], float]) -> None:
         self.count = count
@@ -63,25 +62,24 @@ class Slots:
         self.waiting: deque[HeldLease] = deque()
         self._now = now
         self._pace = PrefetchPace(now)
-        #: Jobs in hand that once lost their worker.
+        #: Held jobs that once lost their worker.
         self._suspects = 0
-        #: How many of those that wait are limited, and so stand first.
+        #: How many of the waiting jobs are limited. They are in front.
         self._limited = 0
 
-    def take(self, held: HeldLease) -> None:
-        if held.is_limited:
-            self.waiting.insert(self._limited, held)
+    def add(self, lease: HeldLease) -> None:
+        if lease.is_limited:
+            self.waiting.insert(self._limited, lease)
             self._limited += 1
         else:
-            self.waiting.append(held)
-        self._suspects += held.attempt.lost > 0
+            self.waiting.append(lease)
+        self._suspects += lease.attempt.lost_attempts > 0
 
     def room(self) -> int:
-        """How many to claim now; nothing while what waits would still last a while."""
+        """How many to claim now; 0 while enough jobs wait."""
         ahead = self._ahead()
-        in_hand = len(self.running) + len(self.waiting)
-        room = self.count + ahead - in_hand
-        # Small claims cost as much as large ones: with work in hand, wait until it is worth it.
+        room = self.count + ahead - len(self.running) - len(self.waiting)
+        # A small claim costs as much as a large one: while jobs wait, let the room grow first.
         if self.waiting and room * _CLAIMS_PER_PREFETCH < self.count + ahead:
             return 0
         return max(0, room)
@@ -90,53 +88,53 @@ class Slots:
         """How many could start at once."""
         return max(0, self.count - len(self.running) - len(self.waiting))
 
-    def soon(self) -> int:
-        """How many could start at once, or before the next claim if they stand first in line."""
+    def starting_soon(self) -> int:
+        """How many could start at once, or before the next claim if they wait in front."""
         ahead = self._ahead()
         ending = (len(self.running) + ahead) // _CLAIMS_PER_PREFETCH if ahead else 0
         return max(self.free(), ending - self._limited)
 
     def attach(self, claim: Callable[[], None], start: Callable[[], None]) -> None:
-        """What to call when room, or the turn to start, comes from outside: here never."""
+        """For shared slots: ``claim`` is called at new room, ``start`` at the turn to start."""
 
     def grant(self, room: int) -> int:
-        """How much of the room may be claimed now: all, where nobody else shares it."""
+        """How much of the room may be claimed now: all of it, unless the slots are shared."""
         return room
 
-    def settle(self, asked: int, got: int) -> None:
-        """The claim that was granted is over."""
+    def claim_ended(self, granted: int, claimed: int) -> None:
+        """The claim for which room was granted is over."""
 
     def _ahead(self) -> int:
         return 0 if self._suspects else self._pace.ahead()
 
     def next(self) -> HeldLease | None:
-        """The next to start, if a slot is free."""
+        """The next lease to start, if a slot is free."""
         if self.waiting and len(self.running) < self.count:
-            held = self.waiting.popleft()
-            self._limited -= held.is_limited
-            self.running.add(held)
-            return held
+            lease = self.waiting.popleft()
+            self._limited -= lease.is_limited
+            self.running.add(lease)
+            return lease
         return None
 
-    def end(self, held: HeldLease) -> None:
-        self.running.discard(held)
-        self._suspects -= held.attempt.lost > 0
+    def end(self, lease: HeldLease) -> None:
+        self.running.discard(lease)
+        self._suspects -= lease.attempt.lost_attempts > 0
         self._pace.end()
 
     def give_back(self) -> list[HeldLease]:
-        """Everything that has not started."""
-        return self._given(list(self.waiting))
+        """Removes and returns all leases that have not started."""
+        return self._give_back(list(self.waiting))
 
     def give_back_late(self) -> list[HeldLease]:
-        """What has waited for too long. Not what is limited: it has used up a start of its rate."""
+        """Those that have waited too long. Limited jobs stay: they have used up a start."""
         late = self._now() - LATE_SECONDS
-        return self._given(
-            [held for held in self.waiting if held.taken_at <= late and not held.is_limited]
+        return self._give_back(
+            [lease for lease in self.waiting if lease.claimed_at <= late and not lease.is_limited]
         )
 
-    def _given(self, given: list[HeldLease]) -> list[HeldLease]:
+    def _give_back(self, given: list[HeldLease]) -> list[HeldLease]:
         gone = set(given)
-        self.waiting = deque(held for held in self.waiting if held not in gone)
-        self._limited = sum(held.is_limited for held in self.waiting)
-        self._suspects -= sum(held.attempt.lost > 0 for held in given)
+        self.waiting = deque(lease for lease in self.waiting if lease not in gone)
+        self._limited = sum(lease.is_limited for lease in self.waiting)
+        self._suspects -= sum(lease.attempt.lost_attempts > 0 for lease in given)
         return given

@@ -1,7 +1,7 @@
-"""Recovers expired leases, makes due jobs ready, brings parked jobs back, forgets old ones.
+"""Recovers expired leases, makes due jobs ready, brings parked jobs back, deletes old history.
 
-Every worker runs one. Each step is bounded, holds no lock while it thinks, and does no harm
-when others do the same at the same time.
+Every worker runs a sweeper. Each step is bounded, holds no lock between statements, and is safe
+when several workers take it at the same time.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from freehold.errors import StoreError
-from freehold.store.sweep_check import LaneScan, SweepCheck
-from freehold.store.types import Recovered
+from freehold.store.types import LaneScan, Recovered, SweepCheck
 from freehold.telemetry import Telemetry, fields, log
 
 BATCH = 200
 SWEEP_SECONDS = 1.0
-#: However many they are, each looks this often, for the others may be gone; and so does one for
-#: whom somebody else looks whether there is something to do.
+#: Each worker sweeps at least this often, because the others may be gone; so does an idle worker
+#: of a host, which watches the store for all its workers.
 SWEEP_SECONDS_LIMIT = 10.0
-#: All of them together.
-_SWEEPS_A_SECOND = 4
-#: So many wake at the very moment that a job falls due; of a larger fleet the others come later.
-_ALERT = 8
-#: Between two walks over all lanes, of which each sweep looks at so many.
+#: Of all workers together.
+_SWEEPS_PER_SECOND = 4
+#: So many workers sweep at the very moment a job falls due; those of a larger fleet follow later.
+_PROMPT_WORKERS = 8
+#: Between two scans over all lanes. Each sweep checks LANES of them.
 LANES_SECONDS = 60.0
 LANES = 1000
 RETENTION_SECONDS = 3600.0
-#: Workers that said nothing for this long are forgotten with the history.
+#: Workers without a heartbeat for this long are deleted with the history.
 SILENT_SECONDS = 3600.0
-#: While the store fails, it is not hurried.
+#: A failing store is not asked more often than this.
 _ERROR_SECONDS = 2.0
 _APART_SECONDS = 0.05
 
@@ -41,25 +40,28 @@ class SweepStore(Protocol):
 
     async def make_ready(self, limit: int) -> int: ...
 
-    async def chores(self, tasks: Sequence[str]) -> SweepCheck: ...
+    async def sweep_check(self, tasks: Sequence[str]) -> SweepCheck: ...
 
-    async def relieve(self, limit: int) -> int: ...
+    async def admit_limited(self, limit: int) -> int: ...
 
     async def wake_lanes(self, limit: int) -> int: ...
 
-    async def free_lanes(self, after: str, limit: int) -> LaneScan: ...
+    async def promote_stalled_lanes(self, after: str, limit: int) -> LaneScan: ...
 
     async def unpark(self, tasks: Sequence[str], limit: int) -> int: ...
 
-    async def retain(self, history_days: float, limit: int) -> int: ...
+    async def apply_retention(self, history_days: float, limit: int) -> int: ...
 
-    async def forget_workers(self, silent_seconds: float) -> int: ...
+    async def remove_silent_workers(self, silent_seconds: float) -> int: ...
 
 
-def notify_promoted(walk: LaneScan, telemetry: Telemetry) -> None:
-    for lane in walk.freed:
+def log_promoted_lanes(scan: LaneScan, telemetry: Telemetry) -> None:
+    for lane in scan.freed:
         telemetry.count("lanes_freed")
-        log.warning("lane %s stood still: whoever was to pass it on is gone", lane)
+        log.warning(
+            "lane %s was stalled (a process died before it could promote the next job): resumed",
+            lane,
+        )
 
 
 class Sweeper:
@@ -85,28 +87,28 @@ class Sweeper:
         self._room = room
         self._on_ready = on_ready
         self._is_watched = is_watched
-        self._poke = asyncio.Event()
-        self._retain_at = self._walk_at = self._began = 0.0
-        self._walked_to = ""
-        self._asked_at = -_APART_SECONDS
-        #: Whether all that was due, lost or parked when the worker started is ready by now.
+        self._wakeup = asyncio.Event()
+        self._retention_at = self._scan_lanes_at = self._began = 0.0
+        self._scanned_to = ""
+        self._woken_at = -_APART_SECONDS
+        #: Whether all jobs that were due, lost or parked when the worker started are ready by now.
         self.has_swept = False
 
-    def poke(self) -> None:
-        """Something was scheduled: look when it is due."""
-        self._poke.set()
+    def wake(self) -> None:
+        """A job was scheduled: sweep when it is due."""
+        self._wakeup.set()
 
-    def look(self, after: float = SWEEP_SECONDS / 2) -> None:
-        """A claimer found nothing: sweep now, unless that was done a moment ago."""
+    def wake_unless_recent(self, after: float = SWEEP_SECONDS / 2) -> None:
+        """Sweep now, unless the last sweep began less than ``after`` seconds ago."""
         if asyncio.get_running_loop().time() - self._began >= after:
-            self._poke.set()
+            self._wakeup.set()
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
-        self._retain_at = loop.time() + RETENTION_SECONDS * self._chance()
-        self._walk_at = loop.time() + LANES_SECONDS * self._chance()
+        self._retention_at = loop.time() + RETENTION_SECONDS * self._chance()
+        self._scan_lanes_at = loop.time() + LANES_SECONDS * self._chance()
         while True:
-            self._poke.clear()
+            self._wakeup.clear()
             self._began = loop.time()
             try:
                 wait = await self.run_once()
@@ -116,64 +118,66 @@ class Sweeper:
                 wait = _ERROR_SECONDS
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
-                    await self._poke.wait()
-                    # However much is scheduled, sweeps that were asked for keep their distance.
-                    await asyncio.sleep(self._asked_at + _APART_SECONDS - loop.time())
-                    self._asked_at = loop.time()
+                    await self._wakeup.wait()
+                    # A minimum distance, however many jobs are scheduled.
+                    await asyncio.sleep(self._woken_at + _APART_SECONDS - loop.time())
+                    self._woken_at = loop.time()
 
     async def run_once(self) -> float:
-        """One sweep; answers how long until the next. At start-up it drains all that expired."""
-        chores = await self._store.chores(self._tasks)
-        if chores.expired:
+        """One sweep. Returns the seconds until the next. All expired leases are recovered in it."""
+        check = await self._store.sweep_check(self._tasks)
+        if check.expired:
             await self.recover_all()
-        is_due = chores.due_seconds == 0.0
-        # One batch a sweep, however much is due: recovery never waits behind it.
+        is_due = check.due_seconds == 0.0
+        # One batch per sweep, however many are due, so that recovery never waits long.
         made_ready = await self._store.make_ready(BATCH) if is_due else 0
-        await self._wake_others(chores)
+        await self._make_others_ready(check)
         if made_ready:
             self._on_ready()
         now = asyncio.get_running_loop().time()
-        if now >= self._retain_at and not await self._store.retain(self._history_days, BATCH):
-            await self._store.forget_workers(SILENT_SECONDS)
-            self._retain_at = now + RETENTION_SECONDS
-        self.has_swept = made_ready < BATCH and not chores.parked
-        if now >= self._walk_at and not await self._walk():
-            self._walk_at = now + LANES_SECONDS
-        if is_due or chores.expired:  # look when the next falls due
+        if now >= self._retention_at and not await self._store.apply_retention(
+            self._history_days, BATCH
+        ):
+            await self._store.remove_silent_workers(SILENT_SECONDS)
+            self._retention_at = now + RETENTION_SECONDS
+        self.has_swept = made_ready < BATCH and not check.parked
+        if now >= self._scan_lanes_at and not await self._scan_lanes():
+            self._scan_lanes_at = now + LANES_SECONDS
+        if is_due or check.expired:  # the next sweep finds out when the next job is due
             return 0.0
-        return self._rest(chores)
+        return self._seconds_until_next(check)
 
-    async def _wake_others(self, chores: SweepCheck) -> None:
-        """Nets: whoever frees room for a limit, or resumes a lane, makes ready what waited for
-        it. Parked jobs come back no faster than there is room for them: a worker that does not
-        know the task may be first to claim it, and would only park it again."""
-        woken = 0
-        if chores.limited:
-            woken += await self._store.relieve(BATCH)
-        if chores.stopped:
-            woken += await self._store.wake_lanes(BATCH)
-        if chores.parked and (room := self._room()) > 0:
-            woken += await self._store.unpark(self._tasks, room)
-        if woken:
+    async def _make_others_ready(self, check: SweepCheck) -> None:
+        """The first two are safety nets: freeing a limit or resuming a lane makes its jobs ready.
+        Parked jobs return no faster than this worker has room: a worker that does not know their
+        task could claim them first, and would park them again."""
+        made_ready = 0
+        if check.limited:
+            made_ready += await self._store.admit_limited(BATCH)
+        if check.stopped:
+            made_ready += await self._store.wake_lanes(BATCH)
+        if check.parked and (room := self._room()) > 0:
+            made_ready += await self._store.unpark(self._tasks, room)
+        if made_ready:
             self._on_ready()
 
-    async def _walk(self) -> bool:
-        """Look at some lanes, and say whether there are more; see `freeing`."""
-        walk = await self._store.free_lanes(self._walked_to, LANES)
-        self._walked_to = walk.reached
-        notify_promoted(walk, self._telemetry)
-        return bool(walk.reached)
+    async def _scan_lanes(self) -> bool:
+        """Checks the next LANES lanes. Returns whether more follow. See `store/verbs/lanes.py`."""
+        scan = await self._store.promote_stalled_lanes(self._scanned_to, LANES)
+        self._scanned_to = scan.reached
+        log_promoted_lanes(scan, self._telemetry)
+        return bool(scan.reached)
 
-    def _rest(self, chores: SweepCheck) -> float:
-        """The more there are who sweep, the more rarely each has to; and not in step."""
-        most = min(max(SWEEP_SECONDS, chores.workers / _SWEEPS_A_SECOND), SWEEP_SECONDS_LIMIT)
+    def _seconds_until_next(self, check: SweepCheck) -> float:
+        """The more workers sweep, the more rarely each does; jitter keeps them out of step."""
+        most = min(max(SWEEP_SECONDS, check.workers / _SWEEPS_PER_SECOND), SWEEP_SECONDS_LIMIT)
         if self._is_watched():
             most = SWEEP_SECONDS_LIMIT
         wait = most * (0.75 + 0.5 * self._chance())
-        if chores.due_seconds is None:
+        if check.due_seconds is None:
             return wait
-        late = self._chance() * min(max(0, chores.workers - _ALERT) * 0.01, 1.0)
-        return max(0.001, min(wait, chores.due_seconds + late))
+        late = self._chance() * min(max(0, check.workers - _PROMPT_WORKERS) * 0.01, 1.0)
+        return max(0.001, min(wait, check.due_seconds + late))
 
     async def recover_all(self) -> int:
         total = 0

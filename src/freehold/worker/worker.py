@@ -1,13 +1,12 @@
-"""The parts of a worker put together: one process, one owner, one life.
+"""A worker: builds and connects its parts. One process, one owner.
 
-    claimer --attempts--> slots --held--> runner --outcome--> finisher
-                             keeper (a thread): renews, shows, reads requests
-                             scribe: writes down what handlers say
+    claimer --attempts--> slots --leases--> runner --outcomes--> finisher
+                             lease renewer (a thread): renews, marks running, reads requests
+                             job log writer: writes what handlers log
                              sweeper: recovers, makes ready
 
-A part that crashes stops the whole worker, loudly. SIGTERM drains: nothing new is claimed,
-what never started is given back, what runs may end within the grace period, and is then
-stopped.
+A part that crashes stops the whole worker with an error. SIGTERM drains: no job is claimed,
+unstarted jobs are given back, running jobs are stopped after the grace period.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from freehold.errors import StoreError
 from freehold.exit_codes import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
 from freehold.model.job import Attempt
 from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.plural import count
 from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.worker_info import Heartbeat, WorkerState
 from freehold.store import notifications
@@ -40,7 +40,7 @@ from freehold.worker.claimer import Claimer
 from freehold.worker.config import WorkerSettings
 from freehold.worker.execution import outcomes
 from freehold.worker.execution.context import Context
-from freehold.worker.execution.fenced_transaction import Fencing
+from freehold.worker.execution.fenced_transaction import FencedTransactions
 from freehold.worker.execution.process_pool import ProcessPool
 from freehold.worker.execution.runner import STUCK_SECONDS, Runner
 from freehold.worker.execution.thread_pool import ThreadPool
@@ -51,23 +51,23 @@ from freehold.worker.job_log.writer import JobLogWriter
 from freehold.worker.lease_renewer import LeaseRenewer
 from freehold.worker.loop_watchdog import LoopWatchdog
 from freehold.worker.manager_link import ManagerLink
-from freehold.worker.metrics_server import monitored
+from freehold.worker.metrics_server import serve_metrics
 from freehold.worker.process_signals import stop_signals
 from freehold.worker.renewal_thread import RenewalHost, RenewalThread, StartRenewal
 from freehold.worker.slots import LATE_SECONDS, Slots
 from freehold.worker.sweeper import SWEEP_SECONDS, Sweeper
 
-_IDLE_LOOK_SECONDS = 0.02
-_LEAVE_SECONDS = 2.0
+_IDLE_CHECK_SECONDS = 0.02
+_DEREGISTER_SECONDS = 2.0
 
 
 def new_owner() -> str:
-    """Short, because it is written with every claim; random, because it must never come again."""
+    """Short, because it is written with every claim; random, because it must never repeat."""
     return f"w{os.getpid():x}-{secrets.token_hex(4)}"
 
 
 class Worker:
-    """Runs jobs until it is told to drain."""
+    """Runs jobs until it is drained."""
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class Worker:
         owner: str | None = None,
         chance: Callable[[], float] = random.random,
         threads: ThreadPool | None = None,
-        keep: StartRenewal = RenewalThread,
+        start_renewal: StartRenewal = RenewalThread,
         slots: Slots | None = None,
         is_hosted: bool = False,
         tenant: str | None = None,
     ) -> None:
-        """``is_hosted``: somebody in this process handles signals and watches the loop for all."""
+        """``is_hosted``: a TenantHost handles signals and watches the loop for all its workers."""
         self._database = database
         self._tasks = tasks
         self._host = socket.gethostname()
@@ -92,91 +92,88 @@ class Worker:
         self._chance = chance
         self.telemetry = telemetry or Telemetry()
         self.owner = owner or new_owner()
-        self.hand = HeldLeases()
+        self.leases = HeldLeases()
         self._threads = threads or ThreadPool()
-        self._keep = keep
+        self._start_renewal = start_renewal
         self._shared_slots = slots
         self._is_hosted = is_hosted
         self._tenant = tenant
-        self._children = ProcessPool(self._threads, tenant)
+        self._processes = ProcessPool(self._threads, tenant)
         self._stuck: set[int] = set()
         self.attempts: dict[asyncio.Task[None], HeldLease] = {}
         self._listening = False
-        self._looks_for_late = False
+        self._late_check_scheduled = False
 
-    # -- life --------------------------------------------------------------------------------
+    # -- start and end -----------------------------------------------------------------------
 
     async def run(self) -> int:
-        """Until drained. Answers the exit code."""
+        """Runs until drained. Returns the exit code."""
         self._loop = asyncio.get_running_loop()
-        #: What every attempt begins with: nothing of another one's.
-        self._clean = contextvars.copy_context()
+        #: Every attempt starts with a copy, without context variables of other attempts.
+        self._clean_context = contextvars.copy_context()
         self._draining = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._stop_now = asyncio.Event()
         self._build(AsyncStore(self._database.async_session()))
-        self._say(
-            "worker %s starts: queues %s, %d slots, %d tasks, %s",
+        self._log(
+            "worker %s starts: queues %s, %s, %s, %s",
             self.owner,
             ", ".join(self._settings.queues),
-            self._settings.concurrency,
-            len(self._tasks.names),
+            count(self._settings.concurrency, "slot"),
+            count(len(self._tasks.names), "task"),
             self._database.shown,
         )
-        if others := self._tasks.queues - set(self._settings.queues):
-            self._say(
-                "worker %s leaves jobs of these queues to others: %s",
-                self.owner,
-                ", ".join(sorted(others)),
-            )
-        self._watch = LoopWatchdog(self.attempts, self.telemetry, self._loop.time)
-        keeping = self._keep(self._keeper, self._database, self._watch, self._heard)
-        with self._signals(), monitored(self.telemetry, self._settings):
-            keeping.start()
+        if unserved := ", ".join(sorted(self._tasks.queues - set(self._settings.queues))):
+            self._log("worker %s does not serve queues of its tasks: %s", self.owner, unserved)
+        self._watchdog = LoopWatchdog(self.attempts, self.telemetry, self._loop.time)
+        renewal = self._start_renewal(
+            self._renewer, self._database, self._watchdog, self._on_notification
+        )
+        signals = stop_signals(self.drain, self.stop_now, self.drain_if_idle)
+        metrics = serve_metrics(self.telemetry, self._settings)
+        with contextlib.nullcontext() if self._is_hosted else signals, metrics:
+            renewal.start()
             try:
-                return await self._live(keeping)
+                return await self._run_parts(renewal)
             finally:
-                await keeping.stop()
-                await self._leave()
-                self._children.close()
+                await renewal.stop()
+                await self._deregister()
+                self._processes.close()
                 self._threads.close()
-                self._say("worker %s has ended", self.owner)
+                self._log("worker %s has ended", self.owner)
 
-    def _say(self, text: str, *values: object) -> None:
-        """Of its life. In a host workers come and go all the time."""
+    def _log(self, text: str, *values: object) -> None:
+        """Starts and ends. Workers of a host start and end all the time, so at a lower level."""
         level = logging.DEBUG if self._is_hosted else logging.INFO
-        whose = {} if self._tenant is None else {"tenant": self._tenant}
-        log.log(level, text, *values, extra=fields(worker=self.owner, **whose))
-
-    def _signals(self) -> contextlib.AbstractContextManager[None]:
-        if self._is_hosted:
-            return contextlib.nullcontext()
-        return stop_signals(self.drain, self.hurry, self._rest)
+        tenant = {} if self._tenant is None else {"tenant": self._tenant}
+        log.log(level, text, *values, extra=fields(worker=self.owner, **tenant))
 
     def _build(self, store: AsyncStore) -> None:
         settings = self._settings
         self._store = store
-        self._managed: ManagerLink | None = None
-        if settings.managed_in is not None and settings.seat is not None:
-            self._managed = ManagerLink(settings.managed_in, settings.seat, self.owner)
+        self._manager_link: ManagerLink | None = None
+        if settings.managed_in is not None and settings.slot_file is not None:
+            self._manager_link = ManagerLink(settings.managed_in, settings.slot_file, self.owner)
         self._slots = slots = self._shared_slots or Slots(settings.concurrency, self._loop.time)
         self.telemetry.watch("slots", lambda: slots.count)
         self.telemetry.watch("slots_running", lambda: len(slots.running))
         self.telemetry.watch("slots_waiting", lambda: len(slots.waiting))
-        self._keeper = LeaseRenewer(
+        self._renewer = LeaseRenewer(
             AsyncStore(self._database.async_session()),
             self.owner,
-            self.hand,
-            HeartbeatSchedule(self._beat),
+            self.leases,
+            HeartbeatSchedule(self._heartbeat),
             self.telemetry,
-            lease_seconds=settings.lease_seconds,
+            lease_seconds=settings.lease_timeout_seconds,
             request_poll_seconds=settings.request_poll_seconds,
         )
         self._runner = Runner(
-            self._loop, self._tasks, self._threads, self._children, self._on_stuck, self._context
+            self._loop, self._tasks, self._threads, self._processes, self._on_stuck, self._context
         )
-        self._finisher = Finisher(store, self.owner, self.hand, self.telemetry, self._written)
-        self._scribe = JobLogWriter(store, self.owner, self.telemetry)
-        self._fencing = Fencing(self._database, self.owner, self.hand, self.telemetry, self._loop)
+        self._finisher = Finisher(store, self.owner, self.leases, self.telemetry, self._on_written)
+        self._log_writer = JobLogWriter(store, self.owner, self.telemetry)
+        self._transactions = FencedTransactions(
+            self._database, self.owner, self.leases, self.telemetry, self._loop
+        )
         known = frozenset(self._tasks.names)
         self._known = tuple(sorted(known))
         self._claimer = Claimer(
@@ -185,14 +182,14 @@ class Worker:
             self.telemetry,
             queues=settings.queues,
             tasks=known,
-            lease_seconds=settings.lease_seconds,
-            poll_seconds=settings.poll_seconds,
+            lease_seconds=settings.lease_timeout_seconds,
+            poll_seconds=settings.poll_interval_ms / 1000.0,
             room=lambda: slots.grant(self._room()),
-            soon=slots.soon,
-            take=self._take,
-            settle=slots.settle,
+            starting_soon=slots.starting_soon,
+            on_claimed=self._hold,
+            claim_ended=slots.claim_ended,
             is_listening=lambda: self._listening,
-            on_nothing=lambda: self._sweeper.look(),
+            on_nothing=lambda: self._sweeper.wake_unless_recent(),
         )
         self._sweeper = Sweeper(
             store,
@@ -201,17 +198,15 @@ class Worker:
             history_days=settings.history_days,
             chance=self._chance,
             room=self._room,
-            on_ready=self._claimer.wake,
+            on_ready=self._claimer.jobs_ready,
             is_watched=lambda: self._is_hosted and self.is_idle,
         )
-        slots.attach(self._claimer.poke, self._start_waiting)
+        slots.attach(self._claimer.wake, self._start_waiting)
 
-    def _beat(self) -> Heartbeat:
-        """Also in the keeper's thread."""
+    def _heartbeat(self) -> Heartbeat:
+        """Also called in the renewal thread."""
         state = WorkerState.DRAINING if self._draining.is_set() else WorkerState.WORKING
-        ended, given_back = (
-            self.telemetry.total("finished", label) for label in (None, OutcomeKind.GIVE_BACK)
-        )
+        total = self.telemetry.total
         return Heartbeat(
             owner=self.owner,
             host=self._host,
@@ -223,35 +218,34 @@ class Worker:
             state=WorkerState.STUCK if self._stuck else state,
             running=len(self._slots.running),
             waiting=len(self._slots.waiting),
-            finished=ended - given_back,
-            manager=self._managed.manager if self._managed else None,
+            finished=total("finished") - total("finished", OutcomeKind.GIVE_BACK),
+            manager=self._manager_link.manager if self._manager_link else None,
         )
 
-    async def _leave(self) -> None:
-        """Best effort: a word that is not taken back expires."""
-        with contextlib.suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(_LEAVE_SECONDS):
-                await self._store.leave(self.owner)
+    async def _deregister(self) -> None:
+        with contextlib.suppress(StoreError, TimeoutError):  # if it fails, the heartbeat expires
+            async with asyncio.timeout(_DEREGISTER_SECONDS):
+                await self._store.remove_worker(self.owner)
 
-    async def _live(self, keeping: RenewalHost) -> int:
-        """Start the parts; when one crashes, the worker ends, loudly."""
+    async def _run_parts(self, renewal: RenewalHost) -> int:
+        """Starts the parts. If one crashes, the worker ends with an error."""
         claiming = asyncio.create_task(self._claimer.run(), name="claimer")
         parts = [
             asyncio.create_task(self._finisher.run(), name="finisher"),
             asyncio.create_task(self._sweeper.run(), name="sweeper"),
-            asyncio.create_task(self._scribe.run(), name="scribe"),
-            asyncio.create_task(keeping.crashed(), name="keeper"),
+            asyncio.create_task(self._log_writer.run(), name="job log writer"),
+            asyncio.create_task(renewal.crashed(), name="lease renewer"),
         ]
-        if self._managed is not None:
-            gone = self._managed.until_gone(self._keeper.poke)
-            parts.append(asyncio.create_task(gone, name="managed"))
+        if self._manager_link is not None:
+            gone = self._manager_link.until_gone(self._renewer.wake)
+            parts.append(asyncio.create_task(gone, name="manager link"))
         if not self._is_hosted:
-            parts.append(asyncio.create_task(self._watch.beat(), name="watch"))
+            parts.append(asyncio.create_task(self._watchdog.tick(), name="loop watchdog"))
         draining = asyncio.create_task(self._until_drained(), name="drain")
         try:
             await asyncio.wait({claiming, draining, *parts}, return_when=asyncio.FIRST_COMPLETED)
             self.drain()
-            await self._drain(claiming, hurried=bool(_crashes(*parts, claiming)))
+            await self._drain(claiming, at_once=bool(_crashes(*parts, claiming)))
             for part in (crashed := _crashes(*parts, claiming)):
                 error = part.exception()
                 log.error("the %s crashed: %r", part.get_name(), error, exc_info=error)
@@ -259,9 +253,9 @@ class Worker:
                 return EXIT_CRASHED
             return EXIT_RECYCLE if self._stuck else EXIT_DONE
         except asyncio.CancelledError:
-            # Whoever cancels the worker gets what a second signal gets: nothing stays leased.
+            # Canceling the worker works like a second signal: no lease is left behind.
             self.drain()
-            await self._drain(claiming, hurried=True)
+            await self._drain(claiming, at_once=True)
             raise
         finally:
             for part in (*parts, draining, claiming):
@@ -274,8 +268,8 @@ class Worker:
             return
         draining = asyncio.create_task(self._draining.wait())
         while not self._draining.is_set() and not self.is_idle:
-            running = itertools.islice(self.attempts, 1)  # while one runs, there is no hurry
-            seconds = None if self.attempts else _IDLE_LOOK_SECONDS
+            running = itertools.islice(self.attempts, 1)  # while one runs, no polling is needed
+            seconds = None if self.attempts else _IDLE_CHECK_SECONDS
             await asyncio.wait(
                 {draining, *running}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
@@ -283,112 +277,113 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing in hand, and nothing was found that could be."""
-        nothing_in_hand = not self.attempts and not len(self.hand)
-        return nothing_in_hand and self._sweeper.has_swept and self._claimer.is_settled
+        """No lease is held, and no job was found that could run."""
+        has_leases = bool(self.attempts or len(self.leases))
+        return not has_leases and self._sweeper.has_swept and self._claimer.has_found_nothing
 
-    # -- the way of a job --------------------------------------------------------------------
+    # -- the path of a job -------------------------------------------------------------------
 
     def _room(self) -> int:
         return 0 if self._finisher.is_full else self._slots.room()
 
-    def _take(self, attempts: list[Attempt], valid_until: float, limited: Collection[int]) -> None:
+    def _hold(self, attempts: list[Attempt], valid_until: float, limited: Collection[int]) -> None:
         now = self._loop.time()
         for attempt in attempts:
             is_limited = attempt.job_id in limited
-            held = HeldLease(attempt, valid_until, taken_at=now, is_limited=is_limited)
-            self.hand.take(held)
-            self._slots.take(held)
-        self._keeper.took(now, valid_until)
-        self._sweeper.look(SWEEP_SECONDS)
+            lease = HeldLease(attempt, valid_until, claimed_at=now, is_limited=is_limited)
+            self.leases.add(lease)
+            self._slots.add(lease)
+        self._renewer.on_claimed(now, valid_until)
+        self._sweeper.wake_unless_recent(SWEEP_SECONDS)
         if self._draining.is_set():
-            self._give_back()
+            self._give_back(self._slots.give_back())
         else:
             self._start_waiting()
-            self._look_for_late()
+            self._schedule_late_check()
 
     def _start_waiting(self) -> None:
-        while (held := self._slots.next()) is not None:
-            task = self._loop.create_task(self._attempt(held), context=self._clean.copy())
-            self.attempts[task] = held
+        while (lease := self._slots.next()) is not None:
+            task = self._loop.create_task(
+                self._run_attempt(lease), context=self._clean_context.copy()
+            )
+            self.attempts[task] = lease
             task.add_done_callback(self.attempts.pop)
 
-    async def _attempt(self, held: HeldLease) -> None:
+    async def _run_attempt(self, lease: HeldLease) -> None:
         try:
-            outcome = await self._runner.run(held)
-            if held.notes is not None:
-                await self._scribe.last_words(held, held.notes)
-            self._hand_over(held, outcome)
-        except Exception as error:  # ours: but no job may hang because of it
-            log.exception("job %d: its attempt broke", held.attempt.job_id)
-            self._hand_over(held, outcomes.of_exception(error, DEFAULT_RETRY, 0.0))
+            outcome = await self._runner.run(lease)
+            if lease.log_buffer is not None:
+                await self._log_writer.flush_attempt(lease, lease.log_buffer)
+            self._end(lease, outcome)
+        except Exception as error:  # a bug of ours, but the job must not hang because of it
+            log.exception("job %d: an internal error ended its attempt", lease.attempt.job_id)
+            self._end(lease, outcomes.of_exception(error, DEFAULT_RETRY, 0.0))
         finally:
-            self._slots.end(held)
+            self._slots.end(lease)
             if not self._draining.is_set():
                 self._start_waiting()
-            self._claimer.poke()
+            self._claimer.wake()
 
-    def _context(self, held: HeldLease) -> Context:
-        held.notes = self._scribe.notepad(held)
-        return Context(held, self._loop.time, held.notes, self._fencing, self._tenant)
+    def _context(self, lease: HeldLease) -> Context:
+        lease.log_buffer = self._log_writer.new_buffer(lease)
+        return Context(lease, self._loop.time, lease.log_buffer, self._transactions, self._tenant)
 
-    def _hand_over(self, held: HeldLease, outcome: Outcome | None) -> None:
-        if outcome is None:  # the lease was lost, or the handler has finished the job itself
-            self.hand.let_go(held)
+    def _end(self, lease: HeldLease, outcome: Outcome | None) -> None:
+        if outcome is None:  # the lease is lost, or the handler's transaction finished the job
+            self.leases.remove(lease)
             return
-        request = outcomes.request_known(held)
-        self._finisher.submit(held, AttemptEnd(held.attempt, outcome, request, self._chance()))
+        request = outcomes.known_request(lease)
+        self._finisher.submit(lease, AttemptEnd(lease.attempt, outcome, request, self._chance()))
 
-    def _look_for_late(self) -> None:
-        """As long as something waits in hand."""
-        if self._slots.waiting and not self._looks_for_late:
-            self._looks_for_late = True
+    def _schedule_late_check(self) -> None:
+        """Repeated for as long as jobs wait for a slot."""
+        if self._slots.waiting and not self._late_check_scheduled:
+            self._late_check_scheduled = True
             self._loop.call_later(LATE_SECONDS, self._give_back_late)
 
     def _give_back_late(self) -> None:
-        self._looks_for_late = False
+        self._late_check_scheduled = False
         if not self._draining.is_set():
-            self._hand_back(self._slots.give_back_late(), "given back: those before it take long")
-            self._look_for_late()
+            self._give_back(self._slots.give_back_late(), "all slots of its worker stayed busy")
+            self._schedule_late_check()
 
-    def _give_back(self) -> None:
-        self._hand_back(self._slots.give_back(), "given back before it started")
+    def _give_back(self, leases: list[HeldLease], reason: str = "its worker drains") -> None:
+        for lease in leases:
+            is_lost = lease.was_stopped_by(StopReason.LEASE_LOST)
+            text = f"returned to the queue unstarted: {reason}"
+            self._end(lease, None if is_lost else Outcome(kind=OutcomeKind.GIVE_BACK, reason=text))
 
-    def _hand_back(self, given: list[HeldLease], reason: str) -> None:
-        for held in given:
-            is_lost = held.was_stopped_by(StopReason.LEASE_LOST)
-            outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason=reason)
-            self._hand_over(held, None if is_lost else outcome)
+    # -- notifications -----------------------------------------------------------------------
 
-    # -- hints -------------------------------------------------------------------------------
+    def _on_written(self, has_scheduled: bool) -> None:
+        self._claimer.wake()
+        if has_scheduled:
+            self._sweeper.wake()
 
-    def _written(self, waits: bool) -> None:
-        self._claimer.poke()
-        if waits:
-            self._sweeper.poke()
-
-    def _heard(self, hint: str | None) -> None:
-        """In the keeper's thread."""
-        self._listening = hint is not None
-        if hint is None or self._loop.is_closed():
+    def _on_notification(self, payload: str | None) -> None:
+        """Called in the renewal thread. "": notifications may have been missed; None: they stop."""
+        self._listening = payload is not None
+        if payload is None or self._loop.is_closed():
             return
-        if hint in ("", notifications.stop_requested(self.owner)):
-            self._keeper.poke(asked=True)
-        if hint in ("", notifications.SCHEDULED):
-            self._loop.call_soon_threadsafe(self._sweeper.poke)
-        ours = any(hint == notifications.queue_ready(queue) for queue in self._settings.queues)
-        if ours or (hint == "" and self._claimer.is_idle):
-            self._loop.call_soon_threadsafe(self._claimer.wake)
+        if payload in ("", notifications.stop_requested(self.owner)):
+            self._renewer.wake(has_requests=True)
+        if payload in ("", notifications.SCHEDULED):
+            self._loop.call_soon_threadsafe(self._sweeper.wake)
+        is_ours = payload in map(notifications.queue_ready, self._settings.queues)
+        if is_ours or (payload == "" and self._claimer.is_idle):
+            self._loop.call_soon_threadsafe(self._claimer.jobs_ready)
 
-    def _on_stuck(self, held: HeldLease) -> None:
-        attempt = held.attempt
+    def _on_stuck(self, lease: HeldLease) -> None:
+        attempt = lease.attempt
         if attempt.job_id not in self._stuck:
             self._stuck.add(attempt.job_id)
             log.error(
-                "job %d of %s ignores its stop (%s): this process drains and should be replaced",
+                "job %d of %s did not stop in %g s (%s): this worker drains and exits with code %d",
                 attempt.job_id,
                 attempt.task,
-                held.stop_reason,
+                STUCK_SECONDS,
+                lease.stop_reason,
+                EXIT_RECYCLE,
                 extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
             )
         self.drain()
@@ -396,62 +391,56 @@ class Worker:
     # -- drain -------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Somebody has seen something to do."""
-        self._sweeper.look()
+        """Called by a host that has found work for the sweeper."""
+        self._sweeper.wake_unless_recent()
 
     def drain(self) -> None:
-        """Stop claiming and end when everything has ended. A second call hurries."""
-        self._keeper.poke()
+        """Stop claiming, and end when all running jobs have ended."""
+        self._renewer.wake()
         if self._draining.is_set():
             return
-        self._say("worker %s drains", self.owner)
+        self._log("worker %s drains", self.owner)
         self._draining.set()
         self._claimer.stop()
-        self._give_back()
+        self._give_back(self._slots.give_back())
 
-    def hurry(self) -> None:
-        """The grace period ends now."""
-        self._hurry.set()
+    def stop_now(self) -> None:
+        """While draining: end the grace period now."""
+        self._stop_now.set()
 
-    async def _drain(self, claiming: asyncio.Task[None], *, hurried: bool) -> None:
-        """What a claim under way still brings is given back (see _take)."""
-        await asyncio.wait({claiming}, timeout=self._settings.lease_seconds)
-        claiming.cancel()  # what it may still bring nobody would renew
-        self._give_back()
-        await self._wait_for_attempts(0.0 if hurried else self._settings.grace_seconds)
-        for held in self.hand.all():
-            held.stop(StopReason.DRAIN)
+    async def _drain(self, claiming: asyncio.Task[None], *, at_once: bool) -> None:
+        """Jobs of a claim that is still under way are given back (see _hold)."""
+        await asyncio.wait({claiming}, timeout=self._settings.lease_timeout_seconds)
+        claiming.cancel()  # leases that it still got would not be renewed
+        self._give_back(self._slots.give_back())
+        await self._wait_for_attempts(0.0 if at_once else self._settings.shutdown_grace_seconds)
+        for lease in self.leases.all():
+            lease.stop(StopReason.DRAIN)
         if self.attempts:
             await asyncio.wait(set(self.attempts), timeout=STUCK_SECONDS + 1.0)
-        # What cannot be stopped is released as the very last thing.
-        for held in self.hand.all():
-            if not held.ended:
-                self._hand_over(held, outcomes.of_stop(held, 0.0))
+        # Jobs with a handler that cannot be stopped are released last.
+        for lease in self.leases.all():
+            if not lease.ended:
+                self._end(lease, outcomes.of_stop(lease, 0.0))
         try:
-            async with asyncio.timeout(self._settings.lease_seconds):
+            async with asyncio.timeout(self._settings.lease_timeout_seconds):
                 await self._finisher.flushed()
         except TimeoutError:
-            log.error(
-                "%d ends could not be written: these jobs are recovered when their leases "
-                "have run out",
-                len(self.hand),
-            )
+            text = "%s could not be written: the jobs are recovered when their leases expire"
+            log.error(text, count(len(self.leases), "outcome"))
 
     async def _wait_for_attempts(self, seconds: float) -> None:
-        hurry = asyncio.create_task(self._hurry.wait())
-        deadline = self._loop.time() + seconds
-        while self.attempts and not self._hurry.is_set():
-            left = deadline - self._loop.time()
-            if left <= 0:
-                break
+        now, stop_now = self._loop.time, asyncio.create_task(self._stop_now.wait())
+        deadline = now() + seconds
+        while self.attempts and not self._stop_now.is_set() and (left := deadline - now()) > 0:
             await asyncio.wait(
-                {hurry, *self.attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED
+                {stop_now, *self.attempts}, timeout=left, return_when=asyncio.FIRST_COMPLETED
             )
-        hurry.cancel()
+        stop_now.cancel()
 
-    def _rest(self) -> None:
-        """A manager has too many workers: go, unless you have something in hand."""
-        if not len(self.hand) and not self.attempts:
+    def drain_if_idle(self) -> None:
+        """The manager has too many workers: drain, unless this one holds leases."""
+        if not len(self.leases) and not self.attempts:
             self.drain()
 
 

@@ -1,1 +1,1 @@
-"""What handlers and clients wrote down themselves, held against what the store says."""
+"""Compares the records of handlers and clients with the content of the store."""

@@ -12,55 +12,62 @@ from freehold.model.history import EventKind
 from freehold.store.rows import micros_of
 
 
-def one_at_a_time(case: IndexedHistory) -> Iterator[Violation]:
-    """No two leases of one lane hold at once; whoever holds a lane holds it until it leaves. And
-    tokens grow from one holder to the next: what a lane's jobs write to can tell who is later."""
-    for target, lives in case.lanes().items():
-        holds = sorted(hold for life in lives for hold in _holds(life))
+def one_at_a_time(history: IndexedHistory) -> Iterator[Violation]:
+    """No two jobs of one lane are leased at once, and a job holds its lane until it leaves. Tokens
+    grow from one holder to the next, so that an external system can refuse an older holder."""
+    for lane_name, jobs in history.lanes().items():
+        holds = sorted(hold for intervals in jobs for hold in _holds(intervals))
         for (_, end, first, before), (start, _, second, after) in pairwise(holds):
             if first == second:
                 continue
             if start < end:
-                yield Violation("I3", second, f"was leased while job {first} held {target}", start)
+                text = f"was leased while job {first} held lane {lane_name}"
+                yield Violation("I3", second, text, start)
             elif after <= before:
-                yield Violation("S3.4", second, f"has a smaller token than job {first} before it")
+                text = f"has a smaller token than job {first}, which held its lane before"
+                yield Violation("S3.4", second, text)
 
 
-def _holds(life: JobIntervals) -> Iterator[tuple[int, int, int, int]]:
-    """From its first lease in the lane to its leaving; its id, and that lease's token."""
-    for enters, leaves in lane_spans(life):
-        first = next((span for span in life.spans if enters <= span.start < leaves), None)
+def _holds(intervals: JobIntervals) -> Iterator[tuple[int, int, int, int]]:
+    """From the job's first lease in the lane until it leaves; its id, and the lease's token."""
+    for enters, leaves in lane_spans(intervals):
+        first = next((lease for lease in intervals.leases if enters <= lease.start < leaves), None)
         if first is not None:
-            yield first.start, leaves, life.job.id, first.token
+            yield first.start, leaves, intervals.job.id, first.token
 
 
-def in_order(case: IndexedHistory) -> Iterator[Violation]:
-    """Strictly oldest first: nobody takes a lane while an older job stands in it.
+def in_order(history: IndexedHistory) -> Iterator[Violation]:
+    """Strictly oldest first: no job takes a lane while an older job is in it.
 
-    When a job took its lane, nobody tells: it may have been long before its claim. So it is
-    wrong only if there was no moment, from its coming to its claim, without an older one.
+    The time at which a job took its lane is not recorded, and may be long before its claim. So it
+    is a violation only if an older job was in the lane at all times from its entry to its claim.
     """
-    for target, lives in case.lanes().items():
-        for life in lives:
+    for lane_name, jobs in history.lanes().items():
+        for intervals in jobs:
             older = sorted(
-                span for other in lives if other.job.id < life.job.id for span in _stands(other)
+                span
+                for other in jobs
+                if other.job.id < intervals.job.id
+                for span in _certain_lane_spans(other)
             )
-            for start, _, job_id, _ in _holds(life):
-                came = next(enters for enters, leaves in lane_spans(life) if start < leaves)
-                if _cover(older, came, start):
-                    yield Violation("I3", job_id, f"overtook an older one in {target}", start)
+            for start, _, job_id, _ in _holds(intervals):
+                entered = next(enters for enters, leaves in lane_spans(intervals) if start < leaves)
+                if _covers(older, entered, start):
+                    yield Violation(
+                        "I3", job_id, f"overtook an older job in lane {lane_name}", start
+                    )
 
 
-def _stands(life: JobIntervals) -> list[tuple[int, int]]:
-    """When a job surely stood in its lane: one that waits for its time comes later, and only its
-    claim tells that it has."""
-    if life.waits:
-        return [(start, end) for start, end, *_ in _holds(life)]
-    return lane_spans(life)
+def _certain_lane_spans(intervals: JobIntervals) -> list[tuple[int, int]]:
+    """When a job certainly was in its lane. A job with a delay enters its lane later, and only its
+    claim proves that it has."""
+    if intervals.waits:
+        return [(start, end) for start, end, *_ in _holds(intervals)]
+    return lane_spans(intervals)
 
 
-def _cover(spans: list[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether the spans leave no gap between the two moments."""
+def _covers(spans: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether the spans leave no gap between the two times."""
     reached = start
     for begins, ends in spans:
         if begins <= reached:
@@ -68,27 +75,30 @@ def _cover(spans: list[tuple[int, int]], start: int, end: int) -> bool:
     return reached > end
 
 
-def by_priority(case: IndexedHistory) -> Iterator[Violation]:
-    """Highest first, then oldest: nobody outside of lanes is claimed before a better one that
-    stood ready in the same queue."""
-    plain: dict[str, list[tuple[tuple[int, int], int, int]]] = {}
-    for life in case.lives.values():
-        if life.job.target is None and life.job.limit_key is None and not life.waits:
-            rank = -life.job.priority, life.job.id
-            plain.setdefault(life.job.queue, []).append((rank, life.created, _first_change(life)))
-    for life in case.lives.values():
-        if life.job.target is not None or not life.spans:
+def by_priority(history: IndexedHistory) -> Iterator[Violation]:
+    """Highest priority first, then oldest: a job outside of lanes is not claimed before a better
+    one that was ready in the same queue."""
+    ready_jobs: dict[str, list[tuple[tuple[int, int], int, int]]] = {}
+    for intervals in history.jobs.values():
+        if intervals.job.target is None and intervals.job.limit_key is None and not intervals.waits:
+            rank = -intervals.job.priority, intervals.job.id
+            ready_jobs.setdefault(intervals.job.queue, []).append(
+                (rank, intervals.created, _first_change(intervals))
+            )
+    for intervals in history.jobs.values():
+        if intervals.job.target is not None or not intervals.leases:
             continue
-        rank = -life.job.priority, life.job.id
-        for other, ready, changed in plain.get(life.job.queue, ()):
-            if other < rank and any(ready < span.start < changed for span in life.spans):
-                yield Violation("S0.14", life.job.id, f"was claimed before job {other[1]}")
+        rank = -intervals.job.priority, intervals.job.id
+        for other, ready, changed in ready_jobs.get(intervals.job.queue, ()):
+            if other < rank and any(ready < lease.start < changed for lease in intervals.leases):
+                text = f"was claimed before job {other[1]}, which was ahead of it"
+                yield Violation("S0.14", intervals.job.id, text)
 
 
-def _first_change(life: JobIntervals) -> int:
-    """Until then it stood ready, unless it has never changed."""
-    moments = [span.start for span in life.spans[:1]]
-    moments += [micros_of(event.at) for event in life.events if event.leased_at is None][:1]
-    if any(event.kind is EventKind.PARKED for event in life.events):
+def _first_change(intervals: JobIntervals) -> int:
+    """The job was ready until then. A parked job counts as never ready."""
+    times = [lease.start for lease in intervals.leases[:1]]
+    times += [micros_of(event.at) for event in intervals.events if event.leased_at is None][:1]
+    if any(event.kind is EventKind.PARKED for event in intervals.events):
         return 0
-    return min(moments, default=FOREVER)
+    return min(times, default=FOREVER)

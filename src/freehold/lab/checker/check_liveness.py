@@ -1,4 +1,4 @@
-"""I9, and what else must hold once all faults are over: everything ends, and nobody broke."""
+"""I9: after the last fault every job ends, no claimable job waits, and no worker has crashed."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from freehold.lab.checker.violation import Violation
 from freehold.model.state import FINAL
 
 
-def everything_ends(case: IndexedHistory) -> Iterator[Violation]:
-    if case.troubles.healed_at is None:
+def everything_ends(history: IndexedHistory) -> Iterator[Violation]:
+    if history.faults.healed_at is None:
         return
-    for life in case.lives.values():
-        job = life.job
+    for intervals in history.jobs.values():
+        job = intervals.job
         if job.state not in FINAL or job.stage is not None:
             where = f"stage {job.stage}" + (f", leased by {job.lease.owner}" if job.lease else "")
-            yield Violation("I9", job.id, f"has not ended: it is {job.state} ({where})")
+            yield Violation("I9", job.id, f"has not ended; it is {job.state} ({where})")
 
 
-def no_idle_slot_beside_ready_jobs(case: IndexedHistory) -> Iterator[Violation]:
-    """I9: no job that can be claimed waits for long while a slot is free."""
-    told: set[int] = set()
-    for record in case.evidence.records:
-        if record.what == "waits" and record.job not in told:
-            told.add(record.job)
+def no_idle_slot_beside_ready_jobs(history: IndexedHistory) -> Iterator[Violation]:
+    """I9: no claimable job waits for long while a slot is free."""
+    reported: set[int] = set()
+    for record in history.evidence.records:
+        if record.kind == "waits" and record.job not in reported:
+            reported.add(record.job)
             seconds = record.info["seconds"]
-            yield Violation("I9", record.job, f"waits for {seconds:g} s while a slot is free")
+            yield Violation("I9", record.job, f"waited for {seconds:g} s while a slot was free")
 
 
-def no_part_crashes(case: IndexedHistory) -> Iterator[Violation]:
-    for record in case.evidence.records:
-        if record.what == "exited" and record.info["code"] != 0:
-            yield Violation("crash", 0, f"{record.who} ended with {record.info['code']}", record.at)
+def no_part_crashes(history: IndexedHistory) -> Iterator[Violation]:
+    for record in history.evidence.records:
+        if record.kind == "exited" and record.info["code"] != 0:
+            yield Violation(
+                "crash", 0, f"{record.actor} exited with code {record.info['code']}", record.at
+            )

@@ -1,4 +1,4 @@
-"""S4.2: what a tenant enqueued is in its own store, and runs in its own name."""
+"""S4.2: the jobs of a tenant are in its own store, and run with it as their tenant."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from freehold.lab.checker.indexed_history import IndexedHistory
 from freehold.lab.checker.violation import Violation
 
 
-def nothing_crosses(case: IndexedHistory) -> Iterator[Violation]:
-    """Names of calls begin with whose they are; records are the book of the tenant in whose name
-    the handler ran."""
-    tenant = case.evidence.tenant
+def nothing_crosses(history: IndexedHistory) -> Iterator[Violation]:
+    """The name of a call begins with its tenant. Each tenant has its own records, written by the
+    handlers that ran for it."""
+    tenant = history.evidence.tenant
     if tenant is None:
         return
-    for call, jobs in case.made.items():
+    for call, jobs in history.jobs_by_call.items():
         if not call.startswith(f"{tenant}:"):
-            yield Violation("S4.2", jobs[0], f"is stored with {tenant}, but came of {call}")
-    for record in case.evidence.records:
-        if record.what == "started" and record.job not in case.made.get(record.info["made_by"], ()):
-            text = f"ran in the name of {tenant} with the arguments of {record.info['made_by']}"
+            yield Violation("S4.2", jobs[0], f"is in the store of {tenant}, but {call} enqueued it")
+    for record in history.evidence.records:
+        if record.kind == "started" and record.job not in history.jobs_by_call.get(
+            record.info["made_by"], ()
+        ):
+            text = f"ran for tenant {tenant} with the arguments of {record.info['made_by']}"
             yield Violation("S4.2", record.job, text, record.at)

@@ -1,7 +1,7 @@
-"""The history checker: holds what was recorded against what is stored.
+"""The history checker: compares what clients and handlers recorded with what the store contains.
 
-It knows nothing of how the store works; it reads records, jobs and events, as anybody could. The
-simulation uses it, and so does whoever lets real processes break.
+It knows nothing of how the store works; it reads only records, jobs and events. The simulation
+uses it, and so do the chaos tests with real processes.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from freehold.lab.checker.violation import Violation
 
 RULES: tuple[Callable[[IndexedHistory], Iterator[Violation]], ...] = (
     check_delivery.no_loss,
-    check_delivery.honest_enqueues,
-    check_delivery.nothing_twice,
+    check_delivery.enqueue_responses_are_true,
+    check_delivery.no_duplicates,
     check_delivery.unique_keys,
     check_attempts.causes,
     check_attempts.owners,
@@ -36,7 +36,7 @@ RULES: tuple[Callable[[IndexedHistory], Iterator[Violation]], ...] = (
     check_lanes.one_at_a_time,
     check_lanes.in_order,
     check_lanes.by_priority,
-    check_operations.honest_operations,
+    check_operations.operator_responses_are_true,
     check_operations.requests,
     check_operations.paused_queues,
     check_liveness.everything_ends,
@@ -48,6 +48,6 @@ RULES: tuple[Callable[[IndexedHistory], Iterator[Violation]], ...] = (
 
 
 def check(evidence: Evidence) -> list[Violation]:
-    """Every broken promise; none is the proof."""
-    case = IndexedHistory(evidence)
-    return [violation for rule in RULES for violation in rule(case)]
+    """Returns every violation of a rule."""
+    history = IndexedHistory(evidence)
+    return [violation for rule in RULES for violation in rule(history)]

@@ -1,4 +1,4 @@
-"""Everything that a checker may look at: records, and what the store says at the end."""
+"""The checker's input: the records, and the content of the store at the end."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ class Evidence:
     records: Sequence[Record]
     jobs: Mapping[int, Job]
     events: Mapping[int, Sequence[Event]]
-    #: By limit key, or class of keys.
+    #: By limit key or class of limit keys.
     limits: Mapping[str, Limit] = field(default_factory=dict)
     queue_limits: Mapping[str, Limit] = field(default_factory=dict)
-    #: How long a lease holds at least that nobody renews.
+    #: How long a lease holds at least, without a renewal.
     lease_micros: int = 0
-    #: A store with transactions tells when something was written, not when others could see it:
-    #: that may be as much later.
+    #: PostgreSQL stores the time of a write, not of its commit, which may be this much later.
     commit_lag_micros: int = 0
-    #: Whose store it is, where there are several.
+    #: The tenant of the store, where there are several stores.
     tenant: str | None = None
 
 
@@ -38,7 +37,7 @@ def gather(
     lease_seconds: float,
     tenant: str | None = None,
 ) -> Evidence:
-    """Through the store's read verbs, as anybody would read it."""
+    """Reads the jobs and their events through the store's read verbs."""
     jobs = store.read(ids)
     events = {job_id: store.events(job_id) for job_id in sorted(jobs)}
     lease_micros = round(lease_seconds * 1_000_000)

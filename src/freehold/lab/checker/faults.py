@@ -1,4 +1,4 @@
-"""Faults as they were written down: what excuses a lost lease, and what does not."""
+"""The recorded faults, which decide whether a lost lease is excused."""
 
 from __future__ import annotations
 
@@ -8,68 +8,70 @@ from freehold.lab.checker.job_intervals import FOREVER
 from freehold.lab.checker.record import Record
 
 _MICROS = 1_000_000
-#: A fault is noted when it begins; what it does can come as much later.
+#: A fault is recorded when it begins; its effect may come this much later.
 LATE_MICROS = 4 * _MICROS
-#: What keeps a lease or ends it, and what a keeper does before it renews. One that fails is tried
-#: again in time; more than one may not be.
-_RENEWING = ("renew", "start", "requests", "succeed", "settle")
-_MANY = 2
-#: To whom a fault happens that happens to all machines.
+#: Statements that renew or end a lease, or run before a renewal. One that fails is retried before
+#: the lease expires; a second failure may leave no time for that.
+_RENEWAL_STATEMENTS = ("renew", "start", "requests", "succeed", "transition")
+_MANY_RENEWALS = 2
+#: The actor of a fault that concerns all machines.
 STORE = "store"
-#: Where only the connection is known that a fault struck, and not what it carried.
-_MANY_BLIND = 3
+#: The same for faults of connections with unknown statements.
+_MANY_UNKNOWN = 3
 
 
 class FaultIntervals:
-    """By machine."""
+    """The faults of each machine."""
 
     def __init__(self, records: Sequence[Record]) -> None:
-        self._graves: dict[str, list[tuple[int, int]]] = {}
-        self._any: dict[str, list[int]] = {}
-        self._keeping: dict[str, list[int]] = {}
-        self._blind: dict[str, list[int]] = {}
+        self._grave: dict[str, list[tuple[int, int]]] = {}
+        self._all: dict[str, list[int]] = {}
+        self._on_renewals: dict[str, list[int]] = {}
+        self._unknown_target: dict[str, list[int]] = {}
         self.healed_at: int | None = None
         for record in records:
-            if record.what == "healed":
+            if record.kind == "healed":
                 self.healed_at = record.at
-            if record.what != "fault":
+            if record.kind != "fault":
                 continue
-            self._any.setdefault(record.who, []).append(record.at)
+            self._all.setdefault(record.actor, []).append(record.at)
             if "to" not in record.info:
-                self._blind.setdefault(record.who, []).append(record.at)
+                self._unknown_target.setdefault(record.actor, []).append(record.at)
             if _concerns_leases(record):
-                self._keeping.setdefault(record.who, []).append(record.at)
+                self._on_renewals.setdefault(record.actor, []).append(record.at)
             if record.info.get("grave"):
                 until = record.info.get("until") or FOREVER
-                self._graves.setdefault(record.who, []).append((record.at, until))
+                self._grave.setdefault(record.actor, []).append((record.at, until))
 
-    def grave(self, who: str | None, start: int, end: int) -> bool:
-        """Whether something happened that can cost a lease."""
-        if who is None:
+    def grave(self, owner: str | None, start: int, end: int) -> bool:
+        """Whether a fault happened that can cost a lease."""
+        if owner is None:
             return False
-        machine = _machine(who)
-        graves = (*self._graves.get(machine, ()), *self._graves.get(STORE, ()))
-        if any(begin <= end and start <= until for begin, until in graves):
+        machine = _machine(owner)
+        grave = (*self._grave.get(machine, ()), *self._grave.get(STORE, ()))
+        if any(begin <= end and start <= until for begin, until in grave):
             return True
-        return sum(start <= at <= end for at in self._keeping.get(machine, ())) >= _MANY
+        return (
+            sum(start <= at <= end for at in self._on_renewals.get(machine, ())) >= _MANY_RENEWALS
+        )
 
-    def was_hit_often(self, who: str | None, start: int, end: int) -> bool:
-        """Connections that broke, nobody knows under what: one renewal after the other."""
-        blind = self._blind.get(_machine(who or ""), ())
-        return sum(start <= at <= end for at in blind) >= _MANY_BLIND
+    def was_hit_often(self, owner: str | None, start: int, end: int) -> bool:
+        """Whether so many connections broke that one renewal after another may have failed."""
+        unknown_target = self._unknown_target.get(_machine(owner or ""), ())
+        return sum(start <= at <= end for at in unknown_target) >= _MANY_UNKNOWN
 
-    def count(self, who: str | None, start: int, end: int) -> int:
-        return sum(start <= at <= end for at in self._any.get(_machine(who or ""), ()))
+    def count(self, owner: str | None, start: int, end: int) -> int:
+        return sum(start <= at <= end for at in self._all.get(_machine(owner or ""), ()))
 
 
-def _machine(who: str) -> str:
-    """Where one process serves tenants, its workers are called by its name and their own."""
-    return who.partition("/")[0]
+def _machine(owner: str) -> str:
+    """The workers of a tenant host are named after its machine: ``machine/number``."""
+    return owner.partition("/")[0]
 
 
 def _concerns_leases(record: Record) -> bool:
-    """A lease is counted from when its claim was sent: one that was slow has used some of it up."""
+    """A slow claim counts too: its lease began when it was sent and is partly used up."""
     to = record.info.get("to", "")
     claims = any(name.startswith("claim") for name in to.split("+"))
     is_slow_claim = claims and record.info["kind"] == "slow"
-    return is_slow_claim or any(name in to for name in _RENEWING)
+    return is_slow_claim or any(name in to for name in _RENEWAL_STATEMENTS)

@@ -1,4 +1,4 @@
-"""The evidence, arranged for the rules."""
+"""The evidence, indexed for the rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from freehold.lab.checker.record import Record
 
 @dataclass(slots=True)
 class AttemptRun:
-    """One start of a handler, as it wrote it down."""
+    """One run of a handler, as recorded by itself."""
 
     started: Record
     steps: list[Record] = field(default_factory=list)
@@ -27,67 +27,67 @@ class AttemptRun:
 
 
 @dataclass(slots=True)
-class Question:
-    """What somebody asked, and every answer that came."""
+class Invocation:
+    """A call of a client or operator: its request, and its response if one came."""
 
-    asked: Record
-    told: Record | None = None
+    request: Record
+    response: Record | None = None
 
 
 class IndexedHistory:
-    """What all rules look at."""
+    """The input of every rule."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        #: Which jobs came of which place of which call: their arguments say so.
-        self.made: dict[str, list[int]] = {}
-        waiting = _waiting(evidence.records)
-        self.lives: dict[int, JobIntervals] = {}
+        #: Jobs by ``call.index``, which is one of their arguments.
+        self.jobs_by_call: dict[str, list[int]] = {}
+        waiting = _waiting_calls(evidence.records)
+        self.jobs: dict[int, JobIntervals] = {}
         for job_id, job in sorted(evidence.jobs.items()):
             call = msgspec.json.decode(job.args).get("call", "")
-            self.made.setdefault(call, []).append(job_id)
-            self.lives[job_id] = JobIntervals(job, evidence.events.get(job_id, ()), call in waiting)
-        self.troubles = FaultIntervals(evidence.records)
+            self.jobs_by_call.setdefault(call, []).append(job_id)
+            self.jobs[job_id] = JobIntervals(job, evidence.events.get(job_id, ()), call in waiting)
+        self.faults = FaultIntervals(evidence.records)
         self.runs: dict[tuple[int, int], AttemptRun] = {}
-        #: Starts that had a job and token of another start.
-        self.doubles: list[Record] = []
-        self.questions: list[Question] = []
+        #: Starts with the job and token of an earlier start.
+        self.duplicate_starts: list[Record] = []
+        self.invocations: list[Invocation] = []
         self._read()
 
     def _read(self) -> None:
-        open_questions: dict[tuple[str, str], Question] = {}
+        open_invocations: dict[tuple[str, str], Invocation] = {}
         for record in self.evidence.records:
             key = record.job, record.token
-            match record.what:
+            match record.kind:
                 case "started" if key in self.runs:
-                    self.doubles.append(record)
+                    self.duplicate_starts.append(record)
                 case "started":
                     self.runs[key] = AttemptRun(record)
                 case "step" if key in self.runs:
                     self.runs[key].steps.append(record)
                 case "ended" if key in self.runs:
                     self.runs[key].ended = record
-                case "asked":
-                    question = Question(record)
-                    self.questions.append(question)
-                    open_questions[record.who, record.call] = question
-                case "told":
-                    open_questions[record.who, record.call].told = record
+                case "requested":
+                    invocation = Invocation(record)
+                    self.invocations.append(invocation)
+                    open_invocations[record.actor, record.call] = invocation
+                case "responded":
+                    open_invocations[record.actor, record.call].response = record
 
     def lanes(self) -> dict[str, list[JobIntervals]]:
         found: dict[str, list[JobIntervals]] = {}
-        for life in self.lives.values():
-            if life.job.target is not None:
-                found.setdefault(life.job.target, []).append(life)
+        for intervals in self.jobs.values():
+            if intervals.job.target is not None:
+                found.setdefault(intervals.job.target, []).append(intervals)
         return found
 
 
-def _waiting(records: Sequence[Record]) -> set[str]:
-    """Places of calls whose jobs were to wait."""
+def _waiting_calls(records: Sequence[Record]) -> set[str]:
+    """``call.index`` of the jobs that were enqueued with a delay or as pending."""
     return {
-        f"{record.call}.{place}"
+        f"{record.call}.{index}"
         for record in records
-        if record.what == "asked" and record.info.get("verb") == "enqueue"
-        for place, job in enumerate(record.info["jobs"])
+        if record.kind == "requested" and record.info.get("verb") == "enqueue"
+        for index, job in enumerate(record.info["jobs"])
         if job.get("waits")
     }

@@ -1,4 +1,4 @@
-"""A job's life as the store tells it: its leases, and when it was live and in its lane."""
+"""A job's intervals according to the store: its leases, and when it was live and in its lane."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from freehold.model.state import FINAL, State
 from freehold.store.rows import micros_of
 
 FOREVER = 2**62
-BY_HAND = frozenset({EventKind.RESUMED, EventKind.RETRIED_BY_HAND})
+OPERATOR_EVENTS = frozenset({EventKind.RESUMED, EventKind.RETRIED_BY_HAND})
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
-    """One lease, from its claim to whatever ended it. ``event`` is None for a success that the
-    job's own row tells, and for a lease that still holds."""
+class LeaseInterval:
+    """One lease, from its claim to its end. ``kind`` is None for a lease that still holds."""
 
     job: int
     token: int
@@ -38,37 +37,38 @@ class Interval:
 
 
 class JobIntervals:
-    """Everything that the store tells about one job."""
+    """One job with its events and leases."""
 
     def __init__(self, job: Job, events: Sequence[Event], waits: bool) -> None:
         self.job = job
-        #: Whether it was to wait for a time, or for somebody to enqueue it.
+        #: Whether it was enqueued with a delay or as pending.
         self.waits = waits
         self.events = events
         self.created = micros_of(job.created_at)
-        self.spans = sorted(_spans(job, events), key=lambda span: span.start)
-        self.by_token = {span.token: span for span in self.spans}
+        self.leases = sorted(_leases(job, events), key=lambda lease: lease.start)
+        self.by_token = {lease.token: lease for lease in self.leases}
 
-    def hand_between(self, start: int, end: int) -> bool:
-        """Whether a person brought it back within this time."""
+    def operator_acted_between(self, start: int, end: int) -> bool:
+        """Whether an operator resumed or retried the job within this time."""
         return any(
-            event.kind in BY_HAND and start <= micros_of(event.at) <= end for event in self.events
+            event.kind in OPERATOR_EVENTS and start <= micros_of(event.at) <= end
+            for event in self.events
         )
 
-    def steps(self) -> Iterator[Event | Interval]:
-        """Events, and the success that only its row tells, in the order in which they happened."""
-        told = {event.token for event in self.events if event.token is not None}
+    def steps(self) -> Iterator[Event | LeaseInterval]:
+        """The events and, after them, the success, which is stored only in the job's row."""
+        recorded_tokens = {event.token for event in self.events if event.token is not None}
         yield from self.events
-        yield from (span for span in self.spans if span.token not in told)
+        yield from (lease for lease in self.leases if lease.token not in recorded_tokens)
 
 
-def _spans(job: Job, events: Sequence[Event]) -> Iterator[Interval]:
-    told = set()
+def _leases(job: Job, events: Sequence[Event]) -> Iterator[LeaseInterval]:
+    recorded_tokens = set()
     for event in events:
         if event.token is None or event.leased_at is None:
             continue
-        told.add(event.token)
-        yield Interval(
+        recorded_tokens.add(event.token)
+        yield LeaseInterval(
             job.id,
             event.token,
             event.attempt,
@@ -81,20 +81,20 @@ def _spans(job: Job, events: Sequence[Event]) -> Iterator[Interval]:
             event.reason or "",
         )
     report, lease = job.report, job.lease
-    if report is not None and report.token is not None and report.token not in told:
+    if report is not None and report.token is not None and report.token not in recorded_tokens:
         assert report.leased_at is not None
-        yield Interval(
+        yield LeaseInterval(
             job.id,
             report.token,
             job.attempt,
-            report.by,
+            report.finished_by,
             micros_of(report.leased_at),
             micros_of(report.finished_at),
             EventKind(report.state.value),
             report.state,
         )
     if lease is not None:
-        yield Interval(
+        yield LeaseInterval(
             job.id,
             lease.token,
             job.attempt,
@@ -106,11 +106,11 @@ def _spans(job: Job, events: Sequence[Event]) -> Iterator[Interval]:
         )
 
 
-def live_spans(life: JobIntervals) -> list[tuple[int, int]]:
-    """When the job was live: from its birth to its end, and again after each retry by hand."""
+def live_spans(intervals: JobIntervals) -> list[tuple[int, int]]:
+    """When the job was live: from its creation to its end, and again after an operator's retry."""
     spans: list[tuple[int, int]] = []
-    start: int | None = life.created
-    for event in life.events:
+    start: int | None = intervals.created
+    for event in intervals.events:
         at = micros_of(event.at)
         if event.state in FINAL and start is not None:
             spans.append((start, at))
@@ -118,17 +118,17 @@ def live_spans(life: JobIntervals) -> list[tuple[int, int]]:
         elif event.state not in FINAL and start is None:
             start = at
     if start is not None:
-        report = life.job.report
+        report = intervals.job.report
         spans.append((start, FOREVER if report is None else micros_of(report.finished_at)))
     return spans
 
 
-def lane_spans(life: JobIntervals) -> list[tuple[int, int]]:
-    """When the job stood in its lane: like live, but a failure that blocks does not leave it."""
-    blocks = life.job.policy.blocks_lane(life.job.target is not None)
+def lane_spans(intervals: JobIntervals) -> list[tuple[int, int]]:
+    """When the job was in its lane: while it was live, and after a failure that blocks the lane."""
+    blocks = intervals.job.policy.blocks_lane(intervals.job.target is not None)
     spans: list[tuple[int, int]] = []
-    start: int | None = life.created
-    for event in life.events:
+    start: int | None = intervals.created
+    for event in intervals.events:
         at = micros_of(event.at)
         leaves = event.state in FINAL and not (event.state is State.FAILED and blocks)
         if leaves and start is not None:
@@ -137,7 +137,7 @@ def lane_spans(life: JobIntervals) -> list[tuple[int, int]]:
         elif event.state not in FINAL and start is None:
             start = at
     if start is not None:
-        report = life.job.report
-        is_out = report is not None and life.job.stage is None
+        report = intervals.job.report
+        is_out = report is not None and intervals.job.stage is None
         spans.append((start, micros_of(report.finished_at) if report and is_out else FOREVER))
     return spans

@@ -1,8 +1,8 @@
-"""Records: one line for everything that a handler, a client or an operator saw itself.
+"""Records: what a handler, a client or an operator did and observed itself.
 
-They are kept apart from the store, which is what they are held against: in memory in the
-simulation, in a file per process where processes are real. A line is one write, so a process
-that is killed leaves whole lines.
+The checker compares them with the store, so they are kept outside of it: in memory in the
+simulation, in one file per process for real processes. Every record is a line and every line is
+one write, so a killed process leaves complete lines.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from freehold.decoders import decoder
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who saw what, when (microseconds since 1970).
+    """``at`` is in microseconds since 1970; ``actor`` is the machine or process concerned.
 
-    what     by        fields
-    started  handler   job token attempt; info: target queue owner limit_key tenant made_by
-    step     handler   job token, again and again while it runs
-    ended    handler   job token; info: how (returned, error, snooze, stopped, …), seconds
-    asked    anybody   call; info: the question (an enqueue, an operator's verb)
-    told     anybody   call; info: the answer, or the error's name
-    fault    the world info: kind, until; grave: whether it can cost a lease
-    begun    worker    its owner is `who`
-    exited   worker    info: code
-    healed   the world all faults are over
-    waits    the world job; info: seconds. It can be claimed, and a slot is free
+    kind       written by  fields
+    started    handler     job token attempt; info: target queue owner limit_key tenant made_by
+    step       handler     job token, repeatedly while it runs
+    ended      handler     job token; info: how (returned, error, snooze, stopped, …), seconds
+    requested  caller      call; info: an enqueue or an operator's verb
+    responded  caller      call; info: the result, or the name of the error
+    fault      world       info: kind, until; grave: whether it can cost a lease
+    begun      worker      actor: the owner of its leases
+    exited     worker      info: code
+    healed     world       all faults are over
+    waits      world       job; info: seconds. It is claimable, and a slot is free
     """
 
     at: int
-    who: str
-    what: str
+    actor: str
+    kind: str
     job: int = 0
     token: int = 0
     attempt: int = 0
@@ -48,7 +48,7 @@ _record_of = decoder(Record).decode
 
 
 class RecordLog(Protocol):
-    """Where records go."""
+    """The destination of records."""
 
     def write(self, record: Record) -> None: ...
 
@@ -64,7 +64,7 @@ class MemoryLog:
 
 
 class FileLog:
-    """For processes that may be killed at any moment: every line is one append."""
+    """For processes that may be killed at any time: every line is one append."""
 
     def __init__(self, path: Path) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -78,9 +78,9 @@ class FileLog:
 
 
 def read_logs(paths: Iterable[Path]) -> list[Record]:
-    """All records of many processes, in the order of their time.
+    """The records of many processes, ordered by time.
 
-    A last line without its end was cut off by a full disk: it was never written.
+    A last line without a newline was cut off by a full disk and is ignored.
     """
     found: list[Record] = []
     for path in sorted(paths):

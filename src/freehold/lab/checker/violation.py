@@ -1,4 +1,4 @@
-"""A promise that was broken."""
+"""A violated rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """Which promise (an invariant's or a requirement's name), of which job, and how."""
+    """The rule (the name of an invariant or a requirement), the job, and what happened."""
 
     rule: str
     job: int

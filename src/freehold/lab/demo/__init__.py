@@ -1,1 +1,1 @@
-"""The demo: a manager and its workers under a mixed load, one of them killed, and a check."""
+"""The demo: a manager with workers under a mixed load; one worker is killed; then a check."""

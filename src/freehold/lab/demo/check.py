@@ -1,4 +1,4 @@
-"""What became of the load: what the store says, beside what the handlers themselves said."""
+"""Checks the demo's result: compares the store with the records of the handlers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from freehold.model.simulated_kind import SimulatedKind
 from freehold.model.state import FINAL, State
 
 _EXPECTED = {"succeed": State.SUCCEEDED, "fail": State.FAILED, "cancel": State.CANCELED}
-#: Why a job may start a second time.
+#: Events that explain a second start.
 _CAUSES = frozenset(
     {EventKind.RETRIED, EventKind.LEASE_LOST, EventKind.GIVEN_BACK, EventKind.DRAINED}
 )
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """What the demo found at its end. Of the lists of ids, all should be empty."""
+    """The result of the check. All lists should be empty."""
 
     jobs: int
     states: dict[str, int]
@@ -30,26 +30,26 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     retried: int
     recovered: int
     lanes: int
-    #: Not in the store any more, or not ended.
+    #: Missing in the store, or not ended.
     lost: list[int]
-    #: Ended, but not as their kind ends.
+    #: Ended in another state than their kind should.
     wrong: list[int]
-    #: The store says that they ended, and no handler has said so.
-    unheard: list[int]
-    #: Started a second time, and their history does not say why.
+    #: Ended according to the store, but no handler has recorded that.
+    unrecorded: list[int]
+    #: Started again without an event that explains it.
     unexplained: list[int]
     disordered_lanes: list[str]
 
     @property
     def good(self) -> bool:
         return not (
-            self.lost or self.wrong or self.unheard or self.unexplained or self.disordered_lanes
+            self.lost or self.wrong or self.unrecorded or self.unexplained or self.disordered_lanes
         )
 
 
-def again(lines: Iterable[HandlerRecord]) -> dict[int, int]:
-    """Jobs that started more than once, and how often: their events must say why."""
-    starts = Counter(line.job for line in lines if line.word == "started")
+def started_again(records: Iterable[HandlerRecord]) -> dict[int, int]:
+    """Jobs that started more than once, with the number of starts."""
+    starts = Counter(record.job for record in records if record.event == "started")
     return {job: count for job, count in starts.items() if count > 1}
 
 
@@ -59,29 +59,29 @@ def check(
     kinds: Mapping[str, SimulatedKind],
     jobs: Mapping[int, Job],
     events: Mapping[int, Sequence[Event]],
-    lines: Sequence[HandlerRecord],
+    records: Sequence[HandlerRecord],
 ) -> Check:
-    """``targets`` are the lanes as they were asked for; ``events`` those of all that ran twice."""
+    """``targets``: the requested lanes; ``events``: of all jobs that started more than once."""
     ended = {job.id: job for job in jobs.values() if job.state in FINAL}
-    heard = {(line.job, line.word) for line in lines}
-    lanes = _lanes(targets, lines)
-    kept = [event for many in events.values() for event in many]
+    recorded = {(record.job, record.event) for record in records}
+    lanes = _lanes(targets, records)
+    stored = [event for many in events.values() for event in many]
     return Check(
         jobs=len(ids),
         states=dict(Counter(str(job.state) for job in jobs.values())),
-        attempts=sum(line.word == "started" for line in lines),
-        retried=sum(event.kind is EventKind.RETRIED for event in kept),
-        recovered=len({event.job_id for event in kept if event.kind is EventKind.LEASE_LOST}),
+        attempts=sum(record.event == "started" for record in records),
+        retried=sum(event.kind is EventKind.RETRIED for event in stored),
+        recovered=len({event.job_id for event in stored if event.kind is EventKind.LEASE_LOST}),
         lanes=len(lanes),
         lost=[job_id for job_id in ids if job_id not in ended],
         wrong=[job.id for job in ended.values() if job.state is not _expected(job, kinds)],
-        unheard=[job.id for job in ended.values() if (job.id, str(job.state)) not in heard],
+        unrecorded=[job.id for job in ended.values() if (job.id, str(job.state)) not in recorded],
         unexplained=[
             job_id
-            for job_id, starts in again(lines).items()
+            for job_id, starts in started_again(records).items()
             if starts > 1 + sum(event.kind in _CAUSES for event in events.get(job_id, ()))
         ],
-        disordered_lanes=[target for target, said in lanes.items() if not _in_order(said)],
+        disordered_lanes=[target for target, lane in lanes.items() if not _in_order(lane)],
     )
 
 
@@ -90,24 +90,24 @@ def _expected(job: Job, kinds: Mapping[str, SimulatedKind]) -> State:
 
 
 def _lanes(
-    targets: Mapping[int, str], lines: Sequence[HandlerRecord]
+    targets: Mapping[int, str], records: Sequence[HandlerRecord]
 ) -> dict[str, list[HandlerRecord]]:
-    """What was said in each lane, in order."""
+    """The records of each lane, in order."""
     lanes: dict[str, list[HandlerRecord]] = {target: [] for target in targets.values()}
-    for line in lines:
-        if (target := targets.get(line.job)) is not None:
-            lanes[target].append(line)
+    for record in records:
+        if (target := targets.get(record.job)) is not None:
+            lanes[target].append(record)
     return lanes
 
 
-def _in_order(said: Sequence[HandlerRecord]) -> bool:
-    """No job starts before an older one, or while another one of its lane has not ended."""
+def _in_order(records: Sequence[HandlerRecord]) -> bool:
+    """No job starts before an older one, or while another job of its lane is running."""
     latest, open_job = 0, None
-    for line in said:
-        if line.word == "started":
-            if line.job < latest or open_job not in (None, line.job):
+    for record in records:
+        if record.event == "started":
+            if record.job < latest or open_job not in (None, record.job):
                 return False
-            latest = open_job = line.job
-        elif open_job == line.job:
+            latest = open_job = record.job
+        elif open_job == record.job:
             open_job = None
     return True

@@ -1,7 +1,7 @@
-"""What really happened, told by the handlers themselves: lines in a file that is no store.
+"""A log file that the demo's handlers write, independent of the store.
 
-The store cannot be a witness in its own case. Every line is appended whole, so that the order of
-the lines is the order of what happened, over all processes and without any clock.
+The check needs a second source besides the store. Every line is one append, so the order of the
+lines is the order of events over all processes, without any clock.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ import msgspec
 
 from freehold.decoders import decoder
 
-VARIABLE = "FREEHOLD_DEMO_RECORD"
-HandlerMoment: TypeAlias = Literal["started", "succeeded", "failed", "canceled", "stopped"]
+PATH_VARIABLE = "FREEHOLD_DEMO_RECORD"
+HandlerEvent: TypeAlias = Literal["started", "succeeded", "failed", "canceled", "stopped"]
 
 
 class HandlerRecord(msgspec.Struct, frozen=True):
-    """One thing that one attempt did."""
+    """One event of one attempt."""
 
     job: int
     attempt: int
     pid: int
-    word: HandlerMoment
+    event: HandlerEvent
 
 
-_lines = decoder(HandlerRecord)
+_decoder = decoder(HandlerRecord)
 
 
-def append(job: int, attempt: int, word: HandlerMoment) -> None:
-    """Safe from any process, and at any moment before a kill."""
-    line = msgspec.json.encode(HandlerRecord(job, attempt, os.getpid(), word)) + b"\n"
-    file = os.open(os.environ[VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+def append(job: int, attempt: int, event: HandlerEvent) -> None:
+    """Safe from any process; a kill never leaves a partial line."""
+    record = msgspec.json.encode(HandlerRecord(job, attempt, os.getpid(), event)) + b"\n"
+    file = os.open(os.environ[PATH_VARIABLE], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(file, line)
+        os.write(file, record)
     finally:
         os.close(file)
 
 
 def read(path: Path) -> list[HandlerRecord]:
-    """All of them, in order."""
+    """Returns all records in order."""
     if not path.exists():
         return []
-    return _lines.decode_lines(path.read_bytes())
+    return _decoder.decode_lines(path.read_bytes())

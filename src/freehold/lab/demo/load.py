@@ -1,4 +1,4 @@
-"""The demo's load: simulated kinds dealt out like cards, a quarter of them in lanes."""
+"""The demo's load: a repeated mix of simulated kinds, a quarter of the jobs in lanes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from freehold.app import Freehold
 from freehold.lab.demo.tasks import PREFIX
 from freehold.model.job import NewJob
 
-#: Their names are the demo's own: a store that was given may have others.
+#: Names of the demo's own, because the given database may have other queues.
 MAIL, REPORTS, ACCOUNTS = "demo-mail", "demo-reports", "demo-accounts"
 QUEUES = (MAIL, REPORTS, ACCOUNTS)
-#: So many jobs of each lane follow each other.
+#: The number of jobs in each lane.
 _LANE_LENGTH = 8
 
 
 class DemoJob(NamedTuple):
-    """What one job is: of which kind, and in which queue. Those of accounts stand in lanes."""
+    """The kind and queue of one job. Jobs of ACCOUNTS are in lanes."""
 
     kind: str
     queue: str
@@ -47,16 +47,16 @@ _DEMO_JOBS = (
 
 
 def prepare(app: Freehold, count: int) -> list[NewJob]:
-    """So many jobs in all, every kind at every time."""
-    cards = [_DEMO_JOBS[number % len(_DEMO_JOBS)] for number in range(count)]
-    in_lanes = sum(card.queue == ACCOUNTS for card in cards)
+    """Returns this many jobs, with all kinds evenly distributed."""
+    templates = [_DEMO_JOBS[number % len(_DEMO_JOBS)] for number in range(count)]
+    in_lanes = sum(template.queue == ACCOUNTS for template in templates)
     lanes = max(1, in_lanes // _LANE_LENGTH)
     jobs: list[NewJob] = []
-    dealt = 0
-    for number, card in enumerate(cards):
-        task = app.tasks.get(PREFIX + card.kind).using(queue=card.queue)
-        if card.queue == ACCOUNTS:
-            task = task.using(target=f"account-{dealt % lanes + 1}")
-            dealt += 1
+    lane_jobs = 0
+    for number, template in enumerate(templates):
+        task = app.tasks.get(PREFIX + template.kind).using(queue=template.queue)
+        if template.queue == ACCOUNTS:
+            task = task.using(target=f"account-{lane_jobs % lanes + 1}")
+            lane_jobs += 1
         jobs.append(task.prepare(number))
     return jobs

@@ -1,4 +1,4 @@
-"""A manager and the demo's director beside it, until the story is over or somebody stops it."""
+"""Runs a manager and the demo's scenario, until the scenario ends or a signal stops it."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from freehold.lab.demo.scenario import DemoScenario
 from freehold.lab.demo.worker_processes import WorkerProcesses
 from freehold.manager.manager import Manager
 
-#: Is told what was found, and gets the event that a signal sets.
+#: Gets the result of the check, and the event that a signal sets.
 After: TypeAlias = Callable[[Check, asyncio.Event], Awaitable[None]]
 
 
 async def run_demo(
-    manager: Manager, director: DemoScenario, staff: WorkerProcesses, after: After
+    manager: Manager, scenario: DemoScenario, processes: WorkerProcesses, after: After
 ) -> Check | None:
-    """What was found; None if it was stopped before. No process of ours outlives this."""
+    """Returns the result of the check, or None after a signal. All worker processes have ended."""
     stopped = asyncio.Event()
-    managing = asyncio.create_task(manager.run(), name="manager")
-    directing = asyncio.create_task(director.run(), name="director")
+    manager_task = asyncio.create_task(manager.run(), name="manager")
+    running = asyncio.create_task(scenario.run(), name="scenario")
 
     def stop() -> None:
-        """The first signal drains the workers, the second hurries them."""
-        directing.cancel()
+        """The first signal drains the workers, the second stops their jobs at once."""
+        running.cancel()
         if stopped.is_set():
             manager.stop()
         stopped.set()
 
     with _signals(stop):
         try:
-            await _ended(directing, managing)
-            if directing.cancelled():
+            await _until_done(running, manager_task)
+            if running.cancelled():
                 return None
-            found = directing.result()
-            await _ended(asyncio.ensure_future(after(found, stopped)), managing)
+            found = running.result()
+            await _until_done(asyncio.ensure_future(after(found, stopped)), manager_task)
             return found
         finally:
-            directing.cancel()
+            running.cancel()
             manager.stop()
-            await asyncio.gather(managing, directing, return_exceptions=True)
-            staff.leave_nobody()
+            await asyncio.gather(manager_task, running, return_exceptions=True)
+            processes.kill_remaining()
 
 
-async def _ended(work: asyncio.Future[Any], managing: asyncio.Task[int]) -> None:
-    """Once the work is over; a manager that ends meanwhile says why it could not go on."""
-    await asyncio.wait({work, managing}, return_when=asyncio.FIRST_COMPLETED)
-    if managing.done():
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        managing.result()
-    elif not work.cancelled():
-        work.result()
+async def _until_done(task: asyncio.Future[Any], manager_task: asyncio.Task[int]) -> None:
+    """Waits for the task. A manager that ends before it raises its error here."""
+    await asyncio.wait({task, manager_task}, return_when=asyncio.FIRST_COMPLETED)
+    if manager_task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        manager_task.result()
+    elif not task.cancelled():
+        task.result()
 
 
 @contextlib.contextmanager

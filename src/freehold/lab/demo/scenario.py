@@ -1,7 +1,8 @@
-"""The demo's story: work comes, workers come, one is killed, its jobs come back, workers go.
+"""The course of the demo: jobs are enqueued, the manager starts workers, one worker is killed, its
+jobs are recovered, and the manager stops workers.
 
-It looks at the store as any operator could, a few times a second, and shows what it saw. Only
-the kill is its own doing. At the end it counts: see `checking`.
+The demo reads the store a few times a second, as an operator could, and shows it. It acts itself
+only to enqueue and to kill. At the end it checks the result: see `check`.
 """
 
 from __future__ import annotations
@@ -11,83 +12,84 @@ import signal
 from collections import Counter
 
 from freehold.app import Freehold
-from freehold.lab.demo.check import Check, again, check
+from freehold.lab.demo.check import Check, check, started_again
 from freehold.lab.demo.handler_log import read
 from freehold.lab.demo.load import QUEUES, prepare
-from freehold.lab.demo.snapshot import Missing, Snapshot, SnapshotView, Tone
+from freehold.lab.demo.snapshot import OrphanedJob, Snapshot, SnapshotView, Tone
 from freehold.lab.demo.worker_processes import LEASE_SECONDS, WorkerProcesses
 from freehold.model.history import EventKind
 from freehold.model.job import Job
+from freehold.model.plural import count
 from freehold.model.scaling import ScaleRule
 from freehold.model.simulated_kind import SimulatedKind
 from freehold.model.state import FINAL, LEASED, State
 from freehold.store.types import JobFilter
 
-#: After this long it counts what there is, whatever is still under way.
+#: After this long the result is checked even if jobs are still running.
 DEADLINE_SECONDS = 50.0
-#: A person watches: this is the pace of the picture.
-_LOOK_SECONDS = 0.25
-_SHOWN_IDS = 6
+#: How often the display changes, for a person to follow.
+_REFRESH_SECONDS = 0.25
+_MAX_IDS = 6
 
 
 class DemoScenario:
-    """One performance."""
+    """One run of the demo."""
 
     def __init__(
         self,
         app: Freehold,
         manager: str,
         rule: ScaleRule,
-        staff: WorkerProcesses,
-        stage: SnapshotView,
+        processes: WorkerProcesses,
+        view: SnapshotView,
         kinds: dict[str, SimulatedKind],
-        count: int,
+        job_count: int,
     ) -> None:
         self._app = app
-        self._store = app.client.awaited
+        self._store = app._client.awaited
         self._manager = manager
         self._rule = rule
-        self._staff = staff
-        self._stage = stage
+        self._processes = processes
+        self._view = view
         self._kinds = kinds
-        self._count = count
-        self._act = "The manager starts its first workers."
+        self._job_count = job_count
+        self._headline = "The manager starts its first workers."
         self._ids: list[int] = []
         self._targets: dict[int, str] = {}
         self._open: dict[int, Job | None] = {}
-        #: Jobs of the killed worker, and how each was last seen.
-        self._missing: dict[int, Missing] = {}
+        #: Jobs of the killed worker, with their last known status.
+        self._orphans: dict[int, OrphanedJob] = {}
         self.killed: int | None = None
-        #: How many workers lived, from the load's coming on, whenever that had changed.
-        self.course: list[int] = []
+        #: The number of worker processes since the enqueue, each time that it changed.
+        self.worker_counts: list[int] = []
 
     async def run(self) -> Check:
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                await self._play()
+                await self._run_load()
         except TimeoutError:
-            self._say(f"not over after {DEADLINE_SECONDS:.0f} s: it is counted all the same", "bad")
-        return await self._count_up()
+            self._log(f"not finished after {DEADLINE_SECONDS:.0f} s; checking the result", "bad")
+        return await self._check()
 
-    async def _play(self) -> None:
-        least = self._rule.default_count
-        while await self._look() < least:
+    async def _run_load(self) -> None:
+        min_workers = self._rule.default_count
+        while await self._refresh() < min_workers:
             pass
         await self._enqueue()
-        self.course.append(least)
-        self._act = "Work has come: the manager starts workers, up to its maximum."
+        self.worker_counts.append(min_workers)
+        self._headline = "Jobs are waiting: the manager starts workers, up to its maximum."
         while self._open:
-            await self._look()
-            if self.killed is None and 4 * (self._count - len(self._open)) >= self._count:
-                await self._kill_someone()
-        self._say("every job has ended", "good")
-        self._act = "Nothing is left to do: workers that are not needed any more go."
-        while len(self._staff.alive) > least:
-            await self._look()
-        await self._look()
+            await self._refresh()
+            if self.killed is None and 4 * (self._job_count - len(self._open)) >= self._job_count:
+                await self._kill_busiest_worker()
+        self._log("all jobs have ended", "good")
+        self._headline = "No jobs are left: the manager stops the workers that it does not need."
+        while len(self._processes.alive) > min_workers:
+            await self._refresh()
+        await self._refresh()
 
     async def _enqueue(self) -> None:
-        jobs = prepare(self._app, self._count)
+        jobs = prepare(self._app, self._job_count)
         handles = await self._app.aenqueue_many(jobs)
         self._ids = [handle.id for handle in handles]
         self._open = dict.fromkeys(self._ids)
@@ -96,113 +98,113 @@ class DemoScenario:
             for handle, job in zip(handles, jobs, strict=True)
             if job.target is not None
         }
-        self._say(
-            f"{len(jobs)} jobs enqueued in {len(QUEUES)} queues; {len(self._targets)} of them in "
-            f"{len(set(self._targets.values()))} lanes"
+        self._log(
+            f"{count(len(jobs), 'job')} enqueued in {count(len(QUEUES), 'queue')}; "
+            f"{len(self._targets)} of them in {count(len(set(self._targets.values())), 'lane')}"
         )
 
-    # -- looking -----------------------------------------------------------------------------
+    # -- the display -------------------------------------------------------------------------
 
-    async def _look(self) -> int:
-        """One picture, at its pace. Answers how many workers are at work."""
-        operate = self._app.aoperate
+    async def _refresh(self) -> int:
+        """Shows a snapshot and waits. Returns the number of workers with a heartbeat."""
+        operator = self._app.aoperator
         found = await self._store.read(list(self._open))
-        # A job that is in the store no more is over too, and will be found lost.
+        # A job that is missing in the store counts as ended here; the check reports it as lost.
         self._open = {i: found[i] for i in self._open if i in found and found[i].state not in FINAL}
-        await self._look_for_missing()
-        workers = [w for w in await operate.workers() if w.manager == self._manager]
-        alive = self._staff.alive
-        if self._ids and [len(alive)] != self.course[-1:]:
-            self.course.append(len(alive))
-        scene = Snapshot(
-            store=self._app.database.shown,
-            act=self._act,
+        await self._refresh_orphans()
+        workers = [w for w in await operator.workers() if w.manager == self._manager]
+        alive = self._processes.alive
+        if self._ids and [len(alive)] != self.worker_counts[-1:]:
+            self.worker_counts.append(len(alive))
+        snapshot = Snapshot(
+            store=self._app._database.shown,
+            headline=self._headline,
             ended=len(self._ids) - len(self._open),
-            jobs=self._count,
+            jobs=self._job_count,
             alive=len(alive),
             workers=[worker for worker in workers if worker.pid in alive],
-            queues=[queue for queue in await operate.queues() if queue.name in QUEUES],
-            counts=await operate.counts(),
-            missing=list(self._missing.values()),
+            queues=[queue for queue in await operator.queues() if queue.name in QUEUES],
+            counts=await operator.counts(),
+            orphans=list(self._orphans.values()),
         )
-        self._stage.show(scene)
-        await asyncio.sleep(_LOOK_SECONDS)
-        return len(scene.workers)
+        self._view.show(snapshot)
+        await asyncio.sleep(_REFRESH_SECONDS)
+        return len(snapshot.workers)
 
-    async def _look_for_missing(self) -> None:
-        back = []
-        for job_id, before in self._missing.items():
-            if before.is_back and job_id not in self._open:
-                self._missing[job_id] = await self._seen(before)
+    async def _refresh_orphans(self) -> None:
+        recovered = []
+        for job_id, before in self._orphans.items():
+            if before.is_recovered and job_id not in self._open:
+                self._orphans[job_id] = await self._refreshed(before)
                 continue
-            after = await self._seen(before)
-            self._missing[job_id] = after
-            if after.is_back and not before.is_back:
-                back.append(job_id)
-        if back:
-            self._say(f"recovered, and queued again: {_listed('job', back)}", "good")
-            if all(missing.is_back for missing in self._missing.values()):
-                self._act = "All jobs of the killed worker have come back; the others never waited."
+            after = await self._refreshed(before)
+            self._orphans[job_id] = after
+            if after.is_recovered and not before.is_recovered:
+                recovered.append(job_id)
+        if recovered:
+            self._log(f"recovered and queued again: {_listed(recovered)}", "good")
+            if all(orphan.is_recovered for orphan in self._orphans.values()):
+                self._headline = "All jobs of the killed worker are recovered; no other job waited."
 
-    async def _seen(self, missing: Missing) -> Missing:
-        """Back is what the store says to have taken from the dead."""
-        job = (await self._store.read([missing.id])).get(missing.id)
+    async def _refreshed(self, orphan: OrphanedJob) -> OrphanedJob:
+        """A job is recovered when its history has the event of a lost lease."""
+        job = (await self._store.read([orphan.id])).get(orphan.id)
         if job is None:
-            return Missing(missing.id, missing.task, missing.target, "gone", False)
+            return OrphanedJob(orphan.id, orphan.task, orphan.target, "not in the store", False)
         events = await self._store.events(job.id)
-        is_back = any(event.kind is EventKind.LEASE_LOST for event in events)
-        now = _state_now(job) if is_back else "leased by the dead worker"
-        return Missing(job.id, job.task, job.target, now, is_back)
+        is_recovered = any(event.kind is EventKind.LEASE_LOST for event in events)
+        status = _status(job) if is_recovered else "leased by the killed worker"
+        return OrphanedJob(job.id, job.task, job.target, status, is_recovered)
 
     # -- the kill ----------------------------------------------------------------------------
 
-    async def _kill_someone(self) -> None:
-        """Whoever has most in hand. It is frozen first, so that what it holds is exactly known."""
-        workers = await self._app.aoperate.workers()
+    async def _kill_busiest_worker(self) -> None:
+        """Freezes the worker first, so that the leases that it holds are known exactly."""
+        workers = await self._app.aoperator.workers()
         pids = {w.owner: w.pid for w in workers if w.manager == self._manager}
-        held = Counter(job.lease.owner for job in await self._leased() if job.lease is not None)
-        busiest = [owner for owner, _ in held.most_common() if owner in pids]
+        leased_by = Counter(
+            job.lease.owner for job in await self._leased() if job.lease is not None
+        )
+        busiest = [owner for owner, _ in leased_by.most_common() if owner in pids]
         if not busiest or len(busiest) < self._rule.default_count:
             return
         owner, pid = busiest[0], pids[busiest[0]]
-        self._staff.send(pid, signal.SIGSTOP)
+        self._processes.send(pid, signal.SIGSTOP)
         jobs = [j for j in await self._leased() if j.lease is not None and j.lease.owner == owner]
         if not any(job.state is State.RUNNING for job in jobs):
-            self._staff.send(pid, signal.SIGCONT)
+            self._processes.send(pid, signal.SIGCONT)
             return
-        self._staff.send(pid, signal.SIGKILL)
+        self._processes.send(pid, signal.SIGKILL)
         self.killed = pid
-        self._missing = {
-            job.id: Missing(job.id, job.task, job.target, "leased by the dead worker", False)
+        self._orphans = {
+            job.id: OrphanedJob(job.id, job.task, job.target, "leased by the killed worker", False)
             for job in sorted(jobs, key=lambda job: job.id)
         }
-        held_jobs = _listed("job", list(self._missing))
-        self._say(f"worker {pid} is killed with -9; it held {held_jobs}", "bad")
-        self._act = f"A worker was killed. Its leases run out within {LEASE_SECONDS:g} s."
+        held_jobs = _listed(list(self._orphans))
+        self._log(f"killed worker {pid} with SIGKILL; it held {held_jobs}", "bad")
+        self._headline = f"A worker was killed. Its leases expire within {LEASE_SECONDS:g} s."
 
     async def _leased(self) -> tuple[Job, ...]:
-        return (await self._app.aoperate.jobs(JobFilter(states=LEASED, limit=1000))).jobs
+        return (await self._app.aoperator.jobs(JobFilter(states=LEASED, limit=1000))).jobs
 
     # -- the end -----------------------------------------------------------------------------
 
-    async def _count_up(self) -> Check:
-        lines = await asyncio.to_thread(read, self._staff.record)
+    async def _check(self) -> Check:
+        records = await asyncio.to_thread(read, self._processes.handler_log)
         jobs = await self._store.read(self._ids)
-        asked = dict.fromkeys([*again(lines), *self._missing])
-        events = {job_id: await self._store.events(job_id) for job_id in asked}
-        return check(self._ids, self._targets, self._kinds, jobs, events, lines)
+        to_explain = dict.fromkeys([*started_again(records), *self._orphans])
+        events = {job_id: await self._store.events(job_id) for job_id in to_explain}
+        return check(self._ids, self._targets, self._kinds, jobs, events, records)
 
-    def _say(self, text: str, tone: Tone = "plain") -> None:
-        self._stage.say(text, tone)
+    def _log(self, text: str, tone: Tone = "plain") -> None:
+        self._view.log(text, tone)
 
 
-def _state_now(job: Job) -> str:
+def _status(job: Job) -> str:
     owner = f" by {job.lease.owner}" if job.lease is not None else ""
     return f"{job.state}{owner}, attempt {job.attempt}"
 
 
-def _listed(what: str, ids: list[int]) -> str:
-    more = ", …" if ids[_SHOWN_IDS:] else ""
-    return (
-        f"{len(ids)} {what}{'s'[: len(ids) != 1]} ({', '.join(map(str, ids[:_SHOWN_IDS]))}{more})"
-    )
+def _listed(ids: list[int]) -> str:
+    more = ", …" if ids[_MAX_IDS:] else ""
+    return f"{count(len(ids), 'job')} ({', '.join(map(str, ids[:_MAX_IDS]))}{more})"

@@ -1,4 +1,4 @@
-"""What the demo sees at one moment, and to whom it shows it."""
+"""The state of the demo at one time, and the interface of its display."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from freehold.store.types import JobCounts, QueueInfo
 Tone: TypeAlias = Literal["plain", "good", "bad", "quiet"]
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """A job that the killed worker had in hand, and where it is now."""
+class OrphanedJob(msgspec.Struct, frozen=True):
+    """A job that the killed worker held, and its status now."""
 
     id: int
     task: str
     target: str | None
-    now: str
-    is_back: bool
+    status: str
+    is_recovered: bool
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One look."""
+    """The state of the demo at one time."""
 
     store: str
-    #: What happens now, in a sentence.
-    act: str
+    #: A sentence about what happens now.
+    headline: str
     ended: int
     jobs: int
-    #: Worker processes that live, also those of which the store has not heard yet.
+    #: Running worker processes, including those that have not sent a heartbeat yet.
     alive: int
     workers: Sequence[LiveWorker]
     queues: Sequence[QueueInfo]
     counts: JobCounts
-    missing: Sequence[Missing]
+    orphans: Sequence[OrphanedJob]
 
 
 class SnapshotView(Protocol):
-    """Where it is shown: a terminal, or lines into a pipe."""
+    """The display: a terminal, or lines into a pipe."""
 
-    def say(self, text: str, tone: Tone = "plain") -> None:
-        """Something has happened, and is told for good."""
+    def log(self, text: str, tone: Tone = "plain") -> None:
+        """Adds a line that stays."""
         ...
 
-    def show(self, scene: Snapshot) -> None:
-        """How it looks now."""
+    def show(self, snapshot: Snapshot) -> None:
+        """Replaces the snapshot."""
         ...

@@ -1,4 +1,4 @@
-"""The simulated kinds as tasks of the demo, which also say aloud what they do: see `record`."""
+"""The simulated kinds as tasks of the demo, which also write to the handler log."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PREFIX = "demo."
 
 def define(app: Freehold, kinds: Iterable[SimulatedKind]) -> None:
     for kind in kinds:
-        app.task(name=PREFIX + kind.name, retry=RETRY)(_heard(kind))
+        app.task(name=PREFIX + kind.name, retry=RETRY)(_recorded(kind))
 
 
-def _heard(kind: SimulatedKind) -> Any:
+def _recorded(kind: SimulatedKind) -> Any:
     simulate = handler(kind)
 
-    async def heard(input: Any = None, *, ctx: Any) -> Any:
+    async def recorded(input: Any = None, *, ctx: Any) -> Any:
         job, attempt = ctx.job.job_id, ctx.attempt
         append(job, attempt, "started")
         try:
@@ -40,5 +40,5 @@ def _heard(kind: SimulatedKind) -> Any:
         append(job, attempt, "succeeded")
         return result
 
-    heard.__qualname__ = f"heard_{kind.name}"
-    return heard
+    recorded.__qualname__ = f"heard_{kind.name}"
+    return recorded

@@ -1,4 +1,4 @@
-"""How the demo is shown: a living picture in a terminal, plain lines into a pipe."""
+"""The display of the demo: a live screen in a terminal, plain lines into a pipe."""
 
 from __future__ import annotations
 
@@ -13,192 +13,192 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from freehold.cli.render import simple_table
+from freehold.cli.table import ListTable
 from freehold.cli.text import clean
 from freehold.lab.demo.load import QUEUES
-from freehold.lab.demo.snapshot import Missing, Snapshot, Tone
+from freehold.lab.demo.snapshot import OrphanedJob, Snapshot, Tone
 from freehold.model.worker_info import LiveWorker
 from freehold.telemetry import log
 
 _STYLES: dict[Tone, str] = {"plain": "", "good": "green", "bad": "bold red", "quiet": "dim"}
-_STORY_LINES = 12
-_LEAST_STORY_LINES = 3
-_MISSING_LINES = 6
-_COURSE = 60
+_MAX_LINES = 12
+_MIN_LINES = 3
+_MAX_ORPHANS = 6
+_MAX_COUNTS = 60
 _BARS = "▁▂▃▄▅▆▇█"
-#: Into a pipe, progress is told as often as this much more has ended.
-_PART = 0.1
+#: Into a pipe, progress is printed each time that this share of the jobs has ended.
+_LOG_SHARE = 0.1
 
 
 class DemoView(Protocol):
-    """A stage that opens and closes."""
+    """A display that is opened and closed."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *error: object) -> None: ...
 
-    def say(self, text: str, tone: Tone = "plain") -> None: ...
+    def log(self, text: str, tone: Tone = "plain") -> None: ...
 
-    def show(self, scene: Snapshot) -> None: ...
+    def show(self, snapshot: Snapshot) -> None: ...
 
 
-def demo_view(console: Console, most: int) -> DemoView:
-    """``most``: how many workers there can be."""
-    return ScreenView(console, most) if console.is_terminal else LineView(console)
+def demo_view(console: Console, max_workers: int) -> DemoView:
+    return ScreenView(console, max_workers) if console.is_terminal else LineView(console)
 
 
 class LineView:
-    """One line for everything that happens, and some on the way."""
+    """Prints one line per event, and the progress from time to time."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._hearing = KeyReader(self.say)
-        self._told = 0.0
-        self._act = ""
+        self._log_handler = ViewLogHandler(self.log)
+        self._logged_share = 0.0
 
     def __enter__(self) -> Self:
-        self._hearing.begin()
+        self._log_handler.install()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._hearing.end()
+        self._log_handler.remove()
 
-    def say(self, text: str, tone: Tone = "plain") -> None:
+    def log(self, text: str, tone: Tone = "plain") -> None:
         self._console.print(_line(text), soft_wrap=True)
 
-    def show(self, scene: Snapshot) -> None:
-        part = scene.ended / scene.jobs
-        if part >= self._told + _PART or (scene.ended == scene.jobs and self._told < 1.0):
-            self._told = part
-            counts = scene.counts
-            self.say(
-                f"{scene.ended} of {scene.jobs} jobs have ended; {scene.alive} workers; "
-                f"{counts.ready} jobs ready, {counts.leased} in hand, {counts.waiting} in backoff, "
+    def show(self, snapshot: Snapshot) -> None:
+        share = snapshot.ended / snapshot.jobs
+        is_last = snapshot.ended == snapshot.jobs and self._logged_share < 1.0
+        if share >= self._logged_share + _LOG_SHARE or is_last:
+            self._logged_share = share
+            counts = snapshot.counts
+            self.log(
+                f"{snapshot.ended} of {snapshot.jobs} jobs ended; workers: {snapshot.alive}; "
+                f"jobs: {counts.ready} ready, {counts.leased} leased, {counts.waiting} in backoff, "
                 f"{counts.following} behind in a lane"
             )
 
 
 class ScreenView:
-    """The whole of it, drawn anew at every look; what was said stays below."""
+    """Draws the latest snapshot, with the last log lines below it."""
 
-    def __init__(self, console: Console, most: int) -> None:
+    def __init__(self, console: Console, max_workers: int) -> None:
         self._console = console
-        self._most = most
-        self._hearing = KeyReader(self.say)
-        self._story: list[Text] = []
-        self._course: list[int] = []
+        self._max_workers = max_workers
+        self._log_handler = ViewLogHandler(self.log)
+        self._lines: list[Text] = []
+        self._worker_counts: list[int] = []
         self._live = Live(console=console, auto_refresh=False)
-        self._scene: Snapshot | None = None
+        self._snapshot: Snapshot | None = None
 
     def __enter__(self) -> Self:
-        self._hearing.begin()
+        self._log_handler.install()
         self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        # What stays in the terminal can be scrolled, and has the story from its beginning.
-        self._draw(len(self._story))
+        # The last picture stays in the terminal and can be scrolled, so it has all log lines.
+        self._draw(len(self._lines))
         self._live.stop()
-        self._hearing.end()
+        self._log_handler.remove()
 
-    def say(self, text: str, tone: Tone = "plain") -> None:
+    def log(self, text: str, tone: Tone = "plain") -> None:
         line = _line(text, tone)
         line.no_wrap, line.overflow = True, "ellipsis"
-        self._story.append(line)
+        self._lines.append(line)
         self._draw()
 
-    def show(self, scene: Snapshot) -> None:
-        self._scene = scene
-        self._course = [*self._course, scene.alive][-_COURSE:]
+    def show(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._worker_counts = [*self._worker_counts, snapshot.alive][-_MAX_COUNTS:]
         self._draw()
 
-    def _draw(self, story_lines: int | None = None) -> None:
-        self._live.update(self.picture(story_lines), refresh=True)
+    def _draw(self, line_count: int | None = None) -> None:
+        self._live.update(self.picture(line_count), refresh=True)
 
-    def picture(self, story_lines: int | None = None) -> RenderableType:
-        """With so many lines of the story, or as many as fit."""
-        scene = self._scene
-        if scene is None:
-            return Group(*self._story)
+    def picture(self, line_count: int | None = None) -> RenderableType:
+        """With this many log lines, or as many as fit."""
+        snapshot = self._snapshot
+        if snapshot is None:
+            return Group(*self._lines)
         parts: tuple[RenderableType, ...] = (
-            Text(f"freehold demo on {clean(scene.store)}", style="bold"),
-            _progress(scene),
-            self._course_of(scene),
+            Text(f"freehold demo on {clean(snapshot.store)}", style="bold"),
+            _progress(snapshot),
+            self._worker_graph(snapshot),
             Text(),
-            Text(scene.act, style="bold yellow"),
+            Text(snapshot.headline, style="bold yellow"),
             Text(),
-            _side_by_side(_workers(scene), _queues(scene)),
-            *_missing(scene.missing),
+            _side_by_side(_workers(snapshot), _queues(snapshot)),
+            *_orphans(snapshot.orphans),
             Text(),
         )
-        return Group(*parts, *self._story[-(story_lines or self._room_below(parts)) :])
+        return Group(*parts, *self._lines[-(line_count or self._fitting_lines(parts)) :])
 
-    def _room_below(self, parts: Sequence[RenderableType]) -> int:
-        """What does not fit, a terminal would cut off below, where the news is."""
+    def _fitting_lines(self, parts: Sequence[RenderableType]) -> int:
+        """A terminal would cut off lines that do not fit, and the newest are the lowest."""
         used = sum(len(self._console.render_lines(part)) for part in parts)
-        return min(_STORY_LINES, max(_LEAST_STORY_LINES, self._console.height - used - 1))
+        return min(_MAX_LINES, max(_MIN_LINES, self._console.height - used - 1))
 
-    def _course_of(self, scene: Snapshot) -> Text:
-        course = Text(f"{scene.alive} workers ", style="bold")
-        course.append("".join(_bar(count, self._most) for count in self._course), style="cyan")
-        return course
+    def _worker_graph(self, snapshot: Snapshot) -> Text:
+        graph = Text(f"workers: {snapshot.alive} ", style="bold")
+        bars = "".join(_bar(count, self._max_workers) for count in self._worker_counts)
+        return graph.append(bars, style="cyan")
 
 
-class KeyReader(logging.Handler):
-    """What the manager says in its log is part of the story."""
+class ViewLogHandler(logging.Handler):
+    """Shows the manager's log in the view."""
 
-    def __init__(self, say: Callable[[str, Tone], None]) -> None:
+    def __init__(self, show_line: Callable[[str, Tone], None]) -> None:
         super().__init__(logging.INFO)
-        self._say = say
+        self._show_line = show_line
         self._before = (log.level, log.propagate)
 
-    def begin(self) -> None:
+    def install(self) -> None:
         log.addHandler(self)
         log.setLevel(logging.INFO)
         log.propagate = False
 
-    def end(self) -> None:
+    def remove(self) -> None:
         log.removeHandler(self)
         log.level, log.propagate = self._before
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._say(record.getMessage(), "bad" if record.levelno >= logging.WARNING else "quiet")
+        tone: Tone = "bad" if record.levelno >= logging.WARNING else "quiet"
+        self._show_line(record.getMessage(), tone)
 
 
 def _line(text: str, tone: Tone = "plain") -> Text:
     return Text(f"{time.strftime('%H:%M:%S')}  {clean(text)}", style=_STYLES[tone])
 
 
-def _progress(scene: Snapshot) -> RenderableType:
+def _progress(snapshot: Snapshot) -> RenderableType:
     line = Table.grid(padding=(0, 2))
     line.add_row(
-        # Red, as a bar is by itself, would be the colour of the killed worker.
-        ProgressBar(total=scene.jobs, completed=scene.ended, width=40, complete_style="cyan"),
-        f"[bold]{scene.ended}[/] of {scene.jobs} jobs have ended",
+        # Not red, the default of a bar, which is the colour of the killed worker.
+        ProgressBar(total=snapshot.jobs, completed=snapshot.ended, width=40, complete_style="cyan"),
+        f"[bold]{snapshot.ended}[/] of {snapshot.jobs} jobs ended",
     )
     return line
 
 
-def _workers(scene: Snapshot) -> RenderableType:
-    table = simple_table("worker", "state", "in hand", "ended", right=("worker", "ended"))
-    for worker in scene.workers:
+def _workers(snapshot: Snapshot) -> RenderableType:
+    table = ListTable("worker", "state", "running", "ended", right=("worker", "ended"))
+    for worker in snapshot.workers:
         state = Text(worker.state, style="green" if worker.state == "working" else "yellow")
         table.add_row(str(worker.pid), state, _slots(worker), str(worker.finished))
-    for _ in range(scene.alive - len(scene.workers)):
+    for _ in range(snapshot.alive - len(snapshot.workers)):
         table.add_row("…", Text("starting", style="dim"), "", "")
     return table
 
 
-def _queues(scene: Snapshot) -> RenderableType:
-    """An empty one is none to the store, but still one to whoever watches."""
-    table = simple_table("queue", "ready", "in hand", right=("ready", "in hand"))
-    found = {queue.name: queue for queue in scene.queues}
+def _queues(snapshot: Snapshot) -> RenderableType:
+    """The store does not list empty queues, so they are added here."""
+    table = ListTable("queue", "ready", "leased", right=("ready", "leased"))
+    found = {queue.name: queue for queue in snapshot.queues}
     for name in QUEUES:
         queue = found.get(name)
         table.add_row(
             name, *(("0", "0") if queue is None else (str(queue.ready), str(queue.leased)))
         )
-    counts = scene.counts
+    counts = snapshot.counts
     more = f"{counts.waiting} in backoff, {counts.following} behind in a lane"
     return Group(table, Text(more, style="dim"))
 
@@ -209,16 +209,16 @@ def _side_by_side(left: RenderableType, right: RenderableType) -> RenderableType
     return grid
 
 
-def _missing(jobs: Sequence[Missing]) -> tuple[RenderableType, ...]:
-    """Those that are not back yet first."""
+def _orphans(jobs: Sequence[OrphanedJob]) -> tuple[RenderableType, ...]:
+    """Jobs that are not recovered yet come first."""
     if not jobs:
         return ()
     table = Table.grid(padding=(0, 2))
-    for job in sorted(jobs, key=lambda job: job.is_back)[:_MISSING_LINES]:
-        mark = Text("✓", style="green") if job.is_back else Text("✗", style="bold red")
+    for job in sorted(jobs, key=lambda job: job.is_recovered)[:_MAX_ORPHANS]:
+        mark = Text("✓", style="green") if job.is_recovered else Text("✗", style="bold red")
         lane = f"in lane {job.target}" if job.target else ""
-        table.add_row(mark, f"job {job.id}", Text(job.task), lane, Text(job.now))
-    more = len(jobs) - _MISSING_LINES
+        table.add_row(mark, f"job {job.id}", Text(job.task), lane, Text(job.status))
+    more = len(jobs) - _MAX_ORPHANS
     rest = (Text(f"   … and {more} more", style="dim"),) if more > 0 else ()
     return Text(), Text("jobs of the killed worker", style="bold"), table, *rest
 
@@ -230,5 +230,5 @@ def _slots(worker: LiveWorker) -> Text:
     return Text("■" * used, style="cyan").append("·" * (worker.concurrency - used), style="dim")
 
 
-def _bar(count: int, most: int) -> str:
-    return _BARS[round(min(count / most, 1.0) * (len(_BARS) - 1))]
+def _bar(count: int, max_workers: int) -> str:
+    return _BARS[round(min(count / max_workers, 1.0) * (len(_BARS) - 1))]

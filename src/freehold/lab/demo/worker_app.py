@@ -1,10 +1,10 @@
-"""What the demo's workers run: `freehold worker --app freehold.lab.demo.worker_app:app`."""
+"""The demo's app, for `freehold worker --app freehold.lab.demo.worker_app:app`."""
 
 from __future__ import annotations
 
 from freehold.app import Freehold
+from freehold.lab.demo.kinds import KINDS
 from freehold.lab.demo.tasks import define
-from freehold.settings import load
 
 app = Freehold()
-define(app, load().kinds.values())
+define(app, KINDS.values())

@@ -1,5 +1,4 @@
-"""The demo's worker processes: as a manager starts them, but known by name, so that one of them
-can be killed, and none is left behind."""
+"""The demo's worker processes, kept in a list so that one can be killed and none is left behind."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from freehold.lab.demo.handler_log import VARIABLE
+from freehold.lab.demo.handler_log import PATH_VARIABLE
 from freehold.lab.demo.load import QUEUES
 
 LEASE_SECONDS = 3.0
@@ -19,10 +18,10 @@ _LOG_LINES = 20
 
 
 class WorkerProcesses:
-    """Everybody whom the manager has started."""
+    """All worker processes that the manager has started."""
 
     def __init__(self, folder: Path, url: str, schema: str, concurrency: int) -> None:
-        self.record = folder / "record"
+        self.handler_log = folder / "record"
         self._folder = folder
         self._log = folder / "workers.log"
         self._command = [
@@ -34,30 +33,30 @@ class WorkerProcesses:
             "freehold.lab.demo.worker_app:app",
             "--concurrency",
             str(concurrency),
-            "--lease-seconds",
+            "--lease-timeout-seconds",
             str(LEASE_SECONDS),
-            "--grace-seconds",
+            "--shutdown-grace-seconds",
             str(GRACE_SECONDS),
             *(f"--queue={queue}" for queue in QUEUES),
         ]
         self._environment = _own_environment() | {
             "FREEHOLD_URL": url,
             "FREEHOLD_SCHEMA": schema,
-            VARIABLE: str(self.record),
+            PATH_VARIABLE: str(self.handler_log),
         }
         self._processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, more: Sequence[str], seat: int) -> subprocess.Popen[bytes]:
+    def start(self, arguments: Sequence[str], slot: int) -> subprocess.Popen[bytes]:
         with self._log.open("ab") as log:
             process = subprocess.Popen(
-                (*self._command, *more),
-                # A freehold.toml of whoever watches is not meant for the demo.
+                (*self._command, *arguments),
+                # Away from the user's freehold.toml, which is not meant for the demo.
                 cwd=self._folder,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                pass_fds=(seat,),
+                pass_fds=(slot,),
                 # Ctrl-C is for the manager, which then drains its workers.
                 start_new_session=True,
             )
@@ -69,13 +68,13 @@ class WorkerProcesses:
         return [process.pid for process in self._processes if process.poll() is None]
 
     def send(self, pid: int, number: signal.Signals) -> None:
-        """Only to those whom we have started, and while they live."""
+        """Signals only processes of the demo that are still running."""
         for process in self._processes:
             if process.pid == pid:
                 process.send_signal(number)
 
-    def leave_nobody(self) -> None:
-        """Whoever has not ended by now, is ended."""
+    def kill_remaining(self) -> None:
+        """Kills the processes that are still running."""
         for process in self._processes:
             if process.poll() is None:
                 process.kill()
@@ -87,7 +86,7 @@ class WorkerProcesses:
 
 
 def _own_environment() -> dict[str, str]:
-    """Without settings that are meant for another store, and with paths that hold anywhere."""
+    """The environment without the user's Freehold settings, and with absolute import paths."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -1,1 +1,1 @@
-"""Whole fleets from a seed: real workers and clients on virtual time, behind lines that fail."""
+"""Simulation from a seed: real workers and clients on virtual time, with faults on every link."""

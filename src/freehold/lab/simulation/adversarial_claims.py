@@ -1,4 +1,4 @@
-"""The worst moment for a late word about a job: when somebody else has just claimed it."""
+"""The worst time for a late write about a job: just after another worker has claimed it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ CLAIMS = frozenset({"claim", "claim_plain"})
 
 
 class AdversarialClaims:
-    """Knows of every claim, and wakes who waits for one."""
+    """Observes every claim and wakes the late writes that wait for one."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[frozenset[int], asyncio.Event]] = []
 
-    def seen(self, batch: StatementGroup, answers: list[Rows]) -> None:
+    def observe(self, group: StatementGroup, results: list[Rows]) -> None:
         if not self._waiting:
             return
-        for statement, rows in zip(batch.statements, answers, strict=True):
+        for statement, rows in zip(group.statements, results, strict=True):
             if statement.name in CLAIMS:
                 claimed = {row[0] for row in rows}
-                for ids, happened in self._waiting:
+                for ids, claimed_again in self._waiting:
                     if ids & claimed:
-                        happened.set()
+                        claimed_again.set()
 
-    async def of(self, batch: StatementGroup, seconds: float) -> None:
-        """Until one of the jobs that the batch is about is claimed; no longer than so long."""
-        waiting = frozenset(_jobs(batch)), asyncio.Event()
+    async def wait_for(self, group: StatementGroup, seconds: float) -> None:
+        """Waits until a job of the group is claimed, but at most this many seconds."""
+        waiting = frozenset(_jobs(group)), asyncio.Event()
         self._waiting.append(waiting)
         try:
             async with asyncio.timeout(seconds):
@@ -40,6 +40,6 @@ class AdversarialClaims:
             self._waiting.remove(waiting)
 
 
-def _jobs(batch: StatementGroup) -> Iterator[int]:
-    for statement in batch.statements:
+def _jobs(group: StatementGroup) -> Iterator[int]:
+    for statement in group.statements:
         yield from (row["id"] for row in statement.rows or () if "id" in row)

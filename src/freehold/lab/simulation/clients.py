@@ -1,4 +1,4 @@
-"""Clients that enqueue through the real Client, and repeat what they may repeat."""
+"""Clients that enqueue through the real Client, and retry where a retry is safe."""
 
 from __future__ import annotations
 
@@ -19,52 +19,56 @@ from freehold.model.job import Enqueued, NewJob
 from freehold.store.database import Database
 
 _COUNT = 2
-_AGAIN_SECONDS = 0.3
+_RETRY_SECONDS = 0.3
 
 
 class ProducerClients:
-    """Two of them, each on a machine of its own."""
+    """Two clients, each on its own machine."""
 
     def __init__(
         self,
-        scribe: HistoryRecorder,
+        recorder: HistoryRecorder,
         network: Network,
         app: Freehold,
         handlers: Handlers,
         prefix: str = "",
     ) -> None:
-        """``prefix``: what the names of their calls begin with."""
-        self._scribe = scribe
+        """``prefix``: the beginning of every call's name."""
+        self._recorder = recorder
         self._prefix = prefix
         self._handlers = handlers
-        self._hosts = [Machine(f"client{number + 1}") for number in range(_COUNT)]
+        self._machines = [Machine(f"client{number + 1}") for number in range(_COUNT)]
         self._clients = [
-            Client(cast(Database, network.line(host)), lambda: network.clock.micros / 1e6)
-            for host in self._hosts
+            Client(cast(Database, network.link(machine)), lambda: network.clock.micros / 1e6)
+            for machine in self._machines
         ]
 
     def start(self, loop: MachineLoop, calls: tuple[Call, ...]) -> list[asyncio.Task[Any]]:
         return [
-            loop.spawn(self._hosts[call.number % _COUNT], self._make(call), f"call {call.number}")
+            loop.spawn(
+                self._machines[call.number % _COUNT], self._enqueue(call), f"call {call.number}"
+            )
             for call in calls
         ]
 
-    async def _make(self, call: Call) -> None:
+    async def _enqueue(self, call: Call) -> None:
         await asyncio.sleep(call.at)
         which = call.number % _COUNT
-        who = self._hosts[which].name
-        jobs = [self._job(call, place, plan) for place, plan in enumerate(call.jobs)]
+        actor = self._machines[which].name
+        jobs = [self._job(call, index, plan) for index, plan in enumerate(call.jobs)]
         for _ in range(call.repeats if call.idempotent else 1):
             is_done = False
             while not is_done:
-                is_done = await self._try(who, self._clients[which], call, jobs)
-                await asyncio.sleep(_AGAIN_SECONDS)
+                is_done = await self._enqueue_once(actor, self._clients[which], call, jobs)
+                await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _try(self, who: str, client: Client, call: Call, jobs: list[NewJob]) -> bool:
-        """Answers whether there is nothing left to do: a plain call is made once more only where
-        nothing can have been written."""
+    async def _enqueue_once(
+        self, actor: str, client: Client, call: Call, jobs: list[NewJob]
+    ) -> bool:
+        """Returns whether the call is over. A call without keys is never repeated, because its
+        jobs might be stored twice."""
         name = f"{self._prefix}c{call.number}"
-        asked = [
+        requested = [
             {
                 "unique": job.unique_key,
                 "key": job.idempotency_key,
@@ -72,19 +76,23 @@ class ProducerClients:
             }
             for job in jobs
         ]
-        self._scribe.note(who, "asked", call=name, info={"verb": "enqueue", "jobs": asked})
+        self._recorder.record(
+            actor, "requested", call=name, info={"verb": "enqueue", "jobs": requested}
+        )
         try:
-            answers = await client.aenqueue(jobs)
+            results = await client.aenqueue(jobs)
         except FreeholdError as error:
             kind = type(error).__name__
-            self._scribe.note(who, "told", call=name, info={"verb": "enqueue", "error": kind})
+            self._recorder.record(
+                actor, "responded", call=name, info={"verb": "enqueue", "error": kind}
+            )
             return not call.idempotent or not isinstance(error, StoreError)
-        self._scribe.note(
-            who, "told", call=name, info={"verb": "enqueue", "answers": _shown(answers)}
+        self._recorder.record(
+            actor, "responded", call=name, info={"verb": "enqueue", "results": _as_lists(results)}
         )
         return True
 
-    def _job(self, call: Call, place: int, plan: JobPlan) -> NewJob:
+    def _job(self, call: Call, index: int, plan: JobPlan) -> NewJob:
         task = self._handlers.tasks[plan.task].using(
             queue=plan.queue,
             priority=plan.priority,
@@ -94,11 +102,11 @@ class ProducerClients:
             limit_key=plan.limit_key,
             max_attempts=plan.max_attempts,
             timeout=plan.timeout,
-            idempotency_key=f"k{call.number}.{place}" if call.idempotent else None,
+            idempotency_key=f"k{call.number}.{index}" if call.idempotent else None,
         )
-        arguments = {"call": f"{self._prefix}c{call.number}.{place}", "runs": list(plan.runs)}
+        arguments = {"call": f"{self._prefix}c{call.number}.{index}", "runs": list(plan.runs)}
         return task.prepare_json(msgspec.json.encode(arguments), pending=plan.pending)
 
 
-def _shown(answers: list[Enqueued]) -> list[list[Any]]:
-    return [[answer.id, answer.created] for answer in answers]
+def _as_lists(results: list[Enqueued]) -> list[list[Any]]:
+    return [[result.id, result.created] for result in results]

@@ -1,7 +1,7 @@
-"""Looks at every write as it happens: the invariants that can be judged after every step.
+"""Checks every write as it happens: the invariants that can be checked after every group.
 
-It sees what a batch has left in the store, and remembers what was there before. It does not
-trust the statements: whether the writer still owned the job is judged from what was seen.
+It reads the rows that a group has written and compares them with the rows before. It does not trust
+the statements: whether the writer still owned the lease follows from the rows before.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from freehold.store.rows import micros_of
 from freehold.store.statements import Rows, Statement, StatementGroup
 from freehold.store.store import Store
 
-#: Statements of an owner: they count only while the lease holds.
-_OWNERS = frozenset({"succeed", "renew", "start", "note"})
-_OPERATORS = frozenset({"revive", "resolve"})
+#: Statements of an owner, which are valid only while its lease holds.
+_OWNER_STATEMENTS = frozenset({"succeed", "renew", "start", "append_log"})
+_OPERATOR_STATEMENTS = frozenset({"requeue_finished", "mark_resolved"})
 
 
 @dataclass(frozen=True, slots=True)
 class RowSnapshot:
-    """What matters of a job, as it was after the last write to it."""
+    """The checked fields of a job, as the last write left them."""
 
     state: State
     owner: str | None
@@ -47,40 +47,44 @@ class InvariantChecker:
         self,
         store: Store,
         clock: VirtualClock,
-        tell: Callable[[str, str], None],
-        room: LimitInvariant,
+        trace: Callable[[str, str], None],
+        limits: LimitInvariant,
     ) -> None:
         self._store = store
         self._clock = clock
-        #: Hears of every change of a job, for the story.
-        self._tell = tell
-        self._room = room
+        #: Adds every change of a job to the trace.
+        self._trace = trace
+        self._limits = limits
         self._last_token = 0
         self.jobs: dict[int, RowSnapshot] = {}
         self.violations: list[Violation] = []
         self.transitions: Counter[tuple[State | None, State]] = Counter()
 
-    def look(self, who: str, batch: StatementGroup, answers: list[Rows]) -> None:
-        if not batch.writes:
-            self._check_lanes(batch, answers)
+    def check_group(self, actor: str, group: StatementGroup, results: list[Rows]) -> None:
+        if not group.writes:
+            self._check_lanes(group, results)
             return
         touched: dict[int, list[tuple[Statement, dict[str, Any]]]] = {}
-        for statement, rows in zip(batch.statements, answers, strict=True):
+        for statement, rows in zip(group.statements, results, strict=True):
             for job_id, row in _touched(statement, rows):
                 touched.setdefault(job_id, []).append((statement, row))
         if not touched:
             return
         found = self._store.read(sorted(touched))
-        claimed = self._last_token
+        last_token = self._last_token
         for job_id, job in sorted(found.items()):
-            self._judge(who, job_id, _seen(job), touched[job_id])
-            claimed = max(claimed, self.jobs[job_id].token)
-        self._last_token = claimed
-        if self._room and any(statement.name in CLAIMS for statement in batch.statements):
-            self._check_room(sorted(found))
+            self._check_write(actor, job_id, _snapshot(job), touched[job_id])
+            last_token = max(last_token, self.jobs[job_id].token)
+        self._last_token = last_token
+        if self._limits and any(statement.name in CLAIMS for statement in group.statements):
+            self._check_limits(sorted(found))
 
-    def _judge(
-        self, who: str, job_id: int, after: RowSnapshot, by: list[tuple[Statement, dict[str, Any]]]
+    def _check_write(
+        self,
+        actor: str,
+        job_id: int,
+        after: RowSnapshot,
+        by: list[tuple[Statement, dict[str, Any]]],
     ) -> None:
         before = self.jobs.get(job_id)
         self.jobs[job_id] = after
@@ -88,45 +92,51 @@ class InvariantChecker:
             return
         statement, row = by[0]
         if before is None or before.state is not after.state:
-            self._moved(who, job_id, before, after, statement.name)
+            self._check_transition(actor, job_id, before, after, statement.name)
         if before is None:
             return
         if before.state in LEASED:
             # Of several rows about one job, only its owner's may have changed it.
-            if not any(_is_owners(before, *each) for each in by):
-                self._check_fence(who, job_id, before, statement, row)
+            if not any(_is_by_owner(before, *each) for each in by):
+                self._check_fence(actor, job_id, before, statement, row)
             else:
                 self._check_time(job_id, before, statement)
         elif statement.name in CLAIMS:
-            self._check_claim(who, job_id, before, after)
-        elif before.state in FINAL and not _is_operators(statement, row):
-            self._violate("I2", job_id, f"{who} changed a finished job by {statement.name}")
+            self._check_claim(actor, job_id, before, after)
+        elif before.state in FINAL and not _is_by_operator(statement, row):
+            self._violate("I2", job_id, f"{actor} changed a finished job by {statement.name}")
 
-    def _moved(
-        self, who: str, job_id: int, before: RowSnapshot | None, after: RowSnapshot, how: str
+    def _check_transition(
+        self, actor: str, job_id: int, before: RowSnapshot | None, after: RowSnapshot, how: str
     ) -> None:
         source = before.state if before is not None else None
         self.transitions[source, after.state] += 1
-        self._tell(who, f"{how}: job {job_id} {source or 'is new'} -> {after.state}")
+        self._trace(actor, f"{how}: job {job_id} {source or 'new'} -> {after.state}")
         if source is not None and after.state not in TRANSITIONS[source]:
-            self._violate("S0.1", job_id, f"{who} moved it from {source} to {after.state}")
+            self._violate("S0.1", job_id, f"{actor} changed it from {source} to {after.state}")
 
     def _check_fence(
-        self, who: str, job_id: int, before: RowSnapshot, statement: Statement, row: dict[str, Any]
+        self,
+        actor: str,
+        job_id: int,
+        before: RowSnapshot,
+        statement: Statement,
+        row: dict[str, Any],
     ) -> None:
         now = self._clock.micros
         if statement.name in CLAIMS:
-            self._violate("S0.2", job_id, f"{who} claimed it while {before.owner} had leased it")
-        elif statement.name == "settle" and row["expired"]:
+            self._violate("S0.2", job_id, f"{actor} claimed it while {before.owner} held its lease")
+        elif statement.name == "transition" and row["expired"]:
             if now < before.expires:
                 left = (before.expires - now) / 1e6
-                self._violate("S0.7", job_id, f"{who} recovered a lease that held for {left:g} s")
-        elif statement.name in _OWNERS or statement.name == "settle":
+                text = f"{actor} recovered a lease that was valid for another {left:g} s"
+                self._violate("S0.7", job_id, text)
+        elif statement.name in _OWNER_STATEMENTS or statement.name == "transition":
             self._violate(
                 "I2",
                 job_id,
-                f"{statement.name} of {who}, token {row['token']}, was accepted while "
-                f"{before.owner} had leased it by token {before.token}",
+                f"{statement.name} of {actor}, token {row['token']}, was accepted while "
+                f"{before.owner} held the lease with token {before.token}",
             )
 
     def _check_time(self, job_id: int, before: RowSnapshot, statement: Statement) -> None:
@@ -135,25 +145,27 @@ class InvariantChecker:
             self._violate(
                 "P1",
                 job_id,
-                f"{statement.name} of {before.owner} was accepted {late:g} s after its lease's end",
+                f"{statement.name} of {before.owner} was accepted {late:g} s after its lease ended",
             )
 
-    def _check_claim(self, who: str, job_id: int, before: RowSnapshot, after: RowSnapshot) -> None:
+    def _check_claim(
+        self, actor: str, job_id: int, before: RowSnapshot, after: RowSnapshot
+    ) -> None:
         if after.state not in LEASED:
-            return  # parked
+            return  # parked: its task is unknown
         if after.token <= self._last_token:
             self._violate("S3.4", job_id, f"its token {after.token} was not new")
         if after.attempt != before.attempt + 1:
-            self._violate("S1.2", job_id, f"{who} claimed it and counted no attempt")
+            self._violate("S1.2", job_id, f"{actor} claimed it without counting an attempt")
         if after.run_at > self._clock.micros:
-            self._violate("S1.1", job_id, f"{who} claimed it before it was due")
+            self._violate("S1.1", job_id, f"{actor} claimed it before it was due")
 
-    def is_held_up(self, job_id: int) -> bool:
-        """By a limit whose places are all taken just now."""
+    def is_limited(self, job_id: int) -> bool:
+        """Whether a limit that is used up keeps the job waiting."""
         job = self.jobs[job_id]
-        return self._room.is_taken_for(LiveLease(job.queue, job.limit_key), self._live())
+        return self._limits.is_full_for(LiveLease(job.queue, job.limit_key), self._live_leases())
 
-    def _live(self) -> list[LiveLease]:
+    def _live_leases(self) -> list[LiveLease]:
         now = self._clock.micros
         return [
             LiveLease(each.queue, each.limit_key)
@@ -161,23 +173,21 @@ class InvariantChecker:
             if each.state in LEASED and each.expires > now
         ]
 
-    def _check_room(self, claimed: list[int]) -> None:
-        live = self._live()
+    def _check_limits(self, claimed: list[int]) -> None:
+        live = self._live_leases()
         for job_id in claimed:
             new = self.jobs[job_id]
             if new.state in LEASED:
-                for text in self._room.broken_by(LiveLease(new.queue, new.limit_key), live):
+                for text in self._limits.broken_by(LiveLease(new.queue, new.limit_key), live):
                     self._violate("S0.10", job_id, text)
 
-    def _check_lanes(self, batch: StatementGroup, answers: list[Rows]) -> None:
-        """A net that catches something would hide who let it fall: here, where what ends a job and
-        what passes its lane on cannot be parted, it must never have to."""
-        for statement, rows in zip(batch.statements, answers, strict=True):
-            if statement.name == "adrift":
+    def _check_lanes(self, group: StatementGroup, results: list[Rows]) -> None:
+        """The lane sweep is a safety net that would hide bugs in promotion. Here an ending and the
+        promotion run in one transaction, so the sweep must never find a stalled lane."""
+        for statement, rows in zip(group.statements, results, strict=True):
+            if statement.name == "stalled_lanes":
                 for target in (target for target, queue in rows if queue is not None):
-                    self._violate(
-                        "S4.3", 0, f"nobody holds lane {target}, and somebody waits there"
-                    )
+                    self._violate("S4.3", 0, f"lane {target} has waiting jobs but no holder")
 
     def _violate(self, rule: str, job_id: int, text: str) -> None:
         self.violations.append(Violation(rule, job_id, text, self._clock.micros))
@@ -187,7 +197,7 @@ def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, 
     if statement.name in CLAIMS:
         yield from ((row[0], {}) for row in rows if row[0] is not None)
     elif statement.name.startswith("enqueue"):
-        # Of a keyed one the place comes first, of a single one what else is known comes last.
+        # Rows of enqueue_keyed begin with the job's index in the group, all others with the id.
         at = int(statement.name == "enqueue_keyed")
         yield from ((row[at], {}) for row in rows)
     elif "id" in statement.params:
@@ -196,18 +206,22 @@ def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, 
         yield from ((row["id"], dict(row)) for row in statement.rows or () if "id" in row)
 
 
-def _is_owners(before: RowSnapshot, statement: Statement, row: dict[str, Any]) -> bool:
-    if statement.name not in _OWNERS and (statement.name != "settle" or row["expired"]):
+def _is_by_owner(before: RowSnapshot, statement: Statement, row: dict[str, Any]) -> bool:
+    if statement.name not in _OWNER_STATEMENTS and (
+        statement.name != "transition" or row["expired"]
+    ):
         return False
     owner = row["owner"] if "owner" in row else statement.params["owner"]
     return (owner, row["token"]) == (before.owner, before.token)
 
 
-def _is_operators(statement: Statement, row: dict[str, Any]) -> bool:
-    return statement.name in _OPERATORS or (statement.name == "settle" and row["seen_stage"] == "x")
+def _is_by_operator(statement: Statement, row: dict[str, Any]) -> bool:
+    return statement.name in _OPERATOR_STATEMENTS or (
+        statement.name == "transition" and row["seen_stage"] == "x"
+    )
 
 
-def _seen(job: Job) -> RowSnapshot:
+def _snapshot(job: Job) -> RowSnapshot:
     lease = job.lease
     return RowSnapshot(
         job.state,

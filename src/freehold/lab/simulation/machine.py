@@ -1,8 +1,8 @@
 """Machines on one virtual loop: each can freeze, die, and have a clock that runs fast or slow.
 
-Whatever a machine does on the loop carries its name in its context. While the machine is frozen
-its callbacks are put aside, as SIGSTOP does, and come in their order when it goes on; those of a
-dead machine never come. So nothing of the worker has to know that it is simulated.
+Every callback has its machine in its context. While the machine is frozen, as by SIGSTOP, its
+callbacks are deferred, and they run in order when it resumes; those of a dead machine never run.
+The worker's code therefore needs no knowledge of the simulation.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from freehold.testing.virtual_loop import VirtualLoop
 Ts = TypeVarTuple("Ts")
 
 _MICROS = 1_000_000
-#: Whose callback is running; None: the world's own.
+#: The machine of the running callback; None: the world itself.
 MACHINE: ContextVar[Machine | None] = ContextVar("machine", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class FaultTrigger:
-    """The worst moment for a fault: just when an ending or a renewal is sent, or a claim was
+    """A fault at the worst time: just when an ending or a renewal is sent, or after a claim was
     executed."""
 
     statements: frozenset[str]
-    #: Told what was sent, and over which network.
-    spring: Callable[[StatementGroup, Any], None]
+    #: Called with the group and its network.
+    fire: Callable[[StatementGroup, Any], None]
 
 
 class Machine:
-    """A machine: a worker's, a client's or an operator's."""
+    """The machine of a worker, a client or an operator."""
 
     def __init__(self, name: str, rate: float = 1.0) -> None:
         self.name = name
@@ -47,16 +47,17 @@ class Machine:
         self.rate = rate
         self.is_frozen = False
         self.is_dead = False
-        #: Until when it cannot reach the store, by the world's clock; and how that shows.
+        #: Until when it cannot reach the store, in microseconds of the world's clock; whether its
+        #: connections hang meanwhile or are refused.
         self.cut_off_until = 0
         self.hangs_while_cut_off = False
-        #: What befalls it as soon as it sends the next such statement.
-        self.ambush: FaultTrigger | None = None
-        self.put_aside: list[asyncio.Handle] = []
+        #: The fault that its next matching statement causes.
+        self.trigger: FaultTrigger | None = None
+        self.deferred: list[asyncio.Handle] = []
 
 
 class MachineLoop(VirtualLoop):
-    """A virtual loop that knows whose callbacks it runs."""
+    """A virtual loop that knows the machine of each callback."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__(clock)
@@ -66,13 +67,13 @@ class MachineLoop(VirtualLoop):
         self._numbers = itertools.count()
 
     def time(self) -> float:
-        host = MACHINE.get()
+        machine = MACHINE.get()
         now = (self.clock.micros - self._origin) / _MICROS
-        return now if host is None else now * host.rate
+        return now if machine is None else now * machine.rate
 
     def _run_once(self) -> None:
-        """As asyncio's own; but nothing here has a thread or a socket to look for, and what
-        belongs to a machine that stands still is put aside."""
+        """Like asyncio's own, but without threads and sockets, and with the callbacks of frozen
+        and dead machines deferred."""
         timers, queue = self._timers, self._queue
         while timers and timers[0][2]._cancelled:
             heapq.heappop(timers)
@@ -83,19 +84,19 @@ class MachineLoop(VirtualLoop):
             queue.append(heapq.heappop(timers)[2])
         for _ in range(len(queue)):
             handle = queue.popleft()
-            host = handle._context.get(MACHINE)
-            if host is not None and (host.is_frozen or host.is_dead):
-                host.put_aside.append(handle)
+            machine = handle._context.get(MACHINE)
+            if machine is not None and (machine.is_frozen or machine.is_dead):
+                machine.deferred.append(handle)
             elif not handle._cancelled:
                 handle._run()
 
     def _jump(self) -> None:
-        """To the next timer."""
+        """Advances the clock to the next timer."""
         if not self._timers:
             raise self.nothing_left()
         wait = self._timers[0][0] - (self.clock.micros - self._origin) / _MICROS
         if wait > 0:
-            self.let_pass(wait)
+            self.skip(wait)
 
     def call_soon_threadsafe(
         self,
@@ -103,7 +104,7 @@ class MachineLoop(VirtualLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
-        """There are no other threads: nobody has to be woken."""
+        """There is only one thread, so the loop needs no wake-up."""
         return self.call_soon(callback, *args, context=context)
 
     def call_at(
@@ -113,20 +114,22 @@ class MachineLoop(VirtualLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        host = MACHINE.get()
-        real = when if host is None else when / host.rate
+        machine = MACHINE.get()
+        real = when if machine is None else when / machine.rate
         timer = asyncio.TimerHandle(real, callback, args, self, context)
         heapq.heappush(self._timers, (real, next(self._numbers), timer))
         return timer
 
-    def spawn(self, host: Machine, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Work of a machine, and all that comes of it."""
+    def spawn(
+        self, machine: Machine, work: Coroutine[Any, Any, Any], name: str
+    ) -> asyncio.Task[Any]:
+        """Runs a task, and everything that it starts, on a machine."""
         context = contextvars.copy_context()
-        context.run(MACHINE.set, host)
+        context.run(MACHINE.set, machine)
         return self.create_task(work, name=name, context=context)
 
-    def go_on(self, host: Machine) -> None:
-        """A frozen machine goes on where it stopped, with all that fell due meanwhile."""
-        host.is_frozen = host.is_dead = False
-        waiting, host.put_aside = host.put_aside, []
+    def resume(self, machine: Machine) -> None:
+        """Runs the callbacks of a machine that were deferred."""
+        machine.is_frozen = machine.is_dead = False
+        waiting, machine.deferred = machine.deferred, []
         self._queue.extend(waiting)

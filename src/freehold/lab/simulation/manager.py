@@ -1,7 +1,7 @@
-"""The real manager, whose worker processes are simulated machines.
+"""The real manager with simulated machines as its worker processes.
 
-Seats are real files with real locks: a machine keeps its own open as long as it lives. A manager
-that is killed is a task that is cancelled; its chair is free, as the kernel would see to.
+Process slots are real files with real locks; a machine keeps its slot open as long as it is alive.
+Killing a manager cancels its task, which also frees its lock, as the kernel would.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from freehold.model.scaling import ScaleRule
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
 
-#: Where workers keep dying, the next one is waited for as long.
+#: How long to wait for a replacement; workers that keep dying are restarted ever more slowly.
 REPLACE_SECONDS = 40.0
 _STOP_SECONDS = 30.0
-_LOOK_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 _GRACE_SECONDS = 3.0
 
 
 class SimulatedProcess:
     """A machine as its manager sees it."""
 
-    def __init__(self, name: str, pid: int, seat: int, machines: WorkerMachines) -> None:
+    def __init__(self, name: str, pid: int, slot: int, machines: WorkerMachines) -> None:
         self.name = name
         self.pid = pid
-        self.seat = seat
+        self.slot = slot
         self._machines = machines
         self._code: int | None = None
 
@@ -55,24 +55,24 @@ class SimulatedProcess:
     def ended(self, code: int) -> None:
         if self.is_alive:
             self._code = code
-            process_slots.leave_slot(self.seat)
+            process_slots.leave_slot(self.slot)
 
 
 class SimulatedManagers:
-    """One after the other: a manager that was killed is followed by another."""
+    """One manager at a time; each one that is killed is followed by another."""
 
     def __init__(
         self,
         plan: ManagerPlan,
         folder: Path,
-        scribe: HistoryRecorder,
+        recorder: HistoryRecorder,
         network: Network,
         machines: WorkerMachines,
         violate: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._folder = folder
-        self._scribe = scribe
+        self._recorder = recorder
         self._network = network
         self._machines = machines
         self._violate = violate
@@ -84,8 +84,8 @@ class SimulatedManagers:
 
     def start(self) -> None:
         self._count += 1
-        host = Machine(f"manager{self._count}")
-        store = AsyncStore(cast(Database, self._network.line(host)).async_session())
+        machine = Machine(f"manager{self._count}")
+        store = AsyncStore(cast(Database, self._network.link(machine)).async_session())
         rule = ScaleRule(
             default_count=self._plan.default_count,
             max_count=self._plan.max_count,
@@ -100,36 +100,36 @@ class SimulatedManagers:
             queues=QUEUES,
             scale_seconds=0.5,
             grace_seconds=_GRACE_SECONDS,
-            name=host.name,
+            name=machine.name,
             kill=self._kill,
         )
-        self._scribe.note(host.name, "begun")
-        self._running = self._loop.spawn(host, self._manager.run(), host.name)
+        self._recorder.record(machine.name, "begun")
+        self._running = self._loop.spawn(machine, self._manager.run(), machine.name)
 
     @property
     def _is_managed(self) -> bool:
         return self._running is not None and not self._running.done()
 
     def start_again(self) -> None:
-        """If there is none: the one before was killed."""
+        """Starts a manager unless one is running."""
         if not self._is_managed:
             self.start()
 
     def crash(self) -> None:
         if self._running is not None and self._is_managed:
-            self._scribe.struck(f"manager{self._count}", "manager_crash", 0)
+            self._recorder.record_machine_fault(f"manager{self._count}", "manager_crash", 0)
             self._running.cancel()
 
     @property
     def alive(self) -> list[SimulatedProcess]:
         return [process for process in self._processes if process.is_alive]
 
-    def _start_worker(self, _arguments: Sequence[str], seat: int) -> SimulatedProcess:
+    def _start_worker(self, _arguments: Sequence[str], slot: int) -> SimulatedProcess:
         number = len(self._processes) + 1
-        process = SimulatedProcess(f"m{number}", number, os.dup(seat), self._machines)
+        process = SimulatedProcess(f"m{number}", number, os.dup(slot), self._machines)
         self._processes.append(process)
         if len(self.alive) > self._plan.max_count:
-            self._violate(f"{len(self.alive)} workers live, of at most {self._plan.max_count}")
+            self._violate(f"{len(self.alive)} workers run; the maximum is {self._plan.max_count}")
         plan = WorkerPlan(
             0.0,
             process.name,
@@ -139,35 +139,35 @@ class SimulatedManagers:
             knows_newer=True,
             grace_seconds=_GRACE_SECONDS,
         )
-        self._machines.start(plan, (self._folder, process.seat), process.ended)
+        self._machines.start(plan, (self._folder, process.slot), process.ended)
         return process
 
-    def _kill(self, sitter: process_slots.SlotOwner, number: signal.Signals) -> None:
+    def _kill(self, slot_owner: process_slots.SlotOwner, number: signal.Signals) -> None:
         for process in self.alive:
-            if process.name == sitter.owner:
+            if process.name == slot_owner.owner:
                 process.send_signal(number)
 
     # -- after healing -----------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """The dead have been replaced by now, or soon; then all drain, and the manager ends."""
-        for _ in range(round(REPLACE_SECONDS / _LOOK_SECONDS)):
+        """Checks that dead workers are replaced, that all drain, and that the manager ends."""
+        for _ in range(round(REPLACE_SECONDS / _CHECK_SECONDS)):
             if self._is_managed and len(self.alive) >= self._plan.default_count:
                 break
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_CHECK_SECONDS)
         else:
-            self._violate(f"{len(self.alive)} workers live: the dead are not replaced")
+            self._violate(f"{len(self.alive)} workers run: dead workers were not replaced")
         assert self._manager is not None
         assert self._running is not None
         self._manager.stop()
         await asyncio.wait([self._running], timeout=_STOP_SECONDS)
         if not self._running.done():
-            self._violate("the manager does not end")
+            self._violate("the manager did not end")
         elif self.alive:
-            self._violate(f"{len(self.alive)} workers outlive their manager, which was told to end")
+            self._violate(f"{len(self.alive)} workers still ran after their manager had stopped")
         elif self._running.result() == EXIT_KILLED:
-            self._violate("the manager had to kill workers that were well")
+            self._violate("the manager had to kill healthy workers")
 
-    def clear_away(self) -> None:
+    def clean_up(self) -> None:
         for process in self.alive:
             process.ended(-signal.SIGKILL)

@@ -1,11 +1,11 @@
-"""The way between a machine and the store: it delays, fails, doubles, and is cut.
+"""The links between machines and the store, which delay, lose and repeat batches.
 
-    sent -> (delay) -> executed -> (delay) -> answered
+    sent -> (delay) -> executed -> (delay) -> result received
 
-A batch can fail before it was executed, and its sender is told so, or only that nobody knows;
-it can fail after it was executed, and the answer is lost; it can be executed twice; it can be
-given up by its sender and arrive all the same, much later. A machine that is cut off is refused,
-or hears nothing until it gives up; what it sent meanwhile may arrive when the way is free again.
+A group of statements can fail before its execution, and its sender learns that, or not. It can fail
+after its execution, so that only the result is lost. It can be executed twice. Its sender can
+give up, and the group is executed much later. A machine that is cut off is refused, or waits
+until its timeout; a group that it sent meanwhile may be executed when the link works again.
 """
 
 from __future__ import annotations
@@ -21,45 +21,47 @@ from typing import Any
 from freehold.clock import VirtualClock
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from freehold.lab.simulation.adversarial_claims import CLAIMS, AdversarialClaims
+from freehold.lab.simulation.link_transaction import Executed, LinkTransaction
 from freehold.lab.simulation.machine import Machine
 from freehold.store.database import AsyncTransaction, Database
 from freehold.store.statements import AsyncSession, Conflict, Rows, Statement, StatementGroup
 
 _MICROS = 1_000_000
-#: Where a machine can be ambushed.
-ENDINGS = frozenset({"succeed", "settle"})
+#: Statements that can trigger a fault of their machine.
+ENDINGS = frozenset({"succeed", "transition"})
 SUCCESSES = frozenset({"succeed"})
 RENEWALS = frozenset({"renew"})
-#: What was given up arrives about this much later.
+#: A group of statements that its sender gave up is executed about this much later.
 LATE_SECONDS = 3.0
-#: Some wait until their job is claimed again, if that happens within this time, and arrive while
-#: that attempt may run; some arrive when their lease has just run out, and nobody has seen it.
-_WHEN_RECLAIMED = 0.6
+#: A share of the late batches waits until their job is claimed again, so that they are executed
+#: during the next attempt; another share waits until the lease has just expired, unnoticed.
+_UNTIL_RECLAIMED_SHARE = 0.6
 _RECLAIM_SECONDS = 8.0
 _JUST_AFTER_SECONDS = (0.02, 0.02, 0.3)
-_WHEN_EXPIRED = 0.25
+_UNTIL_EXPIRED_SHARE = 0.25
 _EXPIRED_SECONDS = (1.5, 2.6)
-#: The share of what is sent into a cut line and arrives when it is mended.
-_STUCK = 0.3
-#: What was sent to a store that was away arrives so soon when it is back.
-_BACK_SECONDS = 0.4
-#: An operator who was told nothing asks again; that its first word comes after its second would
-#: only say that the last word counts.
-_IN_TIME = frozenset({"pause_queue", "resume_queue"})
-#: A connection that hears nothing is given up after this long, as by a TCP timeout.
+#: The share of batches sent over a broken link that are executed once it works again.
+_STUCK_SHARE = 0.3
+#: A group of statements sent to a store that was down is executed at most this long after the store
+#: is up.
+_UP_SECONDS = 0.4
+#: An operator without a response repeats these. A first try that is executed after the second would
+#: show only that the last write wins.
+_NEVER_LATE = frozenset({"pause_queue", "resume_queue"})
+#: A connection that receives nothing is given up after this long, as by a TCP timeout.
 GIVE_UP_SECONDS = 2.5
-#: Hints arrive a little later, and many as one: a fleet that is woken by every write is slow.
-_HINT_SECONDS = 0.4
+#: Notifications are delayed and merged, because waking every worker for every write is slow.
+_NOTIFICATION_SECONDS = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class LinkNoise:
-    """How often each thing happens to a batch; shares of all batches."""
+    """How often each fault happens, as shares of all batches."""
 
     fail_before: float = 0.0
     unknown_before: float = 0.0
     fail_after: float = 0.0
-    doubled: float = 0.0
+    duplicated: float = 0.0
     slow: float = 0.0
     late: float = 0.0
 
@@ -68,85 +70,87 @@ NO_NOISE = LinkNoise()
 
 
 class Network:
-    """What all lines share."""
+    """The store's side, which all links share."""
 
     def __init__(
         self,
         database: Database,
         clock: VirtualClock,
         seed: str,
-        seen: Callable[[Machine, StatementGroup, list[Rows]], None],
-        told: Callable[[Machine, str, str], None],
+        on_executed: Callable[[Machine, StatementGroup, list[Rows]], None],
+        on_fault: Callable[[Machine, str, str], None],
     ) -> None:
         self.database = database
         self.clock = clock
         self.noise = NO_NOISE
         self._seed = seed
-        self._seen = seen
-        self.reclaims = AdversarialClaims()
-        #: Does something about a job whose end is on its way.
+        self._on_executed = on_executed
+        self.claims = AdversarialClaims()
+        #: Called with the job of an ending that is in flight, to act on it meanwhile.
         self.interrupt: Callable[[int], None] | None = None
-        #: Hears of every fault that really happened: whose, which, and to what.
-        self.told = told
-        #: Until when nobody can reach the store, by the world's clock; and how that shows.
-        self.away_until = 0
-        self.hangs_while_away = False
-        self.back = asyncio.Event()
-        self._lines: list[Link] = []
-        #: What was given up by its sender, and is still on its way.
+        #: Called for every fault that happened: machine, kind, statements.
+        self.on_fault = on_fault
+        #: Until when the store is down, in microseconds of the world's clock; whether connections
+        #: hang meanwhile or are refused.
+        self.down_until = 0
+        self.hangs_while_down = False
+        self.up = asyncio.Event()
+        self._links: list[Link] = []
+        #: Batches that their senders gave up and that will still be executed.
         self.arriving: set[asyncio.Task[None]] = set()
 
-    def seen(self, host: Machine, batch: StatementGroup, answers: list[Rows]) -> None:
-        """A batch was executed; and by whom it was sent."""
-        self._seen(host, batch, answers)
-        self.reclaims.seen(batch, answers)
+    def executed(self, machine: Machine, group: StatementGroup, results: list[Rows]) -> None:
+        self._on_executed(machine, group, results)
+        self.claims.observe(group, results)
 
-    def line(self, host: Machine, *, is_deaf: bool = False) -> Link:
-        line = Link(self, host, random.Random(f"{self._seed}/{host.name}"), is_deaf)
-        self._lines.append(line)
-        return line
+    def link(self, machine: Machine, *, without_notifications: bool = False) -> Link:
+        link = Link(
+            self, machine, random.Random(f"{self._seed}/{machine.name}"), without_notifications
+        )
+        self._links.append(link)
+        return link
 
     # -- the store itself --------------------------------------------------------------------
 
     @property
-    def is_away(self) -> bool:
-        return self.clock.micros < self.away_until
+    def is_down(self) -> bool:
+        return self.clock.micros < self.down_until
 
-    def go_away(self, until: int, *, hangs: bool) -> None:
-        self.away_until, self.hangs_while_away = until, hangs
-        self.back.clear()
-        for line in self._lines:
-            line.tell_listener(None)
+    def go_down(self, until: int, *, hangs: bool) -> None:
+        self.down_until, self.hangs_while_down = until, hangs
+        self.up.clear()
+        for link in self._links:
+            link.notify_listener(None)
 
-    def come_back(self) -> None:
-        if not self.away_until:
+    def come_up(self) -> None:
+        if not self.down_until:
             return
-        self.away_until = 0
-        self.back.set()
-        for line in self._lines:
-            line.tell_listener("")
+        self.down_until = 0
+        self.up.set()
+        for link in self._links:
+            link.notify_listener("")
 
 
 class Link:
-    """One machine's database: the real one, seen through a line that can fail."""
+    """One machine's database: the real one behind a link that can fail."""
 
     def __init__(
-        self, network: Network, host: Machine, chance: random.Random, is_deaf: bool
+        self, network: Network, machine: Machine, chance: random.Random, without_notifications: bool
     ) -> None:
         self._network = network
-        self._host = host
+        self._machine = machine
         self._chance = chance
         self._inner = network.database
-        self._open: list[_LinkTransaction] = []
-        self._under_way: dict[int, StatementGroup] = {}
+        self._open: list[LinkTransaction] = []
+        self._in_flight: dict[int, StatementGroup] = {}
         self._sent = 0
-        #: Notifications never arrive, as behind some connection poolers: it has to poll.
-        self._is_deaf = is_deaf
-        self._has_hint = False
-        self._heard: Callable[[str | None], object] | None = None
+        #: Notifications never arrive, as behind some connection poolers, so the worker must poll.
+        self._without_notifications = without_notifications
+        self._has_notification = False
+        self._notify: Callable[[str | None], object] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        """What nobody simulates: the address, migrations, blocking sessions."""
+        """Parts that are not simulated: the URL, migrations, blocking sessions."""
         return getattr(self._inner, name)
 
     # -- batches -----------------------------------------------------------------------------
@@ -154,74 +158,74 @@ class Link:
     def async_session(self) -> AsyncSession:
         return _LinkSession(self, self._inner.async_session())
 
-    async def carry(self, batch: StatementGroup, session: AsyncSession) -> list[Rows]:
+    async def send(self, group: StatementGroup, session: AsyncSession) -> list[Rows]:
         self._sent += 1
         number = self._sent
-        self._under_way[number] = batch
+        self._in_flight[number] = group
         try:
-            fault = self._fault(batch)
-            await self._ambushed(batch, ENDINGS, SUCCESSES, RENEWALS)
-            fault = fault or self._interrupted(batch)
-            await self._way_there(batch, fault)
-            answers = await session.execute(batch)
+            fault = self._draw_fault(group)
+            await self._fire_trigger(group, ENDINGS, SUCCESSES, RENEWALS)
+            fault = fault or self._interrupt(group)
+            await self._before_execution(group, fault)
+            results = await session.execute(group)
         finally:
-            self._under_way.pop(number, None)
-        self._network.seen(self._host, batch, answers)
-        await self._ambushed(batch, CLAIMS)
-        if fault == "doubled":
-            await self._again(batch, session)
-        await self._way_back(batch, fault)
-        return answers
+            self._in_flight.pop(number, None)
+        self._network.executed(self._machine, group, results)
+        await self._fire_trigger(group, CLAIMS)
+        if fault == "duplicated":
+            await self._execute_again(group, session)
+        await self._after_execution(group, fault)
+        return results
 
-    async def _ambushed(self, batch: StatementGroup, *moments: frozenset[str]) -> None:
-        ambush = self._host.ambush
-        if ambush is None or ambush.statements not in moments:
+    async def _fire_trigger(self, group: StatementGroup, *statement_sets: frozenset[str]) -> None:
+        trigger = self._machine.trigger
+        if trigger is None or trigger.statements not in statement_sets:
             return
-        if any(statement.name in ambush.statements for statement in batch.statements):
-            self._host.ambush = None
-            ambush.spring(batch, self._network)
-            await asyncio.sleep(0)  # from here on it is dead or frozen
+        if any(statement.name in trigger.statements for statement in group.statements):
+            self._machine.trigger = None
+            trigger.fire(group, self._network)
+            await asyncio.sleep(0)  # a machine that is now dead or frozen stops here
 
-    def _fault(self, batch: StatementGroup) -> str:
+    def _draw_fault(self, group: StatementGroup) -> str:
         noise, draw = self._network.noise, self._chance.random()
-        for kind in ("fail_before", "unknown_before", "fail_after", "doubled", "slow", "late"):
+        for kind in ("fail_before", "unknown_before", "fail_after", "duplicated", "slow", "late"):
             draw -= getattr(noise, kind)
             if draw < 0:
-                if kind in ("doubled", "unknown_before", "late") and not batch.writes:
+                if kind in ("duplicated", "unknown_before", "late") and not group.writes:
                     return ""
-                if kind == "late" and any(s.name in _IN_TIME for s in batch.statements):
+                if kind == "late" and any(s.name in _NEVER_LATE for s in group.statements):
                     return ""
-                if kind == "doubled" and any(map(_makes_without_key, batch.statements)):
+                if kind == "duplicated" and any(map(_enqueues_without_key, group.statements)):
                     return ""
-                self._network.told(self._host, kind, names(batch))
+                self._network.on_fault(self._machine, kind, statement_names(group))
                 return kind
         return ""
 
-    def _interrupted(self, batch: StatementGroup) -> str:
-        interrupt, job_id = self._network.interrupt, _whose_end(batch)
+    def _interrupt(self, group: StatementGroup) -> str:
+        interrupt, job_id = self._network.interrupt, _interruptible_job(group)
         if interrupt is None or job_id is None:
             return ""
         interrupt(job_id)
-        self._network.told(self._host, "slow", names(batch))
+        self._network.on_fault(self._machine, "slow", statement_names(group))
         return "slow"
 
-    async def _way_there(self, batch: StatementGroup, fault: str) -> None:
+    async def _before_execution(self, group: StatementGroup, fault: str) -> None:
         await asyncio.sleep(self._delay(fault))
-        await self._refuse_if_cut_off(batch, sent=False)
+        await self._refuse_if_cut_off(group, sent=False)
         if fault == "fail_before":
             raise StoreUnavailable("simulated: the connection was refused")
         if fault == "unknown_before":
             raise OutcomeUnknown("simulated: the connection broke; nothing was written")
         if fault == "late":
-            self._arrives_later(batch, self._chance.uniform(0.2, 1.5) * LATE_SECONDS)
-            raise OutcomeUnknown("simulated: no answer came in time")
+            self._arrive_later(group, self._chance.uniform(0.2, 1.5) * LATE_SECONDS)
+            raise OutcomeUnknown("simulated: no result came in time")
 
-    async def _way_back(self, batch: StatementGroup, fault: str) -> None:
+    async def _after_execution(self, group: StatementGroup, fault: str) -> None:
         if self._chance.random() < 0.3:
             await asyncio.sleep(self._delay(""))
-        await self._refuse_if_cut_off(batch, sent=True)
+        await self._refuse_if_cut_off(group, sent=True)
         if fault == "fail_after":
-            raise _broken(batch)
+            raise _connection_error(group)
 
     def _delay(self, fault: str) -> float:
         if fault == "slow":
@@ -235,223 +239,175 @@ class Link:
         return self._network.clock.micros < self._cut_off_until
 
     @property
-    def is_store_away(self) -> bool:
-        return self._network.is_away
+    def is_store_down(self) -> bool:
+        return self._network.is_down
 
     @property
     def _cut_off_until(self) -> int:
-        return max(self._host.cut_off_until, self._network.away_until)
+        return max(self._machine.cut_off_until, self._network.down_until)
 
     @property
     def _hangs(self) -> bool:
-        if self._network.clock.micros < self._host.cut_off_until:
-            return self._host.hangs_while_cut_off
-        return self._network.hangs_while_away
+        if self._network.clock.micros < self._machine.cut_off_until:
+            return self._machine.hangs_while_cut_off
+        return self._network.hangs_while_down
 
-    async def _refuse_if_cut_off(self, batch: StatementGroup, *, sent: bool) -> None:
+    async def _refuse_if_cut_off(self, group: StatementGroup, *, sent: bool) -> None:
         if not self._is_cut_off:
             return
         left = (self._cut_off_until - self._network.clock.micros) / _MICROS
-        if not sent and batch.writes and self._chance.random() < _STUCK:
-            if self._network.is_away:
-                self._arrives_when_back(batch)
+        if not sent and group.writes and self._chance.random() < _STUCK_SHARE:
+            if self._network.is_down:
+                self._arrive_when_up(group)
             else:
-                self._arrives_later(batch, left + self._chance.uniform(0.0, 0.5), least=left)
+                delay = left + self._chance.uniform(0.0, 0.5)
+                self._arrive_later(group, delay, min_seconds=left)
             sent = True
         await asyncio.sleep(min(left, GIVE_UP_SECONDS) if self._hangs else 0.02)
-        self._network.told(self._host, "cut_off", names(batch))
-        raise _broken(batch) if sent else StoreUnavailable("simulated: no way to the store")
+        self._network.on_fault(self._machine, "cut_off", statement_names(group))
+        if sent:
+            raise _connection_error(group)
+        raise StoreUnavailable("simulated: the store cannot be reached")
 
-    def _arrives_later(self, batch: StatementGroup, seconds: float, least: float = 0.0) -> None:
-        """Its sender has given it up; nobody hears the answer."""
+    def _arrive_later(
+        self, group: StatementGroup, seconds: float, min_seconds: float = 0.0
+    ) -> None:
+        """Executes a group that its sender gave up, and drops the result."""
         draw = self._chance.random()
-        is_awaited = draw < _WHEN_RECLAIMED and not least
-        if is_awaited:
+        waits_for_claim = draw < _UNTIL_RECLAIMED_SHARE and not min_seconds
+        if waits_for_claim:
             seconds = self._chance.choice(_JUST_AFTER_SECONDS)
-        elif draw < _WHEN_RECLAIMED + _WHEN_EXPIRED:
-            seconds = max(least, self._chance.uniform(*_EXPIRED_SECONDS))
+        elif draw < _UNTIL_RECLAIMED_SHARE + _UNTIL_EXPIRED_SHARE:
+            seconds = max(min_seconds, self._chance.uniform(*_EXPIRED_SECONDS))
 
         async def until_then() -> None:
-            if is_awaited:
-                await self._network.reclaims.of(batch, _RECLAIM_SECONDS)
+            if waits_for_claim:
+                await self._network.claims.wait_for(group, _RECLAIM_SECONDS)
             await asyncio.sleep(seconds)
 
-        self._arrives_after(until_then(), batch)
+        self._arrive_after(until_then(), group)
 
-    def _arrives_when_back(self, batch: StatementGroup) -> None:
-        seconds = self._chance.uniform(0.0, _BACK_SECONDS)
+    def _arrive_when_up(self, group: StatementGroup) -> None:
+        seconds = self._chance.uniform(0.0, _UP_SECONDS)
 
         async def until_then() -> None:
-            await self._network.back.wait()
+            await self._network.up.wait()
             await asyncio.sleep(seconds)
 
-        self._arrives_after(until_then(), batch)
+        self._arrive_after(until_then(), group)
 
-    def _arrives_after(self, until_then: Coroutine[Any, Any, None], batch: StatementGroup) -> None:
+    def _arrive_after(self, until_then: Coroutine[Any, Any, None], group: StatementGroup) -> None:
         async def arrive() -> None:
             await until_then
-            self._network.told(self._host, "arrived_late", names(batch))
-            await self._again(batch, self._inner.async_session())
+            self._network.on_fault(self._machine, "arrived_late", statement_names(group))
+            await self._execute_again(group, self._inner.async_session())
 
         loop = asyncio.get_running_loop()
-        task = loop.create_task(arrive(), name=names(batch), context=contextvars.Context())
+        task = loop.create_task(
+            arrive(), name=statement_names(group), context=contextvars.Context()
+        )
         self._network.arriving.add(task)
         task.add_done_callback(self._network.arriving.discard)
 
-    async def _again(self, batch: StatementGroup, session: AsyncSession) -> None:
+    async def _execute_again(self, group: StatementGroup, session: AsyncSession) -> None:
         with contextlib.suppress(Conflict, StoreError):
-            self._network.seen(self._host, batch, await session.execute(batch))
+            self._network.executed(self._machine, group, await session.execute(group))
 
     # -- the machine dies --------------------------------------------------------------------
 
-    async def left_behind(self) -> None:
-        """What a dead machine had sent may arrive; what it had open is rolled back."""
-        await self.break_off()
-        under_way, self._under_way = self._under_way, {}
-        for batch in under_way.values():
-            if batch.writes and not self._is_cut_off and self._chance.random() < 0.9:
-                self._network.told(self._host, "sent_before_death", names(batch))
-                self._arrives_later(batch, self._chance.uniform(0.3, 1.5) * LATE_SECONDS)
+    async def machine_died(self) -> None:
+        """Batches in flight may still be executed; open transactions are rolled back."""
+        await self.abort_transactions()
+        in_flight, self._in_flight = self._in_flight, {}
+        for group in in_flight.values():
+            if group.writes and not self._is_cut_off and self._chance.random() < 0.9:
+                self._network.on_fault(self._machine, "sent_before_death", statement_names(group))
+                self._arrive_later(group, self._chance.uniform(0.3, 1.5) * LATE_SECONDS)
 
-    async def break_off(self) -> None:
-        """The server waits for nobody: an open transaction of a silent machine is rolled back."""
+    async def abort_transactions(self) -> None:
+        """Rolls back the machine's open transactions, as a server does on an idle timeout."""
         for transaction in tuple(self._open):
-            await transaction.break_off()
+            await transaction.abort()
 
     # -- transactions of handlers ------------------------------------------------------------
 
     def async_transaction(self) -> AsyncTransaction:
-        transaction = _LinkTransaction(self, self._inner.async_transaction())
+        transaction = LinkTransaction(
+            self._inner.async_transaction(), self._closed, self._commit_fails
+        )
         self._open.append(transaction)
         return transaction
 
-    def commit_fails(self) -> bool:
-        """Whether the answer to a commit is lost; the commit itself happens."""
+    def _commit_fails(self) -> bool:
+        """Whether the result of a commit is lost; the commit itself has happened."""
         if self._is_cut_off or self._chance.random() < self._network.noise.fail_after:
-            self._network.told(self._host, "fail_after", "a commit")
+            self._network.on_fault(self._machine, "fail_after", "a commit")
             return True
         return False
 
-    def closed(
-        self, transaction: _LinkTransaction, batches: list[tuple[StatementGroup, list[Rows]]]
-    ) -> None:
+    def _closed(self, transaction: LinkTransaction, executed: Executed) -> None:
         self._open.remove(transaction)
-        for batch, answers in batches:
-            self._network.seen(self._host, batch, answers)
+        for group, results in executed:
+            self._network.executed(self._machine, group, results)
 
-    # -- hints -------------------------------------------------------------------------------
+    # -- notifications -----------------------------------------------------------------------
 
-    async def listen(self, heard: Callable[[str | None], None]) -> None:
-        """Hints arrive on the listener's own machine, a little later, many as one."""
-        if self._is_deaf:
+    async def listen(self, on_notification: Callable[[str | None], None]) -> None:
+        """Delivers notifications in the listener's context, delayed and merged."""
+        if self._without_notifications:
             await asyncio.Event().wait()
         loop = asyncio.get_running_loop()
-        listener = contextvars.copy_context()
+        context = contextvars.copy_context()
 
-        def arrives(hint: str | None) -> None:
-            self._has_hint = False
+        def deliver(notification: str | None) -> None:
+            self._has_notification = False
             if not self._is_cut_off:
-                heard(hint)
+                on_notification(notification)
 
-        def rung(hint: str | None) -> None:
-            if not self._has_hint:
-                self._has_hint = True
-                loop.call_later(_HINT_SECONDS, arrives, hint, context=listener)
+        def schedule(notification: str | None) -> None:
+            if not self._has_notification:
+                self._has_notification = True
+                loop.call_later(_NOTIFICATION_SECONDS, deliver, notification, context=context)
 
-        self._heard = lambda hint: loop.call_soon(heard, hint, context=listener)
-        await self._inner.listen(rung)
+        self._notify = lambda notification: loop.call_soon(
+            on_notification, notification, context=context
+        )
+        await self._inner.listen(schedule)
 
-    def tell_listener(self, hint: str | None) -> None:
-        """That its connection broke (None), or that it is there again."""
-        if self._heard is not None:
-            self._heard(hint)
+    def notify_listener(self, notification: str | None) -> None:
+        """Notifies that the connection broke (None) or works again (an empty text)."""
+        if self._notify is not None:
+            self._notify(notification)
 
 
 class _LinkSession:
-    def __init__(self, line: Link, inner: AsyncSession) -> None:
-        self._line = line
+    def __init__(self, link: Link, inner: AsyncSession) -> None:
+        self._link = link
         self._inner = inner
 
-    async def execute(self, batch: StatementGroup) -> list[Rows]:
-        return await self._line.carry(batch, self._inner)
+    async def execute(self, group: StatementGroup) -> list[Rows]:
+        return await self._link.send(group, self._inner)
 
 
-class _LinkTransaction:
-    """A handler's transaction: the server rolls it back when its machine is gone."""
-
-    def __init__(self, line: Link, inner: AsyncTransaction) -> None:
-        self._line = line
-        self._inner = inner
-        self._is_broken = False
-        self._is_begun = False
-        self.batches: list[tuple[StatementGroup, list[Rows]]] = []
-
-    async def begin(self) -> Any:
-        connection = await self._inner.begin()
-        if self._is_broken:  # while it waited for its turn
-            await self._inner.rollback()
-            raise StoreUnavailable("simulated: the transaction was broken off")
-        self._is_begun = True
-        return connection
-
-    @property
-    def session(self) -> AsyncSession:
-        if self._is_broken:
-            raise StoreUnavailable("simulated: the transaction was broken off")
-        return _RecordingTransaction(self._inner.session, self.batches)
-
-    async def commit(self) -> None:
-        if self._is_broken:
-            raise StoreUnavailable("simulated: the transaction was broken off")
-        await self._inner.commit()
-        self._line.closed(self, self.batches)
-        if self._line.commit_fails():
-            raise OutcomeUnknown("simulated: the answer to the commit was lost")
-
-    async def rollback(self) -> None:
-        if not self._is_broken:
-            await self._inner.rollback()
-            self._line.closed(self, [])
-
-    async def break_off(self) -> None:
-        self._is_broken = True
-        if self._is_begun:
-            await self._inner.rollback()
-        self._line.closed(self, [])
-
-
-class _RecordingTransaction:
-    def __init__(
-        self, inner: AsyncSession, batches: list[tuple[StatementGroup, list[Rows]]]
-    ) -> None:
-        self._inner = inner
-        self._batches = batches
-
-    async def execute(self, batch: StatementGroup) -> list[Rows]:
-        answers = await self._inner.execute(batch)
-        self._batches.append((batch, answers))
-        return answers
-
-
-def _broken(batch: StatementGroup) -> StoreError:
-    """As the real sessions say it."""
-    if batch.writes:
+def _connection_error(group: StatementGroup) -> StoreError:
+    """The error that the real sessions raise."""
+    if group.writes:
         return OutcomeUnknown("simulated: the connection broke during a write")
     return StoreUnavailable("simulated: the connection broke")
 
 
-def _whose_end(batch: StatementGroup) -> int | None:
-    """The first job whose owner ends it here in another way than by success."""
-    rows = batch.statements[0].rows or () if batch.statements[0].name == "settle" else ()
+def _interruptible_job(group: StatementGroup) -> int | None:
+    """The first job that this group ends for its owner, other than by success."""
+    rows = group.statements[0].rows or () if group.statements[0].name == "transition" else ()
     return next((row["id"] for row in rows if row["token"] and not row["expired"]), None)
 
 
-def _makes_without_key(statement: Statement) -> bool:
-    """A store that is told this twice does it twice: keys are there to prevent that."""
+def _enqueues_without_key(statement: Statement) -> bool:
+    """Repeating such a statement repeats its effect; only idempotency keys prevent that."""
     if statement.name != "enqueue_keyed":
         return statement.name.startswith("enqueue")
     return any(row.get("idempotency_key") is None for row in statement.rows or ())
 
 
-def names(batch: StatementGroup) -> str:
-    return "+".join(statement.name for statement in batch.statements)
+def statement_names(group: StatementGroup) -> str:
+    return "+".join(statement.name for statement in group.statements)

@@ -1,4 +1,4 @@
-"""People who cancel, pause, resume, retry: at random moments, and at the end to tidy up."""
+"""Operators that cancel, pause, resume and retry at random times, and tidy up at the end."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from freehold.operator import AsyncOperator
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
 
-#: What brings a job on that waits for a person.
-_REMEDY = {
+#: The action that unblocks a job that waits for an operator.
+_ACTION_FOR = {
     State.PAUSED: OperatorVerb.RESUME,
     State.PENDING: OperatorVerb.SUBMIT,
     State.FAILED: OperatorVerb.CANCEL,
@@ -28,30 +28,30 @@ _REMEDY = {
 
 
 class SimulatedOperators:
-    """Every act has a name of its own, by which its events can be told apart."""
+    """Every action has its own name, which identifies its events."""
 
     def __init__(
         self,
-        scribe: HistoryRecorder,
+        recorder: HistoryRecorder,
         network: Network,
-        witness: InvariantChecker,
+        invariants: InvariantChecker,
         loop: MachineLoop,
     ) -> None:
-        self._scribe = scribe
-        self._witness = witness
+        self._recorder = recorder
+        self._invariants = invariants
         self._loop = loop
-        self._host = Machine("operator")
-        self._store = AsyncStore(cast(Database, network.line(self._host)).async_session())
-        self._operate = AsyncOperator(self._store)
-        self._under_way: list[asyncio.Task[Any]] = []
-        self._acts = 0
+        self._machine = Machine("operator")
+        self._store = AsyncStore(cast(Database, network.link(self._machine)).async_session())
+        self._operator = AsyncOperator(self._store)
+        self._running: list[asyncio.Task[Any]] = []
+        self._action_count = 0
         self._network = network
 
     def begin(self, operation: Operation) -> None:
         if operation.at_end:
             self._network.interrupt = lambda job_id: self._interrupt(operation, job_id)
         else:
-            self._spawn(operation, self._carry_out(operation))
+            self._spawn(operation, self._perform(operation))
 
     def _interrupt(self, operation: Operation, job_id: int) -> None:
         self._network.interrupt = None
@@ -59,72 +59,74 @@ class SimulatedOperators:
         self._spawn(operation, work)
 
     def _spawn(self, operation: Operation, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.spawn(self._host, work, f"operation {operation.number}")
-        self._under_way.append(task)
+        task = self._loop.spawn(self._machine, work, f"operation {operation.number}")
+        self._running.append(task)
 
-    async def _carry_out(self, operation: Operation) -> None:
+    async def _perform(self, operation: Operation) -> None:
         name = f"op{operation.number}"
         if operation.queue:
             await self._on_queue(name, operation.verb, operation.queue)
-        elif self._witness.jobs:
-            ids = self._choice(operation)
+        elif self._invariants.jobs:
+            ids = self._candidates(operation)
             await self._on_job(
                 name, OperatorVerb(operation.verb), ids[int(operation.share * len(ids))]
             )
 
-    def _choice(self, operation: Operation) -> list[int]:
-        """Every other act is about jobs that run just now, if there are any."""
-        seen = sorted(self._witness.jobs)
-        running = [job_id for job_id in seen if self._witness.jobs[job_id].state in LEASED]
-        return running if running and operation.number % 2 else seen
+    def _candidates(self, operation: Operation) -> list[int]:
+        """Every second operation chooses among running jobs, if there are any."""
+        known = sorted(self._invariants.jobs)
+        running = [job_id for job_id in known if self._invariants.jobs[job_id].state in LEASED]
+        return running if running and operation.number % 2 else known
 
     async def _on_job(self, name: str, verb: OperatorVerb, job_id: int) -> None:
-        self._scribe.note("operator", "asked", job=job_id, call=name, info={"verb": str(verb)})
+        self._recorder.record(
+            "operator", "requested", job=job_id, call=name, info={"verb": str(verb)}
+        )
         info: dict[str, Any] = {"verb": str(verb)}
         try:
-            answer = (await self._operate.act(verb, [job_id], name, None))[0]
-            info |= {"what": answer.what, "state": str(answer.state)}
+            result = (await getattr(self._operator, verb)(job_id, by=name))[0]
+            info |= {"status": result.status, "state": str(result.state)}
         except UniqueKeyTaken as error:
             info |= {"error": "UniqueKeyTaken", "holder": error.holder}
         except FreeholdError as error:
             info |= {"error": type(error).__name__}
-        self._scribe.note("operator", "told", job=job_id, call=name, info=info)
+        self._recorder.record("operator", "responded", job=job_id, call=name, info=info)
 
     async def _on_queue(self, name: str, verb: str, queue: str) -> None:
         info: dict[str, Any] = {"verb": verb, "queue": queue}
-        self._scribe.note("operator", "asked", call=name, info=info)
+        self._recorder.record("operator", "requested", call=name, info=info)
         try:
             if verb == "pause_queue":
-                await self._operate.pause_queue(queue, name)
+                await self._operator.pause_queue(queue, name)
             else:
-                await self._operate.resume_queue(queue)
+                await self._operator.resume_queue(queue)
         except FreeholdError as error:
             info = info | {"error": type(error).__name__}
-        self._scribe.note("operator", "told", call=name, info=info)
+        self._recorder.record("operator", "responded", call=name, info=info)
 
     # -- after healing -----------------------------------------------------------------------
 
     @property
     def are_done(self) -> bool:
-        return all(task.done() for task in self._under_way)
+        return all(task.done() for task in self._running)
 
     async def tidy_up(self) -> list[Job]:
-        """Help on what waits for a person. Answers the jobs as they were found."""
-        for queue in await self._operate.queues():
+        """Unblocks every job that waits for an operator. Returns the jobs as they were before."""
+        for queue in await self._operator.queues():
             if queue.paused:
                 await self._on_queue(self._next(), "resume_queue", queue.name)
-        jobs = await self._store.read(sorted(self._witness.jobs))
+        jobs = await self._store.read(sorted(self._invariants.jobs))
         for job in jobs.values():
-            if _waits_for_a_person(job):
-                await self._on_job(self._next(), _REMEDY[job.state], job.id)
+            if _waits_for_operator(job):
+                await self._on_job(self._next(), _ACTION_FOR[job.state], job.id)
         return list(jobs.values())
 
     def _next(self) -> str:
-        self._acts += 1
-        return f"tidy{self._acts}"
+        self._action_count += 1
+        return f"tidy{self._action_count}"
 
 
-def _waits_for_a_person(job: Job) -> bool:
+def _waits_for_operator(job: Job) -> bool:
     return job.state in (State.PAUSED, State.PENDING) or (
         job.state is State.FAILED and job.stage is not None
     )

@@ -1,4 +1,4 @@
-"""Plays a program, whether it has tenants or not."""
+"""Runs a scenario, with or without tenants."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from freehold.telemetry import log
 
 
 def run_scenario(
-    program: Scenario, open_store: Callable[[VirtualClock], Database] = open_memory
+    scenario: Scenario, open_store: Callable[[VirtualClock], Database] = open_memory
 ) -> SimulationResult:
-    """The same program gives the same answer, to the microsecond."""
+    """The same scenario gives the same result, to the microsecond."""
     clock = VirtualClock()
     with contextlib.ExitStack() as stack:
 
@@ -27,18 +27,18 @@ def run_scenario(
             return stack.enter_context(contextlib.closing(open_store(clock)))
 
         world: World | TenantWorld
-        if program.tenants:
-            world = TenantWorld(program, clock, opened(), [opened() for _ in program.tenants])
+        if scenario.tenants:
+            world = TenantWorld(scenario, clock, opened(), [opened() for _ in scenario.tenants])
         else:
-            world = World(program, clock, opened())
+            world = World(scenario, clock, opened())
         with _quiet(), asyncio.Runner(loop_factory=lambda: MachineLoop(clock)) as runner:
             runner.run(world.run())
-        return world.judged()
+        return world.evaluate()
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Workers in trouble say so; here trouble is the point."""
+    """Turns off the log: the workers' warnings about faults are expected here."""
     was, log.disabled = log.disabled, True
     try:
         yield

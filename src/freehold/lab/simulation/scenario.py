@@ -1,7 +1,7 @@
-"""A random program from a seed: who enqueues what and when, who operates, what breaks.
+"""A random scenario from a seed: enqueue calls, operations, workers and faults, with their times.
 
-A program is flat: its parts stand beside each other with their times, so that any of them can be
-left out and the rest still makes sense. That is how a failing one is shrunk.
+A scenario is flat: each part has its own time and can be left out without breaking the others.
+That is how a failing scenario is shrunk.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ UNIQUE_KEYS = ("u1", "u2", "u3")
 LIMIT_KEYS = ("bank", "bank", "api:1", "api:2")
 _TIGHT = (Limit(1), Limit(rate=Rate(2, 1.0)), Limit(2, Rate(4, 2.0)))
 _WIDE = (Limit(1), Limit(2), Limit(3), Limit(rate=Rate(5, 1.0)))
-#: Tasks differ in what their policy says; see `tasks`.
+#: Each task has another policy; see `tasks`.
 TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
 VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
-#: What befalls workers.
-KINDS = (
+#: Faults of workers.
+WORKER_FAULTS = (
     "crash",
     "crash_at_end",
     "crash_at_end",
@@ -37,18 +37,18 @@ KINDS = (
     "drain",
     "hurry",
 )
-#: Whom a fault befalls where nobody knows the names beforehand.
+#: Stand in for the worker of a fault where a manager chooses the names.
 OLDEST = "oldest"
 BY_AGE = (OLDEST, "newest")
 TENANTS = ("acme", "beta", "core")
 SHARDS = ("home", "east")
-#: Every fifth program has tenants; of every twenty seeds these.
-_TENANTED = (6, 11, 13, 16)
-#: Faults happen within this time; afterwards everything is healed.
+#: Every fifth scenario has tenants: these remainders of the seed by twenty.
+_TENANT_SEEDS = (6, 11, 13, 16)
+#: Faults happen within this time; afterwards there are none.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
 
-#: How one run of a job goes: how long it takes and how it ends.
+#: One run of a job: how long it takes and how it ends.
 PlannedRun: TypeAlias = tuple[float, str]
 
 
@@ -81,8 +81,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Somebody does something to a job, chosen by a share of those there are, or to a queue; or
-    to the next job whose attempt ends, while that end is on its way."""
+    """An operator's action on a job, or on a queue. ``share`` selects among the existing jobs; with
+    ``at_end`` it is the next job with an ending in flight."""
 
     at: float
     number: int
@@ -101,14 +101,14 @@ class WorkerPlan:
     rate: float
     knows_newer: bool
     grace_seconds: float
-    is_deaf: bool = False
-    #: Starts only if that one is gone by then.
+    without_notifications: bool = False
+    #: Starts only after this worker has ended.
     replaces: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that happens to a worker: crash, freeze, cut, hang, drain, hurry."""
+    """A fault of a worker: crash, freeze, cut, hang, drain, hurry."""
 
     at: float
     kind: str
@@ -118,7 +118,8 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class ManagerPlan:
-    """A manager instead of workers of their own; when it is killed, and when the next one comes."""
+    """A manager that starts the workers. ``crashes``: when it is killed, and for how long there is
+    none."""
 
     default_count: int
     max_count: int
@@ -128,17 +129,17 @@ class ManagerPlan:
 
 @dataclass(frozen=True, slots=True)
 class TenantPlan:
-    """One of those whom all workers serve. Calls and operations go round by their numbers."""
+    """One tenant. Calls and operations are dealt out to the tenants by their numbers."""
 
     name: str
-    place: str
+    shard: str
     weight: float
     max_slots: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class TenantFault:
-    """Something that happens to a tenant: it is paused, or nobody reaches its store."""
+    """A fault of a tenant: it is paused, or its store is down."""
 
     at: float
     kind: str
@@ -154,12 +155,12 @@ class Scenario:
     operations: tuple[Operation, ...]
     faults: tuple[Fault, ...]
     noise: LinkNoise = NO_NOISE
-    #: By limit key, or class of keys.
+    #: By limit key or class of limit keys.
     limits: tuple[tuple[str, Limit], ...] = ()
     queue_limits: tuple[tuple[str, Limit], ...] = ()
     manager: ManagerPlan | None = None
     tenants: tuple[TenantPlan, ...] = ()
-    mishaps: tuple[TenantFault, ...] = ()
+    tenant_faults: tuple[TenantFault, ...] = ()
 
 
 def random_scenario(seed: int) -> Scenario:
@@ -167,109 +168,111 @@ def random_scenario(seed: int) -> Scenario:
     workers = tuple(
         _worker(chance, number) for number in range(1, chance.choice((1, 1, 2, 2, 3)) + 1)
     )
-    # Somebody serves every queue and knows every task, so that everything can end.
+    # The first worker serves every queue and knows every task, so that every job can end.
     workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
     calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
     operations = tuple(_operation(chance, number) for number in range(1, chance.randint(3, 12)))
     operations += tuple(_interruption(chance, len(operations) + n) for n in (1, 2))
     faults = tuple(_fault(chance, workers) for _ in range(chance.randint(0, 5)))
-    faults += tuple(_worst(chance, workers) for _ in range(2))
+    faults += tuple(_critical_fault(chance, workers) for _ in range(2))
     workers += tuple(_replacement(workers, fault, n) for n, fault in enumerate(faults))
     noise = _noise(chance)
     if noise == NO_NOISE:
         faults += tuple(_refusal(chance, workers) for _ in range(4))
-    program = Scenario(seed, workers, calls, operations, faults, noise)
-    if seed % 20 in _TENANTED:
-        return _tenanted(program)
+    scenario = Scenario(seed, workers, calls, operations, faults, noise)
+    if seed % 20 in _TENANT_SEEDS:
+        return _with_tenants(scenario)
     if seed % 6 == 2:
-        return _managed(program)
-    return _limited(program) if seed % 3 == 1 else program
+        return _with_manager(scenario)
+    return _with_limits(scenario) if seed % 3 == 1 else scenario
 
 
-def _managed(program: Scenario) -> Scenario:
-    """A manager decides how many workers there are; faults befall whomever it has started."""
-    chance = random.Random(f"manager/{program.seed}")
+def _with_manager(scenario: Scenario) -> Scenario:
+    """A manager decides the number of workers; faults hit the oldest or newest of them."""
+    chance = random.Random(f"manager/{scenario.seed}")
     default_count = chance.choice((1, 1, 2))
     plan = ManagerPlan(
         default_count,
         max_count=default_count + chance.choice((0, 1, 2)),
         concurrency=chance.choice((1, 2, 4)),
-        crashes=tuple((_moment(chance), chance.choice((0.1, 1.0, 4.0))) for _ in range(2)),
+        crashes=tuple((_time(chance), chance.choice((0.1, 1.0, 4.0))) for _ in range(2)),
     )
-    faults = tuple(replace(fault, worker=chance.choice(BY_AGE)) for fault in program.faults)
-    return replace(program, workers=(), faults=faults, manager=plan)
+    faults = tuple(replace(fault, worker=chance.choice(BY_AGE)) for fault in scenario.faults)
+    return replace(scenario, workers=(), faults=faults, manager=plan)
 
 
-def _tenanted(program: Scenario) -> Scenario:
-    """The same work, shared out among tenants, and limits for each of them."""
-    chance = random.Random(f"tenants/{program.seed}")
+def _with_tenants(scenario: Scenario) -> Scenario:
+    """The same calls, dealt out to tenants, with the same limits for each."""
+    chance = random.Random(f"tenants/{scenario.seed}")
     tenants = tuple(
         TenantPlan(
             name,
-            place=chance.choice(SHARDS),
+            shard=chance.choice(SHARDS),
             weight=chance.choice((1.0, 1.0, 3.0)),
             max_slots=chance.choice((None, None, 1, 2)),
         )
         for name in TENANTS[: chance.choice((2, 2, 3))]
     )
-    mishaps = [_tenant_fault(chance, tenants, kind) for kind in ("tenant_paused", "store_away")]
+    tenant_faults = [
+        _tenant_fault(chance, tenants, kind) for kind in ("tenant_paused", "store_down")
+    ]
     if chance.random() < 0.5:
-        mishaps.append(_tenant_fault(chance, tenants, "store_stays_away"))
-    program = _limited(program) if program.seed % 3 == 1 else program
-    return replace(program, tenants=tenants, mishaps=tuple(mishaps))
+        tenant_faults.append(_tenant_fault(chance, tenants, "store_stays_down"))
+    scenario = _with_limits(scenario) if scenario.seed % 3 == 1 else scenario
+    return replace(scenario, tenants=tenants, tenant_faults=tuple(tenant_faults))
 
 
 def _tenant_fault(chance: random.Random, tenants: tuple[TenantPlan, ...], kind: str) -> TenantFault:
-    whose = chance.choice(tenants)
-    is_alone = all(each is whose or each.place != whose.place for each in tenants)
-    if kind == "store_away" and is_alone:  # a server that hangs does so for all who live there
-        kind = chance.choice(("store_away", "store_hangs"))
-    return TenantFault(_moment(chance), kind, whose.name, chance.choice((0.8, 3.0, 6.0)))
+    tenant = chance.choice(tenants)
+    is_alone = all(other is tenant or other.shard != tenant.shard for other in tenants)
+    if kind == "store_down" and is_alone:  # a server that hangs does so for its whole shard
+        kind = chance.choice(("store_down", "store_hangs"))
+    return TenantFault(_time(chance), kind, tenant.name, chance.choice((0.8, 3.0, 6.0)))
 
 
-def _limited(program: Scenario) -> Scenario:
-    """With limits on keys and queues, some so tight that jobs have to wait for each other."""
-    chance = random.Random(f"limits/{program.seed}")
+def _with_limits(scenario: Scenario) -> Scenario:
+    """Adds limits on keys and queues, some so tight that jobs have to wait for each other."""
+    chance = random.Random(f"limits/{scenario.seed}")
     limits = (("bank", Limit(chance.choice((1, 2)))), ("api:*", chance.choice(_TIGHT)))
     queue = chance.choice((*QUEUES, ALL_QUEUES))
     queue_limits = ((queue, chance.choice(_WIDE)),) if chance.random() < 0.6 else ()
     calls = tuple(
-        replace(call, jobs=tuple(_keyed(chance, job) for job in call.jobs))
-        for call in program.calls
+        replace(call, jobs=tuple(_with_limit_key(chance, job) for job in call.jobs))
+        for call in scenario.calls
     )
-    return replace(program, calls=calls, limits=limits, queue_limits=queue_limits)
+    return replace(scenario, calls=calls, limits=limits, queue_limits=queue_limits)
 
 
-def _keyed(chance: random.Random, job: JobPlan) -> JobPlan:
+def _with_limit_key(chance: random.Random, job: JobPlan) -> JobPlan:
     key = chance.choice(LIMIT_KEYS) if chance.random() < 0.5 else None
     return replace(job, limit_key=key)
 
 
 def _replacement(workers: tuple[WorkerPlan, ...], fault: Fault, number: int) -> WorkerPlan:
-    """Whoever watches over workers starts another one in the place of one that ended."""
+    """A worker that starts after the one with the fault has ended, as a supervisor would do."""
     gone = next(worker for worker in workers if worker.name == fault.worker)
     return replace(gone, at=fault.at + 1.0, name=f"{gone.name}-{number + 1}", replaces=gone.name)
 
 
-def _moment(chance: random.Random) -> float:
+def _time(chance: random.Random) -> float:
     return round(chance.uniform(0.0, HORIZON_SECONDS), 3)
 
 
 def _worker(chance: random.Random, number: int) -> WorkerPlan:
     return WorkerPlan(
-        at=0.0 if number < 3 else _moment(chance),
+        at=0.0 if number < 3 else _time(chance),
         name=f"w{number}",
         queues=tuple(chance.sample(QUEUES, chance.randint(1, 2))),
         concurrency=chance.choice((1, 2, 2, 4)),
         rate=round(chance.uniform(0.98, 1.02), 4) if chance.random() < 0.5 else 1.0,
         knows_newer=chance.random() < 0.6,
         grace_seconds=chance.choice((0.0, 0.5, 3.0)),
-        is_deaf=chance.random() < 0.2,
+        without_notifications=chance.random() < 0.2,
     )
 
 
 def _call(chance: random.Random, number: int) -> Call:
-    at = _moment(chance) if chance.random() < 0.6 else round(chance.uniform(0.0, 2.0), 3)
+    at = _time(chance) if chance.random() < 0.6 else round(chance.uniform(0.0, 2.0), 3)
     count = chance.choice((1, 1, 1, 2, 4))
     jobs = tuple(_job(chance) for _ in range(count))
     return Call(at, number, jobs, chance.random() < 0.5, chance.choice((1, 1, 2)))
@@ -315,7 +318,7 @@ def _run(chance: random.Random) -> PlannedRun:
 
 
 def _operation(chance: random.Random, number: int) -> Operation:
-    at, share = _moment(chance), chance.random()
+    at, share = _time(chance), chance.random()
     if chance.random() < 0.2:
         verb = chance.choice(("pause_queue", "resume_queue"))
         return Operation(at, number, verb, share, chance.choice(QUEUES))
@@ -324,35 +327,35 @@ def _operation(chance: random.Random, number: int) -> Operation:
 
 def _interruption(chance: random.Random, number: int) -> Operation:
     verb = chance.choice(("cancel", "pause"))
-    return Operation(_moment(chance), number, verb, 0.0, at_end=True)
+    return Operation(_time(chance), number, verb, 0.0, at_end=True)
 
 
 def _fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
-    kind = chance.choice(KINDS)
+    kind = chance.choice(WORKER_FAULTS)
     seconds = round(LEASE_SECONDS * chance.choice((0.3, 1.2, 1.6, 2.5)), 3)
-    return Fault(_moment(chance), kind, chance.choice(workers).name, seconds)
+    return Fault(_time(chance), kind, chance.choice(workers).name, seconds)
 
 
-def _worst(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
-    """Early, so that there is time for somebody else, and for what comes late."""
+def _critical_fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    """A fault at the worst time. It is early, to leave time for another attempt and late writes."""
     kind = chance.choice(("crash_at_success", "crash_at_success", "crash_at_end", "freeze_at_end"))
     at = round(chance.uniform(0.3, 4.0), 3)
     return replace(_fault(chance, workers), at=at, kind=kind)
 
 
 def _refusal(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
-    """The only thing that happens to an attempt, where all else is quiet: no excuse to lose it."""
-    return Fault(_moment(chance), "refuse_at_end", chance.choice(workers).name)
+    """The only fault of a scenario without noise; it must not cost an attempt."""
+    return Fault(_time(chance), "refuse_at_end", chance.choice(workers).name)
 
 
 def _noise(chance: random.Random) -> LinkNoise:
-    """Some programs are quiet but for what happens to their workers, some are loud."""
-    loud = chance.choice((0.0, 0.01, 0.03))
+    """Some scenarios have faults of workers only, some also have noise on the links."""
+    level = chance.choice((0.0, 0.01, 0.03))
     return LinkNoise(
-        fail_before=loud,
-        unknown_before=loud / 3,
-        fail_after=loud,
-        doubled=loud / 2,
-        slow=loud,
-        late=loud / 2,
+        fail_before=level,
+        unknown_before=level / 3,
+        fail_after=level,
+        duplicated=level / 2,
+        slow=level,
+        late=level / 2,
     )

@@ -1,4 +1,4 @@
-"""Many seeds, and what they reached together."""
+"""Runs many seeds and sums up what they reached."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from freehold.lab.simulation.world import SimulationResult
 from freehold.model.history import EventKind
 from freehold.model.state import TRANSITIONS, State
 
-#: In the table of states, but no statement writes it: a claim writes assigned, and running
-#: follows when it is seen.
+#: In the table of transitions, but no statement writes it: a claim writes assigned, and the start
+#: writes running.
 NEVER_WRITTEN = frozenset({(State.QUEUED, State.RUNNING)})
-#: Told by a job's row, never kept as an event.
+#: These kinds are derived from the job's row and never stored as events.
 _NO_EVENTS = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED})
 FAULTS = (
     "fail_before",
     "unknown_before",
     "fail_after",
-    "doubled",
+    "duplicated",
     "slow",
     "late",
     "arrived_late",
@@ -39,13 +39,13 @@ FAULTS = (
     "drain",
     "manager_crash",
     "tenant_paused",
-    "store_away",
+    "store_down",
     "store_hangs",
-    "store_stays_away",
+    "store_stays_down",
 )
-#: Fewer are not worth other processes.
-_FEW = 60
-_PIECE = 10
+#: Fewer seeds run in this process.
+_MIN_FOR_PROCESSES = 60
+_CHUNK = 10
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class SeedSummary:
     events: Counter[str] = field(
         default_factory=lambda: Counter({str(k): 0 for k in EventKind if k not in _NO_EVENTS})
     )
-    #: The seeds that failed, each with what was broken.
+    #: The seeds that failed, each with its violations.
     failed: dict[int, list[str]] = field(default_factory=dict)
 
     def merge(self, other: SeedSummary) -> None:
@@ -78,24 +78,24 @@ class SeedSummary:
         self.events.update(other.events)
         self.failed.update(other.failed)
 
-    def add(self, played: SimulationResult) -> None:
+    def add(self, result: SimulationResult) -> None:
         self.seeds += 1
-        self.tenants += played.tenants
-        self.jobs += played.jobs
-        self.attempts += played.attempts
-        self.statements += played.statements
-        self.faults.update(played.faults)
-        self.events.update(played.events)
-        self.states.update({str(state): n for state, n in played.states.items()})
+        self.tenants += result.tenants
+        self.jobs += result.jobs
+        self.attempts += result.attempts
+        self.statements += result.statements
+        self.faults.update(result.faults)
+        self.events.update(result.events)
+        self.states.update({str(state): n for state, n in result.states.items()})
         self.transitions.update(
-            {f"{a} -> {b}": n for (a, b), n in played.transitions.items() if a is not None}
+            {f"{a} -> {b}": n for (a, b), n in result.transitions.items() if a is not None}
         )
-        if played.violations:
-            self.failed[played.program.seed] = [str(each) for each in played.violations]
+        if result.violations:
+            self.failed[result.scenario.seed] = [str(each) for each in result.violations]
 
     @property
     def missed(self) -> list[str]:
-        """What no run has reached."""
+        """The faults, states, transitions and events that no run has reached."""
         counters = (self.faults, self.states, self.transitions, self.events)
         return [name for counter in counters for name, count in counter.items() if not count]
 
@@ -110,28 +110,29 @@ def _possible() -> dict[str, int]:
 
 
 def run_seeds(first: int, count: int, after_each: Callable[[SeedSummary], None]) -> SeedSummary:
-    """On all processors, if there are many: seeds know nothing of each other."""
-    swept = SeedSummary()
-    for part in _parts(first, count):
-        swept.merge(part)
-        after_each(swept)
-    return swept
+    """Many seeds run on all processors, because they are independent of each other."""
+    summary = SeedSummary()
+    for part in _run_parts(first, count):
+        summary.merge(part)
+        after_each(summary)
+    return summary
 
 
-def _parts(first: int, count: int) -> Iterator[SeedSummary]:
-    if count < _FEW:
-        yield from (_part(range(seed, seed + 1)) for seed in range(first, first + count))
+def _run_parts(first: int, count: int) -> Iterator[SeedSummary]:
+    if count < _MIN_FOR_PROCESSES:
+        yield from (_run_part(range(seed, seed + 1)) for seed in range(first, first + count))
         return
     end = first + count
-    pieces = [range(seed, min(seed + _PIECE, end)) for seed in range(first, end, _PIECE)]
-    # Not forked: whoever calls this may have threads.
+    chunks = [range(seed, min(seed + _CHUNK, end)) for seed in range(first, end, _CHUNK)]
+    # Spawned, not forked, because the caller may have threads.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(mp_context=context, initializer=_end_with_parent) as pool:
-        yield from pool.map(_part, pieces)
+        yield from pool.map(_run_part, chunks)
 
 
 def _end_with_parent() -> None:
-    """If that is killed, nobody tells its children, who would wait for work for ever."""
+    """Ends this process with its parent. Without this, the children of a killed parent would wait
+    for work for ever."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -142,18 +143,18 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _part(seeds: Iterable[int]) -> SeedSummary:
-    swept = SeedSummary()
+def _run_part(seeds: Iterable[int]) -> SeedSummary:
+    summary = SeedSummary()
     for seed in seeds:
-        swept.add(run_scenario(random_scenario(seed)))
-    return swept
+        summary.add(run_scenario(random_scenario(seed)))
+    return summary
 
 
 def smallest(seed: int) -> SimulationResult:
-    """The smallest program that breaks the first promise which this seed breaks."""
+    """Runs the smallest scenario that violates the same rule as this seed does first."""
     rule = run_scenario(random_scenario(seed)).violations[0].rule
 
-    def fails(program: Scenario) -> bool:
-        return any(violation.rule == rule for violation in run_scenario(program).violations)
+    def fails(scenario: Scenario) -> bool:
+        return any(violation.rule == rule for violation in run_scenario(scenario).violations)
 
     return run_scenario(shrink(random_scenario(seed), fails))

@@ -1,4 +1,4 @@
-"""Where tenants live, as one machine reaches it: over a line to each tenant's store."""
+"""A shard as one machine reaches it: over a link to each tenant's store."""
 
 from __future__ import annotations
 
@@ -14,58 +14,60 @@ from freehold.store.store import AsyncStore
 
 
 class LinkShard:
-    """A place. Its tenants are there before the first machine is."""
+    """A shard. Its tenants exist before the first machine starts."""
 
-    def __init__(self, name: str, lines: Mapping[str, Link]) -> None:
+    def __init__(self, name: str, links: Mapping[str, Link]) -> None:
         self.shown = name
-        self._lines = lines
+        self._links = links
         self._stores = {
-            tenant: AsyncStore(cast(Database, line).async_session())
-            for tenant, line in lines.items()
+            tenant: AsyncStore(cast(Database, link).async_session())
+            for tenant, link in links.items()
         }
 
     def open(self, tenant: str) -> Database:
-        return cast(Database, self._lines[tenant])
+        return cast(Database, self._links[tenant])
 
     def create(self, tenant: str) -> None:
-        """It is there."""
+        """Its store exists already."""
 
     def drop(self, tenant: str) -> None:
-        raise NotImplementedError("no tenant goes")
+        raise NotImplementedError("the simulation drops no tenant")
 
-    async def awake(self, tenants: Sequence[str]) -> list[TenantActivity]:
-        return await asyncio.gather(*(self._look(tenant) for tenant in tenants))
+    async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:
+        return await asyncio.gather(*(self._activity(tenant) for tenant in tenants))
 
-    async def _look(self, tenant: str) -> TenantActivity:
-        """One whose store is away is broken. Anything else is the way there, and so everybody's:
-        real places answer for all in one statement, or not at all."""
+    async def _activity(self, tenant: str) -> TenantActivity:
+        """A tenant with its store down is reported as broken. Any other error is raised, because
+        real shards read the activity of all tenants in one statement."""
         store = self._stores[tenant]
         try:
-            chores = await store.chores(())
+            sweep_check = await store.sweep_check(())
             counts = await store.counts()
         except StoreError as error:
-            if self._lines[tenant].is_store_away:
-                return TenantActivity(tenant, has_work=False, trouble=str(error))
+            if self._links[tenant].is_store_down:
+                return TenantActivity(tenant, has_work=False, error=str(error))
             raise
-        is_due = chores.due_seconds is not None and chores.due_seconds <= 0
-        has_work = chores.expired or chores.limited or chores.stopped or is_due
+        is_due = sweep_check.due_seconds is not None and sweep_check.due_seconds <= 0
+        has_work = sweep_check.expired or sweep_check.limited or sweep_check.stopped or is_due
         return TenantActivity(tenant, has_work=has_work or counts.ready > 0)
 
     async def listen(
-        self, _tenants: Callable[[], Sequence[str]], heard: Callable[[str, str | None], None]
+        self,
+        _tenants: Callable[[], Sequence[str]],
+        on_notification: Callable[[str, str | None], None],
     ) -> None:
-        def hears(tenant: str) -> Callable[[str | None], None]:
-            return lambda hint: heard(tenant, hint)
+        def forward(tenant: str) -> Callable[[str | None], None]:
+            return lambda notification: on_notification(tenant, notification)
 
         async with asyncio.TaskGroup() as group:
-            for tenant, line in self._lines.items():
-                group.create_task(line.listen(hears(tenant)))
+            for tenant, link in self._links.items():
+                group.create_task(link.listen(forward(tenant)))
 
-    def use_few(self) -> None:
-        """There are no connections."""
+    def share_connections(self) -> None:
+        """The simulation has no connections to limit."""
 
     def close(self) -> None:
-        """Its stores are the world's."""
+        """The world closes its stores."""
 
     async def aclose(self) -> None:
-        """The same."""
+        """The world closes its stores."""

@@ -1,4 +1,4 @@
-"""The tasks of the simulation: each does what its plan says, and writes down that it did."""
+"""The tasks of the simulation: each follows its plan and records what it did."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from freehold.worker.execution.context import Context
 
 STEP_SECONDS = 0.3
 SNOOZE_SECONDS = 0.9
-#: How long runs take for which nothing is planned: some so long that late writes still meet them.
+#: How long unplanned runs take; some are long enough to overlap with late writes.
 LATER_RUNS = (0.05, 1.8, 0.05, 0.9)
 LATER_SECONDS = 0.6
 
 
-class RetryableTrouble(Exception):
+class RetryableError(Exception):
     """An error that a retry may cure."""
 
 
@@ -40,7 +40,7 @@ class Hopeless(Exception):
 def tasks_of_each_policy(
     app: Freehold, retry: Retry, handler: Callable[..., Callable[..., Any]]
 ) -> dict[str, Task[..., Any, JobHandle]]:
-    """``handler(fenced=)`` makes what they run."""
+    """``handler(fenced=)`` makes the handlers."""
     return {
         "plain": app.task(name="plain", retry=retry)(handler()),
         "strict": app.task(name="strict", retry=retry, on_lease_expired="fail")(handler()),
@@ -56,19 +56,22 @@ def tasks_of_each_policy(
     }
 
 
-#: what, job, token, attempt, info
-Note = Callable[..., None]
+#: Called with kind, job, token, attempt, info.
+RecordFunction = Callable[..., None]
 
 
 class Handlers:
     """Registers the tasks and runs them."""
 
     def __init__(
-        self, app: Freehold, note: Note, whose: Callable[[Context], Handlers] | None = None
+        self,
+        app: Freehold,
+        record: RecordFunction,
+        handlers_of: Callable[[Context], Handlers] | None = None,
     ) -> None:
-        """``whose``: where processes serve tenants, who runs an attempt in the name of which."""
-        self._note = note
-        self._whose = whose or (lambda _ctx: self)
+        """``handlers_of``: with tenants, returns the handlers of an attempt's tenant."""
+        self._record = record
+        self._handlers_of = handlers_of or (lambda _ctx: self)
         self._runs: Counter[int] = Counter()
         #: After healing every run succeeds.
         self.is_healed = False
@@ -78,7 +81,7 @@ class Handlers:
 
     def _handler(self, *, fenced: bool = False) -> Callable[..., Any]:
         async def handler(ctx: Context, call: str, runs: list[tuple[float, str]]) -> Any:
-            return await self._whose(ctx)._attempt(ctx, call, runs, fenced)
+            return await self._handlers_of(ctx)._attempt(ctx, call, runs, fenced)
 
         return handler
 
@@ -87,7 +90,7 @@ class Handlers:
     ) -> Any:
         job = ctx.job
         seconds, how = self._plan(job.job_id, runs)
-        self._note(
+        self._record(
             "started",
             job.job_id,
             job.token,
@@ -103,13 +106,13 @@ class Handlers:
         try:
             result = await self._work(ctx, seconds, how, fenced)
         except asyncio.CancelledError:
-            self._note("ended", job.job_id, job.token, how="stopped", why=str(ctx.stop_reason))
+            self._record("ended", job.job_id, job.token, how="stopped", why=str(ctx.stop_reason))
             raise
         except BaseException as error:
             delay = getattr(error, "delay_seconds", None)
-            self._note("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
+            self._record("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
             raise
-        self._note("ended", job.job_id, job.token, how="returned")
+        self._record("ended", job.job_id, job.token, how="returned")
         return result
 
     def _plan(self, job_id: int, runs: list[tuple[float, str]]) -> tuple[float, str]:
@@ -126,7 +129,7 @@ class Handlers:
         while seconds > 0:
             await asyncio.sleep(min(seconds, STEP_SECONDS))
             seconds -= STEP_SECONDS
-            self._note("step", ctx.job.job_id, ctx.job.token, held=ctx.lease.held)
+            self._record("step", ctx.job.job_id, ctx.job.token, held=ctx.lease.held)
         result = {"token": ctx.lease.token}
         if fenced and how == "return":
             async with ctx.transaction(result=result):
@@ -139,7 +142,7 @@ class Handlers:
 def end_as_planned(how: str, later_seconds: float, snooze_seconds: float) -> None:
     match how:
         case "error":
-            raise RetryableTrouble("as planned")
+            raise RetryableError("as planned")
         case "give_up":
             raise Hopeless("as planned")
         case "fail":

@@ -1,4 +1,4 @@
-"""Machines that serve all tenants: each runs the real host, with a line to every store."""
+"""Machines that serve all tenants: each runs the real host, with a link to every store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from freehold.clock import VirtualClock
-from freehold.lab.simulation.machine import Machine as Computer
+from freehold.lab.simulation.machine import Machine
 from freehold.lab.simulation.network import Link, Network
 from freehold.lab.simulation.scenario import TenantPlan, WorkerPlan
 from freehold.lab.simulation.shards import LinkShard
@@ -23,94 +23,96 @@ from freehold.tasks import Registry
 from freehold.tenants.host import TenantHost
 from freehold.tenants.served_tenants import ServedTenants
 from freehold.tenants.shards import Shards
-from freehold.tenants.shared_slots import KEEP_FROM
+from freehold.tenants.shared_slots import RESERVE_FROM_SLOTS
 from freehold.testing.host import virtual_host
 from freehold.worker.worker import Worker
 
 
 class TenantLinks:
-    """All lines of a machine: they break together."""
+    """All links of a machine; they break together."""
 
-    def __init__(self, lines: Sequence[Link]) -> None:
-        self._lines = lines
+    def __init__(self, links: Sequence[Link]) -> None:
+        self._links = links
 
-    async def left_behind(self) -> None:
-        for line in self._lines:
-            await line.left_behind()
+    async def machine_died(self) -> None:
+        for link in self._links:
+            await link.machine_died()
 
-    async def break_off(self) -> None:
-        for line in self._lines:
-            await line.break_off()
+    async def abort_transactions(self) -> None:
+        for link in self._links:
+            await link.abort_transactions()
 
-    def tell_listener(self, hint: str | None) -> None:
-        for line in self._lines:
-            line.tell_listener(hint)
+    def notify_listener(self, notification: str | None) -> None:
+        for link in self._links:
+            link.notify_listener(notification)
 
 
 class NotifyingTenantSource(ServedTenants):
-    """The real directory; what a host says of tenants is also told to the world."""
+    """The real directory of tenants; degradations are also reported to the world."""
 
     def __init__(
         self,
         control: Database,
-        places: Mapping[str, LinkShard],
-        degraded: Callable[[str, str], None],
+        shards: Mapping[str, LinkShard],
+        on_degraded: Callable[[str, str], None],
     ) -> None:
-        super().__init__(control, cast(Shards, places), None)
-        self._degraded = degraded
+        super().__init__(control, cast(Shards, shards), None)
+        self._on_degraded = on_degraded
 
     async def degrade(self, tenant: str, why: str) -> None:
-        self._degraded(tenant, why)
+        self._on_degraded(tenant, why)
         await super().degrade(tenant, why)
 
 
 class TenantMachines(WorkerMachines):
-    """All machines of a town."""
+    """All worker machines of a world with tenants."""
 
     def __init__(
         self,
-        scribe: HistoryRecorder,
+        recorder: HistoryRecorder,
         control: Network,
         networks: Mapping[str, Network],
         tenants: Sequence[TenantPlan],
         tasks: Registry,
         clock: VirtualClock,
-        degraded: Callable[[str, str], None],
+        on_degraded: Callable[[str, str], None],
     ) -> None:
-        super().__init__(scribe, control, tasks, clock)
+        super().__init__(recorder, control, tasks, clock)
         self._networks = networks
         self._tenants = tenants
-        self._degraded = degraded
-        self._hosts: dict[str, TenantHost] = {}
+        self._on_degraded = on_degraded
+        self._tenant_hosts: dict[str, TenantHost] = {}
 
     def _build(
-        self, plan: WorkerPlan, host: Computer, _seat: tuple[Path, int] | None
+        self, plan: WorkerPlan, host: Machine, _slot: tuple[Path, int] | None
     ) -> tuple[Link, Worker]:
-        control = self._network.line(host)
-        lines = {
-            tenant: network.line(host, is_deaf=plan.is_deaf)
+        control = self._network.link(host)
+        links = {
+            tenant: network.link(host, without_notifications=plan.without_notifications)
             for tenant, network in self._networks.items()
         }
-        places = {
-            name: LinkShard(name, {t.name: lines[t.name] for t in self._tenants if t.place == name})
-            for name in sorted({tenant.place for tenant in self._tenants})
+        shards = {
+            name: LinkShard(name, {t.name: links[t.name] for t in self._tenants if t.shard == name})
+            for name in sorted({tenant.shard for tenant in self._tenants})
         }
         numbers = itertools.count(1)
-        house = virtual_host(
-            NotifyingTenantSource(cast(Database, control), places, self._degraded),
-            self._known_to(plan),
+        tenant_host = virtual_host(
+            NotifyingTenantSource(cast(Database, control), shards, self._on_degraded),
+            self._known_tasks(plan),
             settings_of(plan),
             chance=chance_of(plan),
             name_worker=lambda: f"{plan.name}/{next(numbers)}",
         )
-        self._hosts[plan.name] = house
-        # Whoever breaks machines treats it as any other: it drains and hurries as a worker does.
-        return cast(Link, TenantLinks([control, *lines.values()])), cast(Worker, house)
+        self._tenant_hosts[plan.name] = tenant_host
+        # The faults need only drain() and hurry(), which a host has like a worker.
+        return cast(Link, TenantLinks([control, *links.values()])), cast(Worker, tenant_host)
 
-    def has_room_for(self, name: str, tenant: str) -> bool:
-        """Whether another job of this tenant could start: some slots may be kept for others."""
-        house = self._hosts[name]
-        kept = int(house.capacity.slots >= KEEP_FROM)
-        lodger = house.lodgers.get(tenant)
-        is_below_its_own = lodger is None or lodger.share.free() > 0
-        return is_below_its_own and house.capacity.in_hand + kept < house.capacity.slots
+    def has_free_slot_for(self, name: str, tenant: str) -> bool:
+        """Whether another job of this tenant could start. Hosts with many slots reserve one for
+        the other tenants."""
+        tenant_host = self._tenant_hosts[name]
+        slots = tenant_host.slots
+        reserved = int(slots.count >= RESERVE_FROM_SLOTS)
+        tenant_worker = tenant_host.workers.get(tenant)
+        is_below_tenant_limit = tenant_worker is None or tenant_worker.slots.free() > 0
+        return is_below_tenant_limit and slots.held + reserved < slots.count

@@ -1,4 +1,4 @@
-"""A run told to a person: what was planned, what happened, and what was wrong with it."""
+"""A run as readable text: the violations, the scenario, and everything that happened."""
 
 from __future__ import annotations
 
@@ -6,56 +6,58 @@ from collections.abc import Iterator
 
 from freehold.lab.simulation.scenario import Call, Operation, Scenario
 from freehold.lab.simulation.world import SimulationResult
+from freehold.model.plural import count
 
 _TEXT_LIMIT = 160
 
 
-def trace_lines(played: SimulationResult) -> Iterator[str]:
-    program = played.program
-    yield f"seed {program.seed}: {_size(program)}"
-    for violation in played.violations:
-        yield f"  broken: {violation}"
-    yield "what was planned:"
-    yield from (f"  {line}" for line in _plan(program))
-    yield "what happened (seconds, who, what):"
-    for at, who, text in played.story:
-        yield f"  {at / 1e6:8.3f}  {who:9} {text[:_TEXT_LIMIT]}"
+def trace_lines(result: SimulationResult) -> Iterator[str]:
+    scenario = result.scenario
+    yield f"seed {scenario.seed}: {_size(scenario)}"
+    for violation in result.violations:
+        yield f"  violation: {violation}"
+    yield "scenario:"
+    yield from (f"  {line}" for line in _plan(scenario))
+    yield "trace (seconds, machine, event):"
+    for at, actor, text in result.trace:
+        yield f"  {at / 1e6:8.3f}  {actor:9} {text[:_TEXT_LIMIT]}"
 
 
-def _size(program: Scenario) -> str:
-    jobs = sum(len(call.jobs) for call in program.calls)
+def _size(scenario: Scenario) -> str:
+    jobs = sum(len(call.jobs) for call in scenario.calls)
     return (
-        f"{len(program.workers)} workers, {len(program.calls)} calls with {jobs} jobs, "
-        f"{len(program.operations)} operations, {len(program.faults)} faults"
+        f"{count(len(scenario.workers), 'worker')}, {count(len(scenario.calls), 'call')} with "
+        f"{count(jobs, 'job')}, {count(len(scenario.operations), 'operation')}, "
+        f"{count(len(scenario.faults), 'fault')}"
     )
 
 
-def _plan(program: Scenario) -> Iterator[str]:
-    for worker in program.workers:
-        only = f", only if {worker.replaces} is gone" if worker.replaces else ""
+def _plan(scenario: Scenario) -> Iterator[str]:
+    for worker in scenario.workers:
+        condition = f", after {worker.replaces} has ended" if worker.replaces else ""
         yield (
-            f"{worker.at:7.3f}  worker {worker.name} of {', '.join(worker.queues)}, "
-            f"{worker.concurrency} slots, clock x{worker.rate:g}{only}"
+            f"{worker.at:7.3f}  worker {worker.name} serves {', '.join(worker.queues)}, "
+            f"{count(worker.concurrency, 'slot')}, clock x{worker.rate:g}{condition}"
         )
-    for name, limit in program.limits:
+    for name, limit in scenario.limits:
         yield f"         key {name}: {limit}"
-    for name, limit in program.queue_limits:
+    for name, limit in scenario.queue_limits:
         yield f"         queue {name}: {limit}"
-    for tenant in program.tenants:
+    for tenant in scenario.tenants:
         yield f"         {tenant}"
-    if program.manager is not None:
-        yield f"         {program.manager}"
-    yield from (_call(call) for call in program.calls)
-    for operation in program.operations:
-        yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {_of(operation)}"
-    for fault in program.faults:
+    if scenario.manager is not None:
+        yield f"         {scenario.manager}"
+    yield from (_call(call) for call in scenario.calls)
+    for operation in scenario.operations:
+        yield f"{operation.at:7.3f}  op{operation.number}: {operation.verb} {_subject(operation)}"
+    for fault in scenario.faults:
         yield f"{fault.at:7.3f}  {fault.kind} of {fault.worker} for {fault.seconds:g} s"
-    for mishap in program.mishaps:
-        yield f"{mishap.at:7.3f}  {mishap.kind} of {mishap.tenant} for {mishap.seconds:g} s"
+    for each in scenario.tenant_faults:
+        yield f"{each.at:7.3f}  {each.kind} of {each.tenant} for {each.seconds:g} s"
 
 
-def _of(operation: Operation) -> str:
-    return "the next that ends" if operation.at_end else operation.queue
+def _subject(operation: Operation) -> str:
+    return "of the next job that ends" if operation.at_end else operation.queue or "of a job"
 
 
 def _call(call: Call) -> str:

@@ -1,4 +1,4 @@
-"""The machines that workers run on, and what befalls them."""
+"""The machines that workers run on, and their faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from freehold.clock import VirtualClock
 from freehold.errors import StoreUnavailable
 from freehold.lab.simulation.adversarial_claims import CLAIMS
 from freehold.lab.simulation.machine import MACHINE, FaultTrigger, Machine, MachineLoop
-from freehold.lab.simulation.network import ENDINGS, RENEWALS, SUCCESSES, Link, Network, names
+from freehold.lab.simulation.network import (
+    ENDINGS,
+    RENEWALS,
+    SUCCESSES,
+    Link,
+    Network,
+    statement_names,
+)
 from freehold.lab.simulation.scenario import BY_AGE, LEASE_SECONDS, OLDEST, Fault, WorkerPlan
 from freehold.store.database import Database
 from freehold.store.statements import StatementGroup
@@ -25,32 +32,32 @@ from freehold.worker.config import WorkerSettings
 from freehold.worker.worker import Worker
 
 _MICROS = 1_000_000
-#: Who is frozen for longer than this goes on when its job has been claimed by somebody else.
+#: A machine that is frozen for longer than this resumes when another worker has claimed its job.
 LONG_SECONDS = 1.5 * LEASE_SECONDS
 _LONGEST_SECONDS = 3 * LEASE_SECONDS
 _JUST_AFTER_SECONDS = 0.02
-#: Whoever watches over workers looks so often.
-_AGAIN_SECONDS = 1.0
+#: How often a replacement checks whether the worker before it is gone.
+_REPLACE_SECONDS = 1.0
 
 
 class HistoryRecorder(Protocol):
-    """Who writes down what happens."""
+    """Writes the records that the checker reads."""
 
-    def note(self, who: str, what: str, **fields: Any) -> None: ...
+    def record(self, actor: str, kind: str, **fields: Any) -> None: ...
 
-    def struck(self, who: str, kind: str, until: int) -> None: ...
+    def record_machine_fault(self, actor: str, kind: str, until: int) -> None: ...
 
 
 @dataclass(slots=True)
 class WorkerMachine:
     host: Machine
-    line: Link
+    link: Link
     worker: Worker
     running: asyncio.Task[int]
     concurrency: int
-    #: Told its exit code, once it is no more.
-    on_gone: Callable[[int], None]
-    is_asked: bool = False
+    #: Called with the exit code.
+    on_exit: Callable[[int], None]
+    is_draining: bool = False
 
     @property
     def is_up(self) -> bool:
@@ -61,15 +68,15 @@ class WorkerMachines:
     """All workers of a world."""
 
     def __init__(
-        self, scribe: HistoryRecorder, network: Network, tasks: Registry, clock: VirtualClock
+        self, recorder: HistoryRecorder, network: Network, tasks: Registry, clock: VirtualClock
     ) -> None:
-        self._scribe = scribe
+        self._recorder = recorder
         self._network = network
         self._tasks = tasks
-        self._older = Registry()
+        self._older_tasks = Registry()
         for task in tasks:
             if task.name != "newer":
-                self._older.add(task)
+                self._older_tasks.add(task)
         self._clock = clock
         self._machines: dict[str, WorkerMachine] = {}
         self._is_healed = False
@@ -77,48 +84,48 @@ class WorkerMachines:
     def start(
         self,
         plan: WorkerPlan,
-        seat: tuple[Path, int] | None = None,
-        on_gone: Callable[[int], None] = lambda _code: None,
+        slot: tuple[Path, int] | None = None,
+        on_exit: Callable[[int], None] = lambda _code: None,
     ) -> None:
         before = self._machines.get(plan.replaces or "")
         loop = cast(MachineLoop, asyncio.get_running_loop())
         if plan.replaces is not None and (before is None or before.is_up):
             if not self._is_healed:
-                loop.call_later(_AGAIN_SECONDS, self.start, plan)
+                loop.call_later(_REPLACE_SECONDS, self.start, plan)
             return
         host = Machine(plan.name, plan.rate)
-        line, worker = self._build(plan, host, seat)
-        self._scribe.note(plan.name, "begun", info={"concurrency": plan.concurrency})
+        link, worker = self._build(plan, host, slot)
+        self._recorder.record(plan.name, "begun", info={"concurrency": plan.concurrency})
         running = loop.spawn(host, worker.run(), plan.name)
         self._machines[plan.name] = WorkerMachine(
-            host, line, worker, running, plan.concurrency, on_gone
+            host, link, worker, running, plan.concurrency, on_exit
         )
-        running.add_done_callback(lambda task: self._exited(plan.name, task))
+        running.add_done_callback(lambda task: self._on_exit(plan.name, task))
 
     def _build(
-        self, plan: WorkerPlan, host: Machine, seat: tuple[Path, int] | None
+        self, plan: WorkerPlan, host: Machine, slot: tuple[Path, int] | None
     ) -> tuple[Link, Worker]:
-        line = self._network.line(host, is_deaf=plan.is_deaf)
+        link = self._network.link(host, without_notifications=plan.without_notifications)
         worker = virtual_worker(
-            cast(Database, line),
-            self._known_to(plan),
-            settings_of(plan, seat),
+            cast(Database, link),
+            self._known_tasks(plan),
+            settings_of(plan, slot),
             chance=chance_of(plan),
             owner=plan.name,
         )
-        return line, worker
+        return link, worker
 
-    def _known_to(self, plan: WorkerPlan) -> Registry:
-        return self._tasks if plan.knows_newer else self._older
+    def _known_tasks(self, plan: WorkerPlan) -> Registry:
+        return self._tasks if plan.knows_newer else self._older_tasks
 
-    def _exited(self, name: str, task: asyncio.Task[int]) -> None:
+    def _on_exit(self, name: str, task: asyncio.Task[int]) -> None:
         if not task.cancelled():
-            self._scribe.note(name, "exited", info={"code": task.result()})
-            self._machines[name].on_gone(task.result())
+            self._recorder.record(name, "exited", info={"code": task.result()})
+            self._machines[name].on_exit(task.result())
 
     # -- faults ------------------------------------------------------------------------------
 
-    def strike(self, fault: Fault) -> None:
+    def inject(self, fault: Fault) -> None:
         machine = self._machines.get(fault.worker) or self._by_age(fault.worker)
         if machine is None or not machine.is_up or machine.host.is_frozen:
             return
@@ -132,65 +139,65 @@ class WorkerMachines:
 
     def _crash(self, machine: WorkerMachine, _seconds: float) -> None:
         machine.host.is_dead = True
-        self._scribe.struck(machine.host.name, "crash", 0)
-        self._outside(machine.line.left_behind())
-        machine.on_gone(-signal.SIGKILL)
+        self._recorder.record_machine_fault(machine.host.name, "crash", 0)
+        self._run_on_server(machine.link.machine_died())
+        machine.on_exit(-signal.SIGKILL)
 
     def _crash_at_end(self, machine: WorkerMachine, seconds: float) -> None:
-        machine.host.ambush = FaultTrigger(ENDINGS, lambda *_: self._crash(machine, seconds))
+        machine.host.trigger = FaultTrigger(ENDINGS, lambda *_: self._crash(machine, seconds))
 
     def _crash_at_success(self, machine: WorkerMachine, seconds: float) -> None:
-        machine.host.ambush = FaultTrigger(SUCCESSES, lambda *_: self._crash(machine, seconds))
+        machine.host.trigger = FaultTrigger(SUCCESSES, lambda *_: self._crash(machine, seconds))
 
     def _crash_at_renewal(self, machine: WorkerMachine, seconds: float) -> None:
-        machine.host.ambush = FaultTrigger(RENEWALS, lambda *_: self._crash(machine, seconds))
+        machine.host.trigger = FaultTrigger(RENEWALS, lambda *_: self._crash(machine, seconds))
 
     def _crash_at_claim(self, machine: WorkerMachine, seconds: float) -> None:
-        machine.host.ambush = FaultTrigger(CLAIMS, lambda *_: self._crash(machine, seconds))
+        machine.host.trigger = FaultTrigger(CLAIMS, lambda *_: self._crash(machine, seconds))
 
     def _freeze_at_end(self, machine: WorkerMachine, seconds: float) -> None:
-        def freeze(batch: StatementGroup, network: Network) -> None:
+        def freeze(group: StatementGroup, network: Network) -> None:
             if seconds < LONG_SECONDS:
                 self._freeze(machine, seconds)
             else:
                 self._freeze(machine, _LONGEST_SECONDS)
-                self._outside(self._thaw_when_reclaimed(machine, batch, network))
+                self._run_on_server(self._thaw_when_reclaimed(machine, group, network))
 
-        machine.host.ambush = FaultTrigger(ENDINGS, freeze)
+        machine.host.trigger = FaultTrigger(ENDINGS, freeze)
 
     async def _thaw_when_reclaimed(
-        self, machine: WorkerMachine, batch: StatementGroup, network: Network
+        self, machine: WorkerMachine, group: StatementGroup, network: Network
     ) -> None:
-        """With its late word on its lips."""
-        await network.reclaims.of(batch, _LONGEST_SECONDS)
+        """Its late ending is then sent while another attempt runs."""
+        await network.claims.wait_for(group, _LONGEST_SECONDS)
         await asyncio.sleep(_JUST_AFTER_SECONDS)
         self._thaw(machine)
 
     def _refuse_at_end(self, machine: WorkerMachine, _seconds: float) -> None:
-        """Once: whoever tries again is heard."""
+        """Refuses the ending once; the next try succeeds."""
 
-        def refuse(batch: StatementGroup, network: Network) -> None:
-            network.told(machine.host, "fail_before", names(batch))
+        def refuse(group: StatementGroup, network: Network) -> None:
+            network.on_fault(machine.host, "fail_before", statement_names(group))
             raise StoreUnavailable("simulated: the connection was refused")
 
-        machine.host.ambush = FaultTrigger(ENDINGS, refuse)
+        machine.host.trigger = FaultTrigger(ENDINGS, refuse)
 
     def _freeze(self, machine: WorkerMachine, seconds: float) -> None:
         loop = cast(MachineLoop, asyncio.get_running_loop())
         machine.host.is_frozen = True
-        self._scribe.struck(machine.host.name, "freeze", self._until(seconds))
-        self._outside(machine.line.break_off())
-        # By the world's clock, whoever sprang it: the machine's own may run fast or slow.
+        self._recorder.record_machine_fault(machine.host.name, "freeze", self._until(seconds))
+        self._run_on_server(machine.link.abort_transactions())
+        # By the world's clock, because the machine's own may run fast or slow.
         contextvars.Context().run(loop.call_later, seconds, self._thaw, machine)
 
-    def _outside(self, work: Coroutine[Any, Any, None]) -> None:
-        """What the server does, whoever made it do so."""
+    def _run_on_server(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs the server's part of a fault, outside the machine's context."""
         asyncio.get_running_loop().create_task(work, context=contextvars.Context())
 
     def _thaw(self, machine: WorkerMachine) -> None:
         if machine.host.is_frozen:
-            self._scribe.note(machine.host.name, "thawed")
-            cast(MachineLoop, asyncio.get_running_loop()).go_on(machine.host)
+            self._recorder.record(machine.host.name, "thawed")
+            cast(MachineLoop, asyncio.get_running_loop()).resume(machine.host)
 
     def _cut(self, machine: WorkerMachine, seconds: float) -> None:
         machine.host.hangs_while_cut_off = False
@@ -202,37 +209,39 @@ class WorkerMachines:
 
     def _cut_off(self, machine: WorkerMachine, seconds: float, kind: str) -> None:
         machine.host.cut_off_until = until = self._until(seconds)
-        self._scribe.struck(machine.host.name, kind, until)
-        machine.line.tell_listener(None)
+        self._recorder.record_machine_fault(machine.host.name, kind, until)
+        machine.link.notify_listener(None)
         loop = asyncio.get_running_loop()
-        loop.call_later(seconds + 0.001, machine.line.tell_listener, "")
+        loop.call_later(seconds + 0.001, machine.link.notify_listener, "")
 
     def _drain(self, machine: WorkerMachine, _seconds: float) -> None:
-        self._scribe.struck(machine.host.name, "drain", 0)
-        self._call(machine, machine.worker.drain)
+        self._recorder.record_machine_fault(machine.host.name, "drain", 0)
+        self._call_on_machine(machine, machine.worker.drain)
 
     def _hurry(self, machine: WorkerMachine, seconds: float) -> None:
         self._drain(machine, seconds)
-        asyncio.get_running_loop().call_later(0.2, self._call, machine, machine.worker.hurry)
+        asyncio.get_running_loop().call_later(
+            0.2, self._call_on_machine, machine, machine.worker.stop_now
+        )
 
     def signal(self, name: str, number: signal.Signals) -> None:
-        """From a manager, as the machine's own process would have it."""
+        """A signal that a manager sends to the worker process of this machine."""
         machine = self._machines[name]
         if number is signal.SIGKILL:
             self._crash(machine, 0.0)
         elif number is signal.SIGUSR1:
-            self._call(machine, machine.worker._rest)
-        elif machine.is_asked:
-            self._call(machine, machine.worker.hurry)
+            self._call_on_machine(machine, machine.worker.drain_if_idle)
+        elif machine.is_draining:
+            self._call_on_machine(machine, machine.worker.stop_now)
         else:
-            machine.is_asked = True
+            machine.is_draining = True
             self._drain(machine, 0.0)
 
-    def _call(self, machine: WorkerMachine, what: Any) -> None:
-        """As a signal would, on the machine itself."""
+    def _call_on_machine(self, machine: WorkerMachine, callback: Any) -> None:
+        """Calls it in the context of the machine, as a signal handler would."""
         context = contextvars.copy_context()
         context.run(MACHINE.set, machine.host)
-        asyncio.get_running_loop().call_soon(what, context=context)
+        asyncio.get_running_loop().call_soon(callback, context=context)
 
     def _until(self, seconds: float) -> int:
         return self._clock.micros + round(seconds * _MICROS)
@@ -242,32 +251,32 @@ class WorkerMachines:
     def heal(self) -> None:
         self._is_healed = True
         for machine in self._machines.values():
-            machine.host.ambush = None
+            machine.host.trigger = None
             if machine.host.is_frozen:
                 self._thaw(machine)
             if machine.host.cut_off_until > self._clock.micros:
                 machine.host.cut_off_until = 0
-                machine.line.tell_listener("")
+                machine.link.notify_listener("")
 
-    def has_room(self, name: str) -> bool:
+    def has_free_slot(self, name: str) -> bool:
         machine = self._machines[name]
-        return len(machine.worker.hand) < machine.concurrency
+        return len(machine.worker.leases) < machine.concurrency
 
     async def drain_all(self, seconds: float) -> None:
         up = [machine for machine in self._machines.values() if machine.is_up]
         for machine in up:
-            self._call(machine, machine.worker.drain)
+            self._call_on_machine(machine, machine.worker.drain)
         if up:
             await asyncio.wait([machine.running for machine in up], timeout=seconds)
 
-    async def clear_away(self) -> None:
-        """What is left of the dead ends now, when nobody looks any more."""
+    async def clean_up(self) -> None:
+        """Ends the remaining tasks of dead machines, after the run has been recorded."""
         loop = cast(MachineLoop, asyncio.get_running_loop())
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for machine in self._machines.values():
             machine.host.cut_off_until = 2**62
             machine.host.hangs_while_cut_off = False
-            loop.go_on(machine.host)
+            loop.resume(machine.host)
         for task in others:
             task.cancel()
         while others:
@@ -281,15 +290,15 @@ def chance_of(plan: WorkerPlan) -> Callable[[], float]:
     return random.Random(f"chance/{plan.name}").random
 
 
-def settings_of(plan: WorkerPlan, seat: tuple[Path, int] | None = None) -> WorkerSettings:
-    folder, file = seat or (None, None)
+def settings_of(plan: WorkerPlan, slot: tuple[Path, int] | None = None) -> WorkerSettings:
+    folder, file = slot or (None, None)
     return WorkerSettings(
         queues=plan.queues,
         concurrency=plan.concurrency,
-        lease_seconds=LEASE_SECONDS,
-        grace_seconds=plan.grace_seconds,
+        lease_timeout_seconds=LEASE_SECONDS,
+        shutdown_grace_seconds=plan.grace_seconds,
         request_poll_seconds=0.5,
-        poll_seconds=0.5,
+        poll_interval_ms=500.0,
         managed_in=folder,
-        seat=file,
+        slot_file=file,
     )

@@ -1,4 +1,4 @@
-"""Plays one program: first under faults, then healed, until everything has ended."""
+"""Runs one scenario: first with faults, then without, until every job has ended."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ from freehold.store.store import Store
 _MICROS = 1_000_000
 #: Everything that was enqueued has ended this long after the last fault.
 END_SECONDS = 60.0
-#: No job that can be claimed waits longer while a slot is free: a sweep, a hint, a claim.
+#: No claimable job waits longer while a slot is free: time for a sweep, a notification, a claim.
 WAIT_SECONDS = LEASE_SECONDS + 2.0
-#: A worker that can do everything, for the time after the faults.
-HEALING = WorkerPlan(0.0, "healer", QUEUES, 4, 1.0, knows_newer=True, grace_seconds=5.0)
-_LOOK_SECONDS = 0.5
+#: A worker that serves every queue and knows every task, for the time after the faults.
+HEALTHY_WORKER = WorkerPlan(0.0, "healer", QUEUES, 4, 1.0, knows_newer=True, grace_seconds=5.0)
+_CHECK_SECONDS = 0.5
 
 
 @dataclass(slots=True)
 class SimulationResult:
-    """What one program led to."""
+    """The outcome of one scenario."""
 
-    program: Scenario
-    #: Found while it happened, by the witness; and afterwards, by the checker alone.
-    at_once: list[Violation] = field(default_factory=list)
-    afterwards: list[Violation] = field(default_factory=list)
-    story: list[tuple[int, str, str]] = field(default_factory=list)
+    scenario: Scenario
+    #: Found during the run by the invariants, and after it by the history checker alone.
+    found_during: list[Violation] = field(default_factory=list)
+    found_after: list[Violation] = field(default_factory=list)
+    trace: list[tuple[int, str, str]] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
     states: Counter[State] = field(default_factory=Counter)
     transitions: Counter[tuple[State | None, State]] = field(default_factory=Counter)
@@ -71,91 +71,97 @@ class SimulationResult:
 
     @property
     def violations(self) -> list[Violation]:
-        return self.at_once + self.afterwards
+        return self.found_during + self.found_after
 
 
 class World:
-    """The machines, the network and the store of one program."""
+    """The machines, the network and the store of one scenario."""
 
     def __init__(
-        self, program: Scenario, clock: VirtualClock, database: Database, tenant: str | None = None
+        self, scenario: Scenario, clock: VirtualClock, database: Database, tenant: str | None = None
     ) -> None:
-        """``tenant``: whose world it is, where there are several: see `town`."""
+        """``tenant``: the tenant of this store, in a scenario with tenants (`tenant_world`)."""
         self._tenant = tenant
-        whose = f"/{tenant}" if tenant else ""
-        self._program = program
+        suffix = f"/{tenant}" if tenant else ""
+        self._scenario = scenario
         self._clock = clock
         self._began = clock.micros
         self._database = database
         self._store = Store(database.session())
         self._digest = hashlib.blake2b(digest_size=16)
-        self._played = SimulationResult(program)
+        self._result = SimulationResult(scenario)
         self._records: list[Record] = []
         self._ready_since: dict[int, int] = {}
-        #: What is left of dead machines is cleared away afterwards, and is no part of the run.
+        #: Set before the tasks of dead machines are cleaned up, which is not part of the run.
         self._is_over = False
-        room = LimitInvariant(dict(program.limits), dict(program.queue_limits))
+        limits = LimitInvariant(dict(scenario.limits), dict(scenario.queue_limits))
         self._folder = contextlib.ExitStack()
-        self._witness = InvariantChecker(self._store, clock, self.tell, room)
+        self._invariants = InvariantChecker(self._store, clock, self.trace, limits)
         self._network = Network(
-            database, clock, f"network/{program.seed}{whose}", self._seen, self.fault
+            database,
+            clock,
+            f"network/{scenario.seed}{suffix}",
+            self._on_executed,
+            self.record_link_fault,
         )
         self._app = Freehold("sqlite://:memory:", schema="freehold")
-        self._app.swap_client(Client(database, self._seconds))
-        self._handlers = Handlers(self._app, self._handler_note)
+        self._app._swap_client(Client(database, self._seconds))
+        self._handlers = Handlers(self._app, self._handler_record)
         self._machines = WorkerMachines(self, self._network, self._app.tasks, clock)
 
     def _seconds(self) -> float:
         return self._clock.micros / _MICROS
 
-    # -- what is written down ----------------------------------------------------------------
+    # -- trace and records -------------------------------------------------------------------
 
-    def tell(self, who: str, text: str) -> None:
-        """A line of the story."""
+    def trace(self, actor: str, text: str) -> None:
+        """Adds a line to the trace."""
         if self._is_over:
             return
         at = self._clock.micros - self._began
-        self._digest.update(f"{at} {who} {text}\n".encode())
-        self._played.story.append((at, who, text))
+        self._digest.update(f"{at} {actor} {text}\n".encode())
+        self._result.trace.append((at, actor, text))
 
-    def note(self, who: str, what: str, **fields: Any) -> None:
-        """A record for the checker, which is also a line of the story."""
+    def record(self, actor: str, kind: str, **fields: Any) -> None:
+        """Adds a record for the checker, and a line to the trace."""
         if self._is_over:
             return
-        record = Record(self._clock.micros, who, what, **fields)
+        record = Record(self._clock.micros, actor, kind, **fields)
         self._records.append(record)
-        if what != "step":
-            self.tell(who, line_of(record))
+        if kind != "step":
+            self.trace(actor, trace_text(record))
 
-    def fault(self, host: Machine, kind: str, to: str) -> None:
-        """Something that really went wrong on the way of a batch."""
-        self._played.faults[kind] += 1
-        self.note(host.name, "fault", info={"kind": kind, "to": to})
+    def record_link_fault(self, machine: Machine, kind: str, to: str) -> None:
+        """A fault that a link applied to a group."""
+        self._result.faults[kind] += 1
+        self.record(machine.name, "fault", info={"kind": kind, "to": to})
 
-    def struck(self, who: str, kind: str, until: int) -> None:
-        """Something that happened to a machine as a whole."""
-        self._played.faults[kind] += 1
+    def record_machine_fault(self, actor: str, kind: str, until: int) -> None:
+        """A fault of a whole machine."""
+        self._result.faults[kind] += 1
         grave = kind != "drain"
-        self.note(who, "fault", info={"kind": kind, "until": until, "grave": grave})
+        self.record(actor, "fault", info={"kind": kind, "until": until, "grave": grave})
 
-    def _handler_note(self, what: str, job: int, token: int, attempt: int = 0, **info: Any) -> None:
-        host = MACHINE.get()
-        assert host is not None
-        self.note(host.name, what, job=job, token=token, attempt=attempt, info=info)
+    def _handler_record(
+        self, kind: str, job: int, token: int, attempt: int = 0, **info: Any
+    ) -> None:
+        machine = MACHINE.get()
+        assert machine is not None
+        self.record(machine.name, kind, job=job, token=token, attempt=attempt, info=info)
 
-    def _seen(self, host: Machine, batch: StatementGroup, answers: list[Rows]) -> None:
+    def _on_executed(self, machine: Machine, group: StatementGroup, results: list[Rows]) -> None:
         if self._is_over:
             return
-        self._played.statements += len(batch.statements)
-        names = "+".join(statement.name for statement in batch.statements)
-        has_found = answers[0] and answers[0][0][0] is not None  # most claims have not
-        # Workers say which process they are.
-        if has_found and batch.statements[0].name != "workers":
-            names += f" {answers}"
-        self._digest.update(f"{self._clock.micros} {host.name} {names}\n".encode())
-        self._witness.look(host.name, batch, answers)
+        self._result.statements += len(group.statements)
+        names = "+".join(statement.name for statement in group.statements)
+        has_found = results[0] and results[0][0][0] is not None  # most claims have not
+        # Rows of `workers` contain process ids, which differ from run to run.
+        if has_found and group.statements[0].name != "workers":
+            names += f" {results}"
+        self._digest.update(f"{self._clock.micros} {machine.name} {names}\n".encode())
+        self._invariants.check_group(machine.name, group, results)
 
-    # -- the play ----------------------------------------------------------------------------
+    # -- the run -----------------------------------------------------------------------------
 
     async def run(self) -> None:
         with self._folder:
@@ -164,47 +170,47 @@ class World:
     async def _run(self) -> None:
         loop = cast(MachineLoop, asyncio.get_running_loop())
         loop.set_exception_handler(self._uncaught)
-        self._begin(loop)
-        for plan in self._program.workers:
+        self._start_users(loop)
+        for plan in self._scenario.workers:
             loop.call_later(plan.at, self._machines.start, plan)
-        for fault in self._program.faults:
-            loop.call_later(fault.at, self._machines.strike, fault)
-        managers = self._manage(loop)
+        for fault in self._scenario.faults:
+            loop.call_later(fault.at, self._machines.inject, fault)
+        managers = self._start_managers(loop)
         await asyncio.sleep(HORIZON_SECONDS)
         self._heal()
-        await self._until_all_has_ended()
+        await self._until_all_have_ended()
         if managers is not None:
             await managers.stop()
         await self._machines.drain_all(2 * LEASE_SECONDS)
-        self._gather()
-        await self._machines.clear_away()
+        self._gather_evidence()
+        await self._machines.clean_up()
         if managers is not None:
-            managers.clear_away()
+            managers.clean_up()
 
-    def _begin(self, loop: MachineLoop) -> None:
-        """Those who use the store, and nobody else does."""
+    def _start_users(self, loop: MachineLoop) -> None:
+        """Starts the clients and operators of this store, and sets its limits."""
         self._set_limits()
-        self._network.noise = self._program.noise
+        self._network.noise = self._scenario.noise
         prefix = f"{self._tenant}:" if self._tenant else ""
         clients = ProducerClients(self, self._network, self._app, self._handlers, prefix)
-        self._operators = SimulatedOperators(self, self._network, self._witness, loop)
-        self._calling = clients.start(loop, self._program.calls)
-        for operation in self._program.operations:
+        self._operators = SimulatedOperators(self, self._network, self._invariants, loop)
+        self._calls = clients.start(loop, self._scenario.calls)
+        for operation in self._scenario.operations:
             loop.call_later(operation.at, self._operators.begin, operation)
 
     def _set_limits(self) -> None:
-        for key, limit in self._program.limits:
+        for key, limit in self._scenario.limits:
             self._store.set_key_limit(key, limit)
-        for queue, limit in self._program.queue_limits:
+        for queue, limit in self._scenario.queue_limits:
             self._store.set_queue_limit(queue, limit)
 
-    def _manage(self, loop: MachineLoop) -> SimulatedManagers | None:
-        plan = self._program.manager
+    def _start_managers(self, loop: MachineLoop) -> SimulatedManagers | None:
+        plan = self._scenario.manager
         if plan is None:
             return None
         folder = Path(self._folder.enter_context(tempfile.TemporaryDirectory()))
         managers = SimulatedManagers(
-            plan, folder, self, self._network, self._machines, self._broken
+            plan, folder, self, self._network, self._machines, self._on_manager_violation
         )
         managers.start()
         for at, seconds in plan.crashes:
@@ -212,67 +218,68 @@ class World:
             loop.call_later(at + seconds, managers.start_again)
         return managers
 
-    def _broken(self, text: str) -> None:
-        self._played.at_once.append(Violation("manager", 0, text, self._clock.micros))
+    def _on_manager_violation(self, text: str) -> None:
+        self._result.found_during.append(Violation("manager", 0, text, self._clock.micros))
 
     def _heal(self) -> None:
-        """No fault from here on; and somebody is there who can do everything."""
-        self._calm()
+        """Stops all faults and starts a worker that can run every job."""
+        self._stop_faults()
         self._machines.heal()
-        self._machines.start(HEALING)
-        self.note("world", "healed")
+        self._machines.start(HEALTHY_WORKER)
+        self.record("world", "healed")
 
-    def _calm(self) -> None:
+    def _stop_faults(self) -> None:
         self._network.noise = NO_NOISE
         self._network.interrupt = None
         self._handlers.is_healed = True
 
-    async def _until_all_has_ended(self) -> None:
+    async def _until_all_have_ended(self) -> None:
         deadline = self._clock.micros + END_SECONDS * _MICROS
         while self._clock.micros < deadline:
-            await asyncio.sleep(_LOOK_SECONDS)
-            # What arrives when all have gone is done by nobody.
+            await asyncio.sleep(_CHECK_SECONDS)
+            # An enqueue that arrives after the workers have left would never run.
             is_more_to_come = any("enqueue" in t.get_name() for t in self._network.arriving)
             jobs = await self._operators.tidy_up()
-            self._note_waiting(jobs)
+            self._record_waiting(jobs)
             is_over = all(job.state in FINAL and job.stage is None for job in jobs)
-            is_quiet = self._operators.are_done and all(task.done() for task in self._calling)
+            is_quiet = self._operators.are_done and all(task.done() for task in self._calls)
             if is_over and is_quiet and not is_more_to_come:
                 return
 
-    def _note_waiting(self, jobs: list[Job]) -> None:
-        """Who can be claimed while a slot is free, and since when: for the rule of liveness."""
+    def _record_waiting(self, jobs: list[Job]) -> None:
+        """Records jobs that stay claimable for long while a slot is free, for the liveness rule."""
         ready = (
             [
                 job.id
                 for job in jobs
-                if job.stage in (Stage.READY, Stage.HEAD) and not self._witness.is_held_up(job.id)
+                if job.stage in (Stage.READY, Stage.LANE_HEAD)
+                and not self._invariants.is_limited(job.id)
             ]
-            if self._has_room()
+            if self._has_free_slot()
             else []
         )
         since = {job_id: self._ready_since.get(job_id, self._clock.micros) for job_id in ready}
         self._ready_since = since
         for job_id, began in since.items():
             seconds = (self._clock.micros - began) / _MICROS
-            if seconds > WAIT_SECONDS + len(jobs) * self._seconds_a_start():
-                self.note("world", "waits", job=job_id, info={"seconds": seconds})
+            if seconds > WAIT_SECONDS + len(jobs) * self._seconds_per_start():
+                self.record("world", "waits", job=job_id, info={"seconds": seconds})
 
-    def _seconds_a_start(self) -> float:
-        """A queue that may start so many in a while makes all others wait, free slots or not."""
-        rates = [limit.rate for _, limit in self._program.queue_limits if limit.rate is not None]
+    def _seconds_per_start(self) -> float:
+        """A rate limit on a queue makes its jobs wait even while slots are free."""
+        rates = [limit.rate for _, limit in self._scenario.queue_limits if limit.rate is not None]
         return max((rate.seconds / rate.starts for rate in rates), default=0.0)
 
-    def _has_room(self) -> bool:
-        return self._machines.has_room(HEALING.name)
+    def _has_free_slot(self) -> bool:
+        return self._machines.has_free_slot(HEALTHY_WORKER.name)
 
-    def _gather(self) -> None:
+    def _gather_evidence(self) -> None:
         self._evidence = gather(
             self._store,
-            sorted(self._witness.jobs),
+            sorted(self._invariants.jobs),
             self._records,
-            dict(self._program.limits),
-            dict(self._program.queue_limits),
+            dict(self._scenario.limits),
+            dict(self._scenario.queue_limits),
             LEASE_SECONDS,
             self._tenant,
         )
@@ -281,32 +288,32 @@ class World:
     def _uncaught(self, _loop: Any, context: dict[str, Any]) -> None:
         error = context.get("exception")
         text = f"{context.get('message')}: {error!r}"
-        self._played.at_once.append(Violation("crash", 0, text, self._clock.micros))
+        self._result.found_during.append(Violation("crash", 0, text, self._clock.micros))
 
-    # -- the judgement -----------------------------------------------------------------------
+    # -- the result --------------------------------------------------------------------------
 
-    def judged(self) -> SimulationResult:
-        played, evidence = self._played, self._evidence
-        played.at_once += self._witness.violations
-        played.afterwards += check(evidence)
-        played.transitions = self._witness.transitions
-        for (_source, goal), count in self._witness.transitions.items():
-            played.states[goal] += count
+    def evaluate(self) -> SimulationResult:
+        result, evidence = self._result, self._evidence
+        result.found_during += self._invariants.violations
+        result.found_after += check(evidence)
+        result.transitions = self._invariants.transitions
+        for (_source, goal), count in self._invariants.transitions.items():
+            result.states[goal] += count
         for events in evidence.events.values():
-            played.events.update(event.kind.value for event in events)
-        played.jobs = len(evidence.jobs)
-        played.attempts = sum(record.what == "started" for record in self._records)
+            result.events.update(event.kind.value for event in events)
+        result.jobs = len(evidence.jobs)
+        result.attempts = sum(record.kind == "started" for record in self._records)
         self._digest.update(_final(evidence).encode())
-        played.digest = self._digest.hexdigest()
-        return played
+        result.digest = self._digest.hexdigest()
+        return result
 
 
 def _final(evidence: Evidence) -> str:
     return "\n".join(f"{job_id} {job}" for job_id, job in sorted(evidence.jobs.items()))
 
 
-def line_of(record: Record) -> str:
-    parts = [record.what]
+def trace_text(record: Record) -> str:
+    parts = [record.kind]
     if record.call:
         parts.append(record.call)
     if record.job:

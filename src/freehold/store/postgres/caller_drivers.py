@@ -1,8 +1,7 @@
-"""The connections that callers have, whichever library made them: psycopg, psycopg2, asyncpg,
-SQLAlchemy's and Django's.
+"""Adapters over callers' connections: psycopg, psycopg2, asyncpg, SQLAlchemy and Django.
 
-None of them is imported but psycopg: a connection's classes tell whose it is. SQLAlchemy and
-Django are spoken to through their own doors, so that they know of the transaction that begins.
+Only psycopg is imported: the modules of a connection's classes name its library. SQLAlchemy and
+Django execute through their own API, so that they know of the transaction that begins.
 """
 
 from __future__ import annotations
@@ -20,20 +19,21 @@ from freehold.store.statements import Rows
 
 
 class CallerConnection(Protocol):
-    """A connection that blocks."""
+    """A blocking connection."""
 
     def is_in_transaction(self) -> bool:
-        """Whether a savepoint is possible: one is open, or the first statement will begin one."""
+        """Whether a savepoint is possible: a transaction is open, or the first statement begins
+        one."""
 
     def rows(self, sql: bytes, values: list[Any]) -> Rows:
-        """Of SQL with numbered parameters."""
+        """Executes SQL with numbered parameters."""
 
 
 class AsyncCallerConnection(Protocol):
-    """One that is awaited."""
+    """The same for asyncio."""
 
     async def open(self) -> None:
-        """Before anything else is asked of it."""
+        """Called before the other methods."""
 
     def is_in_transaction(self) -> bool: ...
 
@@ -48,9 +48,9 @@ def caller_connection(connection: Any) -> CallerConnection:
         return _Psycopg2(connection)
     if "django" in libraries:
         return _Django(connection)
-    if _is_of_alchemy(connection) and not _is_awaited(connection):
+    if _is_sqlalchemy(connection) and not _is_async(connection):
         return _SqlAlchemy(connection)
-    raise _refused(connection, "enqueue", "aenqueue" if _is_awaited(connection) else None)
+    raise _refused(connection, "enqueue", "aenqueue" if _is_async(connection) else None)
 
 
 def async_caller_connection(connection: Any) -> AsyncCallerConnection:
@@ -59,24 +59,24 @@ def async_caller_connection(connection: Any) -> AsyncCallerConnection:
         return _AsyncPsycopg(connection)
     if "asyncpg" in libraries:
         return _Asyncpg(connection)
-    if _is_of_alchemy(connection) and _is_awaited(connection):
+    if _is_sqlalchemy(connection) and _is_async(connection):
         return _AsyncSqlAlchemy(connection)
     blocks = isinstance(connection, Connection) or libraries & {"psycopg2", "django", "sqlalchemy"}
     raise _refused(connection, "aenqueue", "enqueue" if blocks else None)
 
 
 def _libraries(connection: Any) -> set[str]:
-    """Also of a class that somebody has derived from theirs."""
+    """Of its class and all base classes: a caller may have derived one."""
     return {each.__module__.partition(".")[0] for each in type(connection).__mro__}
 
 
-def _is_of_alchemy(connection: Any) -> bool:
+def _is_sqlalchemy(connection: Any) -> bool:
     """A connection, or a session, which has one; an engine is neither."""
     has_one = hasattr(connection, "exec_driver_sql") or hasattr(connection, "connection")
     return "sqlalchemy" in _libraries(connection) and has_one
 
 
-def _is_awaited(connection: Any) -> bool:
+def _is_async(connection: Any) -> bool:
     modules = [each.__module__ for each in type(connection).__mro__]
     return (
         isinstance(connection, AsyncConnection)
@@ -88,7 +88,7 @@ def _is_awaited(connection: Any) -> bool:
 def _refused(connection: Any, call: str, other: str | None) -> BadInput:
     given = f"{type(connection).__module__}.{type(connection).__qualname__}"
     if other is not None:
-        return BadInput(f"connection={given}: for that one call {other}, not {call}")
+        return BadInput(f"connection={given}: call {other} with it, not {call}")
     return BadInput(
         f"connection={given}: {call} takes an open connection of psycopg, "
         + (
@@ -118,7 +118,7 @@ class _AsyncPsycopg:
         self._connection = connection
 
     async def open(self) -> None:
-        """It is."""
+        """Open already."""
 
     def is_in_transaction(self) -> bool:
         return _psycopg_is_in_transaction(self._connection)
@@ -153,7 +153,7 @@ class _Django:
 
     def __init__(self, connection: Any) -> None:
         if connection.vendor != "postgresql":
-            raise _elsewhere(f"Django, to {connection.vendor}")
+            raise _wrong_database(f"a Django connection to {connection.vendor}")
         self._connection = connection
 
     def is_in_transaction(self) -> bool:
@@ -166,14 +166,14 @@ class _Django:
 def _rows_by_cursor(connection: Any, sql: bytes, values: list[Any]) -> Rows:
     text, order = _formatted(sql)
     with connection.cursor() as cursor:
-        # Without parameters a percent sign is one: they are escaped only where there are any.
+        # Without parameters, drivers take a percent sign literally and it must not be escaped.
         cursor.execute(text, [values[each] for each in order] if order else None)
         return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
 
 @lru_cache(maxsize=256)
 def _formatted(sql: bytes) -> tuple[str, tuple[int, ...]]:
-    """With %s instead of numbers, and which values those are."""
+    """With %s instead of numbers, and the index of the value for each."""
     text = sql.decode()
     order = tuple(int(number) - 1 for number in re.findall(r"\$(\d+)", text))
     if order:
@@ -189,7 +189,7 @@ class _Asyncpg:
         self._connection = connection
 
     async def open(self) -> None:
-        """It is."""
+        """Open already."""
 
     def is_in_transaction(self) -> bool:
         return bool(self._connection.is_in_transaction())
@@ -201,8 +201,8 @@ class _Asyncpg:
 
 @lru_cache(maxsize=256)
 def _as_texts(sql: bytes) -> str:
-    """JSON goes as text: the caller may have told asyncpg how to write JSON, and then it would be
-    written twice."""
+    """JSON is sent as text: a JSON codec that the caller has set on the connection would encode it
+    a second time."""
     return re.sub(r"(\$\d+)::json\b", r"\1::text::json", sql.decode())
 
 
@@ -217,7 +217,7 @@ class _SqlAlchemy:
         _check_dialect(self._connection)
 
     def is_in_transaction(self) -> bool:
-        return _alchemy_is_in_transaction(self._connection)
+        return _sqlalchemy_is_in_transaction(self._connection)
 
     def rows(self, sql: bytes, values: list[Any]) -> Rows:
         found = self._connection.exec_driver_sql(*_for_dialect(self._connection, sql, values))
@@ -235,18 +235,18 @@ class _AsyncSqlAlchemy:
         _check_dialect(self._connection)
 
     def is_in_transaction(self) -> bool:
-        return _alchemy_is_in_transaction(self._connection.sync_connection)
+        return _sqlalchemy_is_in_transaction(self._connection.sync_connection)
 
     async def rows(self, sql: bytes, values: list[Any]) -> Rows:
-        asked = _for_dialect(self._connection, sql, values)
-        found = await self._connection.exec_driver_sql(*asked)
+        arguments = _for_dialect(self._connection, sql, values)
+        found = await self._connection.exec_driver_sql(*arguments)
         return [tuple(row) for row in found] if found.returns_rows else []
 
 
 def _check_dialect(connection: Any) -> None:
     dialect = connection.dialect
     if dialect.name != "postgresql":
-        raise _elsewhere(f"SQLAlchemy, to {dialect.name}")
+        raise _wrong_database(f"a SQLAlchemy connection to {dialect.name}")
 
 
 def _for_dialect(connection: Any, sql: bytes, values: list[Any]) -> tuple[Any, ...]:
@@ -256,10 +256,12 @@ def _for_dialect(connection: Any, sql: bytes, values: list[Any]) -> tuple[Any, .
     return (text, tuple(values[each] for each in order)) if order else (text,)
 
 
-def _alchemy_is_in_transaction(connection: Any) -> bool:
-    """It begins one by itself, unless told otherwise."""
+def _sqlalchemy_is_in_transaction(connection: Any) -> bool:
+    """SQLAlchemy begins one by itself, unless the connection is in autocommit."""
     return not getattr(connection.connection.dbapi_connection, "autocommit", False)
 
 
-def _elsewhere(whose: str) -> BadInput:
-    return BadInput(f"connection= is one of {whose}: it must be open on the PostgreSQL of the jobs")
+def _wrong_database(given: str) -> BadInput:
+    return BadInput(
+        f"connection= is {given}: it must be open on the PostgreSQL database of the jobs"
+    )

@@ -1,4 +1,4 @@
-"""Inside a transaction that the caller has open: nothing is committed here."""
+"""Sessions inside a transaction of the caller: nothing is committed here."""
 
 from __future__ import annotations
 
@@ -7,37 +7,36 @@ from typing import Any, TypeAlias
 
 from freehold.store.postgres.caller_drivers import AsyncCallerConnection, CallerConnection
 from freehold.store.postgres.errors import caller_error
-from freehold.store.postgres.session import Statements, spoken
+from freehold.store.postgres.session import Statements, all_statements
 from freehold.store.statements import Conflict, Rows, StatementGroup
 
-#: The statement that can meet a unique index: a savepoint keeps that from costing the caller
-#: everything else.
+#: The statement that can violate a unique index. A savepoint keeps the caller's transaction alive.
 _CAN_CONFLICT = "enqueue_keyed"
 
 SqlAndValues: TypeAlias = tuple[bytes, list[Any]]
-_SAVE: SqlAndValues = (b"savepoint freehold", [])
-_UNDO: SqlAndValues = (b"rollback to savepoint freehold", [])
-_KEEP: SqlAndValues = (b"release savepoint freehold", [])
+_SAVEPOINT: SqlAndValues = (b"savepoint freehold", [])
+_ROLLBACK: SqlAndValues = (b"rollback to savepoint freehold", [])
+_RELEASE: SqlAndValues = (b"release savepoint freehold", [])
 
 
 class CallerSession:
-    """On whatever the caller has: see `desks`."""
+    """On a connection of any library: see `caller_drivers`."""
 
-    def __init__(self, desk: CallerConnection, statements: Statements) -> None:
-        self._desk = desk
+    def __init__(self, connection: CallerConnection, statements: Statements) -> None:
+        self._connection = connection
         self._statements = statements
 
-    def execute(self, batch: StatementGroup) -> list[Rows]:
-        talk = _exchange(batch, self._statements, self._desk.is_in_transaction)
+    def execute(self, group: StatementGroup) -> list[Rows]:
+        exchange = _exchange(group, self._statements, self._connection.is_in_transaction)
         try:
-            said = next(talk)
+            next_statement = next(exchange)
             while True:
                 try:
-                    rows = self._desk.rows(*said)
+                    rows = self._connection.rows(*next_statement)
                 except Exception as error:
-                    said = talk.throw(caller_error(error))
+                    next_statement = exchange.throw(caller_error(error))
                 else:
-                    said = talk.send(rows)
+                    next_statement = exchange.send(rows)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -45,41 +44,42 @@ class CallerSession:
 class AsyncCallerSession:
     """The same for asyncio."""
 
-    def __init__(self, desk: AsyncCallerConnection, statements: Statements) -> None:
-        self._desk = desk
+    def __init__(self, connection: AsyncCallerConnection, statements: Statements) -> None:
+        self._connection = connection
         self._statements = statements
 
-    async def execute(self, batch: StatementGroup) -> list[Rows]:
-        await self._desk.open()
-        talk = _exchange(batch, self._statements, self._desk.is_in_transaction)
+    async def execute(self, group: StatementGroup) -> list[Rows]:
+        await self._connection.open()
+        exchange = _exchange(group, self._statements, self._connection.is_in_transaction)
         try:
-            said = next(talk)
+            next_statement = next(exchange)
             while True:
                 try:
-                    rows = await self._desk.rows(*said)
+                    rows = await self._connection.rows(*next_statement)
                 except Exception as error:
-                    said = talk.throw(caller_error(error))
+                    next_statement = exchange.throw(caller_error(error))
                 else:
-                    said = talk.send(rows)
+                    next_statement = exchange.send(rows)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
 
 def _exchange(
-    batch: StatementGroup, statements: Statements, is_in_transaction: Callable[[], bool]
+    group: StatementGroup, statements: Statements, is_in_transaction: Callable[[], bool]
 ) -> Generator[SqlAndValues, Rows, list[Rows]]:
-    answers = []
-    for statement in spoken(batch):
-        said = statements.prepare(statement)
-        guarded = statement.name == _CAN_CONFLICT and is_in_transaction()
-        if guarded:
-            yield _SAVE
+    """Yields statements, and is sent their rows."""
+    results = []
+    for statement in all_statements(group):
+        prepared = statements.prepare(statement)
+        needs_savepoint = statement.name == _CAN_CONFLICT and is_in_transaction()
+        if needs_savepoint:
+            yield _SAVEPOINT
         try:
-            answers.append((yield said))
+            results.append((yield prepared))
         except Conflict:
-            if guarded:
-                yield _UNDO
+            if needs_savepoint:
+                yield _ROLLBACK
             raise
-        if guarded:
-            yield _KEEP
-    return answers[: len(batch.statements)]
+        if needs_savepoint:
+            yield _RELEASE
+    return results[: len(group.statements)]

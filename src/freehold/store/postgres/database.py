@@ -29,12 +29,12 @@ from freehold.store.url import redacted
 
 _PACKAGE = "freehold.store.postgres"
 #: How long a migration waits for a table that is in use, and how often it tries.
-_MIGRATE_LOCK = "500ms"
+_LOCK_TIMEOUT = "500ms"
 _MIGRATE_TRIES = 60
 
 
 class PostgresDatabase:
-    """All names are qualified by the schema, which went through the whitelist."""
+    """All names are qualified by the schema, whose name is checked against a whitelist."""
 
     def __init__(
         self,
@@ -46,8 +46,9 @@ class PostgresDatabase:
         must_exist: bool = False,
         control: str | None = None,
     ) -> None:
-        """``connections``: those of others, which close them. ``must_exist``: whoever is late must
-        not bring back a schema that was moved or dropped. ``control``: whose tenant it is."""
+        """``connections``: shared ones, which their owner closes. ``must_exist``: a late process
+        must not create a schema again that was moved or dropped. ``control``: the control schema,
+        if this is the schema of a tenant."""
         self.url = url
         self.schema = check_schema(schema)
         # One number for the schema, so that lanes of two schemas never share an advisory lock.
@@ -82,8 +83,8 @@ class PostgresDatabase:
         pool = self._connections.handler_pool_of_loop()
         return AsyncPostgresTransaction(pool, self._statements)
 
-    async def listen(self, heard: Callable[[str | None], None]) -> None:
-        await listen(self._connections.conninfo, f"freehold_{self.schema}", heard)
+    async def listen(self, on_notification: Callable[[str | None], None]) -> None:
+        await listen(self._connections.conninfo, f"freehold_{self.schema}", on_notification)
 
     # -- migrations --------------------------------------------------------------------------
 
@@ -110,32 +111,32 @@ class PostgresDatabase:
             return self._pending(connection)
 
     def migrate(self) -> list[Migration]:
-        """One transaction a migration, one migrator at a time: a kill leaves whole steps only."""
+        """One transaction for each migration, one migrator at a time: a kill leaves whole steps."""
         applied: list[Migration] = []
         while (migration := self._migrate_one()) is not None:
             applied.append(migration)
         return applied
 
     def _migrate_one(self) -> Migration | None:
-        """Whoever waits for a table has everybody queue up behind, renewals too: so it never waits
-        for long, and tries again."""
+        """A migration that waits for a table lock blocks every later statement on that table, lease
+        renewals included. So it uses a short lock_timeout and retries."""
         tries = 0
         while True:
             try:
-                return self._try_to_migrate()
+                return self._try_migrate_one()
             except StoreUnavailable as error:
                 tries += 1
                 if tries >= _MIGRATE_TRIES or not isinstance(error.__cause__, LockNotAvailable):
                     raise
 
-    def _try_to_migrate(self) -> Migration | None:
+    def _try_migrate_one(self) -> Migration | None:
         with self._pool.connection(writes=True) as connection, connection.transaction():
-            # Held to the end of the transaction, and by nobody after a crash.
+            # Released at the end of the transaction, also by a crash.
             connection.execute(
                 "select pg_advisory_xact_lock(hashtextextended(%s, 0))",
                 (f"freehold migrate {self.schema}",),
             )
-            connection.execute(f"set local lock_timeout = '{_MIGRATE_LOCK}'".encode())
+            connection.execute(f"set local lock_timeout = '{_LOCK_TIMEOUT}'".encode())
             pending = self._pending(connection)
             if not pending:
                 return None
@@ -166,4 +167,4 @@ class PostgresDatabase:
 
     async def aclose(self) -> None:
         if self._owns_connections:
-            self._connections.close_here()
+            self._connections.close_current_loop()

@@ -1,4 +1,4 @@
-"""What a person should know about this PostgreSQL."""
+"""Checks of `freehold doctor` on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from freehold.model.names import plural
 from freehold.store.database import Diagnosis
 
 _OLDEST = 140000
@@ -15,7 +16,9 @@ _OLD_SNAPSHOT_SECONDS = 300
 def diagnose(connection: Connection[Any], schema: str, pending: int) -> list[Diagnosis]:
     return [
         _version(connection),
-        Diagnosis("schema", pending == 0, f"schema {schema}: {pending} migrations pending"),
+        Diagnosis(
+            "schema", pending == 0, f"schema {schema}: {plural(pending, 'migration')} pending"
+        ),
         _writable(connection),
         _durable(connection),
         _old_snapshots(connection),
@@ -44,7 +47,7 @@ def _durable(connection: Connection[Any]) -> Diagnosis:
 
 
 def _old_snapshots(connection: Connection[Any]) -> Diagnosis:
-    """A transaction that stays open keeps dead rows alive, for every table."""
+    """Vacuum cannot remove dead rows that an open transaction may still see, in any table."""
     row = connection.execute(
         "select pid, usename, extract(epoch from clock_timestamp() - xact_start)::bigint "
         "from pg_stat_activity where xact_start is not null and pid <> pg_backend_pid() "

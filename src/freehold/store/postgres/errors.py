@@ -1,4 +1,4 @@
-"""PostgreSQL's errors in Freehold's words."""
+"""PostgreSQL's errors as Freehold's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_SCHEMA = (
     pg.UndefinedColumn,
     pg.InvalidSchemaName,
 )
-_FORGOTTEN = (pg.InvalidSqlStatementName, pg.DuplicatePreparedStatement)
+_NOT_PREPARED = (pg.InvalidSqlStatementName, pg.DuplicatePreparedStatement)
 _TRY_AGAIN = (
     pg.SerializationFailure,
     pg.DeadlockDetected,
@@ -33,36 +33,36 @@ _TRY_AGAIN = (
     pg.QueryCanceled,
     pg.TooManyConnections,
 )
-#: Where a standby refuses to plan what names an unlogged table, before it sees that it would write.
+#: The function in which a standby refuses an unlogged table, before it sees a write.
 _UNLOGGED = "get_relation_info"
 _EXPLAINED = (pg.ReadOnlySqlTransaction, pg.DiskFull, pg.InsufficientPrivilege)
 
 
-class Forgotten(StoreUnavailable):
-    """A pooler gave us another server connection than the one on which we had prepared."""
+class StatementNotPrepared(StoreUnavailable):
+    """A pooler routed the statement to another server connection than its preparation."""
 
 
 @contextlib.contextmanager
 def translated(*, writes: bool, pooled: bool = True) -> Iterator[None]:
-    """``pooled``: the connection is ours, so that a broken one is our business to explain."""
+    """``pooled``: the connection is Freehold's own; the caller's is not explained if it breaks."""
     try:
         yield
     except psycopg.Error as error:
         raise_as(translation(error, writes=writes, pooled=pooled), error)
 
 
-def raise_as(ours: BaseException, error: BaseException) -> NoReturn:
-    """In our words, where there are any; what it came from stays to be seen."""
-    if ours is error:
+def raise_as(translated_error: BaseException, error: BaseException) -> NoReturn:
+    """With the original error as its cause, unless it is the same."""
+    if translated_error is error:
         raise error
-    raise ours from error
+    raise translated_error from error
 
 
 def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> Exception:
     if isinstance(error, pg.UniqueViolation):
         return Conflict(error.diag.constraint_name or "")
-    if isinstance(error, _FORGOTTEN):
-        return Forgotten(f"prepared statements get lost on the way: {_first_line(error)}")
+    if isinstance(error, _NOT_PREPARED):
+        return StatementNotPrepared(f"a pooler lost a prepared statement: {_first_line(error)}")
     if isinstance(error, pg.FeatureNotSupported) and error.diag.source_function == _UNLOGGED:
         return _read_only()
     if isinstance(error, (*_NO_SCHEMA, *_TRY_AGAIN, *_EXPLAINED)):
@@ -73,30 +73,30 @@ def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> E
 
 
 def caller_error(error: Exception) -> Exception:
-    """Of a statement in the caller's transaction. What is no business of ours stays what the
-    caller's library has raised."""
+    """For a statement in the caller's transaction. Errors that do not concern the job stay as the
+    caller's library has raised them."""
     if isinstance(error, psycopg.Error):
-        ours = translation(error, writes=True, pooled=False)
+        translated_error = translation(error, writes=True, pooled=False)
     else:
-        ours = _library_error(error)
-    if ours is not error:
-        ours.__cause__ = error
-    return ours
+        translated_error = _library_error(error)
+    if translated_error is not error:
+        translated_error.__cause__ = error
+    return translated_error
 
 
 def _library_error(error: Exception) -> Exception:
-    behind = list(_behind(error))
-    states = {getattr(each, "sqlstate", None) or getattr(each, "pgcode", None) for each in behind}
+    chain = list(_chain(error))
+    states = {getattr(each, "sqlstate", None) or getattr(each, "pgcode", None) for each in chain}
     if pg.UniqueViolation.sqlstate in states:
-        names = (getattr(getattr(e, "diag", e), "constraint_name", None) for e in behind)
+        names = (getattr(getattr(e, "diag", e), "constraint_name", None) for e in chain)
         return Conflict(next(filter(None, names), ""))
     if states & {each.sqlstate for each in _NO_SCHEMA}:
-        return _no_schema(_first_line(behind[-1]))
+        return _no_schema(_first_line(chain[-1]))
     return error
 
 
-def _behind(error: BaseException | None) -> Iterator[BaseException]:
-    """SQLAlchemy and Django wrap what their driver has raised."""
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """SQLAlchemy and Django wrap the errors of their driver."""
     while error is not None:
         yield error
         error = getattr(error, "orig", None) or error.__cause__
@@ -112,12 +112,13 @@ def _explained(error: psycopg.Error) -> StoreError:
         return StoreFull("the database has no space left: free some")
     if isinstance(error, pg.InsufficientPrivilege):
         return StoreError(f"the database role may not do this: {line}")
-    return StoreUnavailable(f"the database asks to try again: {line}")
+    return StoreUnavailable(f"the database could not do this now, try again: {line}")
 
 
 def _no_schema(line: str) -> SchemaMissing:
     return SchemaMissing(
-        f"the database lacks what this version of Freehold needs ({line}): run `freehold migrate`"
+        "the database schema is missing or older than this version of Freehold needs "
+        f"({line}): run `freehold migrate`"
     )
 
 

@@ -1,7 +1,7 @@
-"""Transactions that a handler fills itself, on connections kept apart for them.
+"""Transactions of handlers, on connections of their own.
 
-What the handler's own statements raise is its own and passes as it is. Only the commit needs
-care: if the connection breaks during it, nobody here can say whether it happened.
+Errors of the handler's own statements are raised unchanged. Only the commit needs care: if the
+connection breaks during it, its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from freehold.errors import BadInput, OutcomeUnknown, StoreUnavailable
+from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.errors import translated
-from freehold.store.postgres.pool import AsyncPool, Pool
+from freehold.store.postgres.pool import Pool
 from freehold.store.postgres.session import (
     AsyncPostgresSavepointSession,
     PostgresSavepointSession,
@@ -33,8 +34,8 @@ class PostgresTransaction:
 
     def begin(self) -> Connection[Any]:
         try:
-            lent = self._pool.connection(writes=False)
-            self._connection = self._stack.enter_context(lent)
+            borrowed = self._pool.connection(writes=False)
+            self._connection = self._stack.enter_context(borrowed)
             self._block = self._connection.transaction()
             with translated(writes=False):
                 self._block.__enter__()
@@ -50,7 +51,7 @@ class PostgresTransaction:
         return PostgresSavepointSession(self._connection, self._statements)
 
     def commit(self) -> None:
-        """Raises OutcomeUnknown where nobody can say whether it happened."""
+        """Raises OutcomeUnknown if the connection breaks meanwhile."""
         with self._stack:
             _check_open(self._connection)
             try:
@@ -59,7 +60,7 @@ class PostgresTransaction:
                 raise _refused(self._connection, error) from error
 
     def rollback(self) -> None:
-        """What cannot be rolled back is closed, which is the same to the server."""
+        """A connection that cannot roll back is closed, which has the same effect."""
         with self._stack, contextlib.suppress(psycopg.Error):
             self._block.__exit__(psycopg.Rollback, psycopg.Rollback(), None)
 
@@ -74,8 +75,8 @@ class AsyncPostgresTransaction:
 
     async def begin(self) -> AsyncConnection[Any]:
         try:
-            lent = self._pool.connection(writes=False)
-            self._connection = await self._stack.enter_async_context(lent)
+            borrowed = self._pool.connection(writes=False)
+            self._connection = await self._stack.enter_async_context(borrowed)
             self._block = self._connection.transaction()
             with translated(writes=False):
                 await self._block.__aenter__()
@@ -91,7 +92,7 @@ class AsyncPostgresTransaction:
         return AsyncPostgresSavepointSession(self._connection, self._statements)
 
     async def commit(self) -> None:
-        """Raises OutcomeUnknown where nobody can say whether it happened."""
+        """Raises OutcomeUnknown if the connection breaks meanwhile."""
         async with self._stack:
             _check_open(self._connection)
             try:
@@ -100,14 +101,14 @@ class AsyncPostgresTransaction:
                 raise _refused(self._connection, error) from error
 
     async def rollback(self) -> None:
-        """What cannot be rolled back is closed, which is the same to the server."""
+        """A connection that cannot roll back is closed, which has the same effect."""
         async with self._stack:
             with contextlib.suppress(psycopg.Error):
                 await self._block.__aexit__(psycopg.Rollback, psycopg.Rollback(), None)
 
 
 def _check_open(connection: Connection[Any] | AsyncConnection[Any]) -> None:
-    """psycopg forbids conn.commit() in here, but not the word COMMIT in a statement."""
+    """psycopg forbids conn.commit() in here, but not a statement COMMIT."""
     if connection.closed:
         raise StoreUnavailable("the connection broke inside the transaction: nothing was written")
     if connection.info.transaction_status == TransactionStatus.IDLE:
@@ -118,7 +119,7 @@ def _check_open(connection: Connection[Any] | AsyncConnection[Any]) -> None:
 
 
 def _refused(connection: Connection[Any] | AsyncConnection[Any], error: psycopg.Error) -> Exception:
-    """A commit that the server refused certainly did not happen; what it said is the handler's."""
+    """A commit that the server refused did not happen; its error is the handler's."""
     if not connection.closed:
         return error
     return OutcomeUnknown(

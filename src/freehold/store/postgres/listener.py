@@ -1,7 +1,7 @@
-"""LISTEN: hints that arrive within a millisecond, where the connection allows it.
+"""LISTEN: notifications arrive within a millisecond, if the connection allows it.
 
-Behind a pooler in transaction mode nothing arrives; then `heard` has said so, and polling
-stays as frequent as it was.
+A pooler in transaction mode delivers none. The listener finds that out by a probe, a notification
+to its own channel, and calls back with None, so that workers keep polling as often as before.
 """
 
 from __future__ import annotations
@@ -15,44 +15,46 @@ from psycopg import AsyncConnection
 
 from freehold.telemetry import log
 
-#: An own hint that does not come back within this time means: nobody hears us.
-PROOF_SECONDS = 5.0
-#: So long nobody has to have said anything before it is tried whether we still hear.
-SILENCE_SECONDS = 20.0
+#: A probe that does not come back within this time was not delivered.
+PROBE_TIMEOUT_SECONDS = 5.0
+#: After this long without a notification a probe is sent.
+_SILENCE_SECONDS = 20.0
 _PROBE = "?"
 RETRY_SECONDS = 1.0
 
 
-async def listen(conninfo: str, channel: str, heard: Callable[[str | None], None]) -> None:
-    """Until cancelled. A connection that proves deaf or dead is replaced."""
+async def listen(
+    conninfo: str, channel: str, on_notification: Callable[[str | None], None]
+) -> None:
+    """Until canceled. A connection that is broken or delivers nothing is replaced."""
     while True:
         try:
             connection = await AsyncConnection.connect(conninfo, autocommit=True)
             async with connection:
-                await _follow(connection, channel, heard)
+                await _receive(connection, channel, on_notification)
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
-        heard(None)
+        on_notification(None)
         await asyncio.sleep(RETRY_SECONDS)
 
 
-async def _follow(
-    connection: AsyncConnection[Any], channel: str, heard: Callable[[str | None], None]
+async def _receive(
+    connection: AsyncConnection[Any], channel: str, on_notification: Callable[[str | None], None]
 ) -> None:
-    """Pass on what arrives. Whatever arrives proves that we hear; after a long silence say
-    something, and expect to hear it. In a large fleet one speaks up, and all others hear it."""
+    """Until a probe does not come back. Any notification proves that the connection delivers; only
+    after a long silence is a probe needed. All listeners of a fleet receive the probe of one."""
     await connection.execute(f"listen {channel}".encode())
-    heard("")  # whatever was missed until now
+    on_notification("")  # notifications sent before LISTEN were missed
     spread = 0.75 + connection.info.backend_pid % 50 / 100  # not all at once
     silence = 0.0
     while True:
         if silence <= 0.0:
             await connection.execute("select pg_notify(%s, %s)", (channel, _PROBE))
-        proven = False
-        async for notification in connection.notifies(timeout=silence or PROOF_SECONDS):
-            proven = True
+        received = False
+        async for notification in connection.notifies(timeout=silence or PROBE_TIMEOUT_SECONDS):
+            received = True
             if notification.payload != _PROBE:
-                heard(notification.payload)
-        if not proven and silence <= 0.0:
+                on_notification(notification.payload)
+        if not received and silence <= 0.0:
             return
-        silence = SILENCE_SECONDS * spread if proven else 0.0
+        silence = _SILENCE_SECONDS * spread if received else 0.0

@@ -1,4 +1,4 @@
-"""Schemas as wholes: what is in them, locking them up, and copying them to another server."""
+"""Whole schemas: inspecting, retiring and copying them to another server."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from psycopg import Connection
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
 from freehold.errors import StoreError, StoreUnavailable
-from freehold.store.movable_shard import MOVER
+from freehold.model.state import Stage
+from freehold.store.shard import MOVER
+from freehold.store.stage_sql import stage_byte
 
-#: A schema with this remark is being copied to; nobody uses it, and it can be begun anew.
-_HALF = "freehold: being copied"
-#: How long a lock may be waited for, while others stand behind us.
-_LOCK = "500ms"
+#: The comment of a schema that is being copied to: it is not in use, and can be copied again.
+_HALF_COPIED = "freehold: being copied"
+#: Other statements on the tables wait behind this lock request, so it must be short.
+_LOCK_TIMEOUT = "500ms"
 
 
 def exists(connection: Connection[Any], schema: str) -> bool:
@@ -23,7 +25,7 @@ def exists(connection: Connection[Any], schema: str) -> bool:
 def is_ours(connection: Connection[Any], schema: str) -> bool:
     """Made by Freehold, or about to be."""
     migrated = _query(connection, "select to_regclass(%s) is not null", f"{schema}.migration")
-    return migrated or _is_half(connection, schema)
+    return migrated or _is_half_copied(connection, schema)
 
 
 def is_empty(connection: Connection[Any], schema: str) -> bool:
@@ -44,7 +46,7 @@ def is_used(connection: Connection[Any], schema: str) -> bool:
 
 
 def try_lock(connection: Connection[Any], schema: str) -> bool:
-    """To the end of the transaction."""
+    """Until the end of the transaction."""
     return _query(
         connection,
         "select pg_try_advisory_xact_lock(hashtextextended(%s, 0))",
@@ -52,7 +54,7 @@ def try_lock(connection: Connection[Any], schema: str) -> bool:
     )
 
 
-def make(connection: Connection[Any], schema: str) -> None:
+def create(connection: Connection[Any], schema: str) -> None:
     connection.execute(SQL("create schema if not exists {}").format(Identifier(schema)))
 
 
@@ -67,23 +69,24 @@ def rename(connection: Connection[Any], before: str, after: str) -> None:
         )
 
 
-def retire(connection: Connection[Any], schema: str, left: str) -> bool:
-    """Waits for everybody who has written and not committed, and keeps all others out. Who comes
-    later finds that the schema is gone."""
-    if _is_leased(connection, schema):  # nobody should stand behind a lock that leads to nothing
+def retire(connection: Connection[Any], schema: str, retired: str) -> bool:
+    """Waits for open transactions that have written, and blocks all others. Later statements find
+    no such schema."""
+    if _is_leased(connection, schema):  # do not block statements for a lock that is of no use
         return False
     with connection.transaction():
-        connection.execute(SQL("set local lock_timeout = {}").format(_LOCK))
+        connection.execute(SQL("set local lock_timeout = {}").format(_LOCK_TIMEOUT))
         _lock(connection, schema)
         if _is_leased(connection, schema):
             return False
-        rename(connection, schema, left)
+        rename(connection, schema, retired)
     return True
 
 
 def _is_leased(connection: Connection[Any], schema: str) -> bool:
-    query = SQL("select exists (select from {} where stage = 'h')")
-    row = connection.execute(query.format(Identifier(schema, "job"))).fetchone()
+    query = SQL("select exists (select from {} where stage = {})")
+    leased = Literal(stage_byte(Stage.LEASED))
+    row = connection.execute(query.format(Identifier(schema, "job"), leased)).fetchone()
     return bool(row and row[0])
 
 
@@ -96,40 +99,40 @@ def _lock(connection: Connection[Any], schema: str) -> None:
 
 
 def is_whole(connection: Connection[Any], schema: str) -> bool:
-    return exists(connection, schema) and not _is_half(connection, schema)
+    return exists(connection, schema) and not _is_half_copied(connection, schema)
 
 
-def _is_half(connection: Connection[Any], schema: str) -> bool:
+def _is_half_copied(connection: Connection[Any], schema: str) -> bool:
     return _query(
         connection,
         "select coalesce(obj_description(to_regnamespace(%s), 'pg_namespace') = %s, false)",
         schema,
-        _HALF,
+        _HALF_COPIED,
     )
 
 
 def prepare(connection: Connection[Any], schema: str) -> None:
-    """There, and marked as not yet whole, in one step."""
+    """Create the schema and mark it as half copied, in one step."""
     with connection.transaction():
-        make(connection, schema)
-        _remark(connection, schema, _HALF)
+        create(connection, schema)
+        _comment(connection, schema, _HALF_COPIED)
 
 
 def copy(reading: Connection[Any], source: str, writing: Connection[Any], schema: str) -> None:
-    """Everything or nothing; what is there is whole from then on."""
+    """All or nothing; the schema is whole from then on."""
     with reading.transaction(), writing.transaction():
         reading.execute("set transaction isolation level repeatable read, read only")
         tables = _tables(reading, source)
         if tables != _tables(writing, schema):
             raise StoreError(f"schemas {source} and {schema} differ: migrate the tenant first")
         _lock(writing, schema)
-        if not _is_half(writing, schema):
-            raise StoreUnavailable("somebody else has copied the tenant meanwhile: try again")
+        if not _is_half_copied(writing, schema):
+            raise StoreUnavailable("another process has copied the tenant meanwhile: try again")
         for table in tables:
             _copy_table(reading, Identifier(source, table), writing, Identifier(schema, table))
         _copy_sequences(reading, source, writing, schema)
-        _end_the_movers_pause(writing, schema)
-        _remark(writing, schema, None)
+        _end_movers_pause(writing, schema)
+        _comment(writing, schema, None)
 
 
 def _copy_table(
@@ -139,17 +142,17 @@ def _copy_table(
     if columns != _columns(writing, goal):
         raise StoreError(f"{goal.as_string()} has other columns: migrate the tenant first")
     names = SQL(", ").join(map(Identifier, columns))
-    # Partitioned tables cannot be copied from, only selected; they can be copied to.
-    give = SQL("copy (select {} from {}) to stdout").format(names, source)
-    take = SQL("copy {} ({}) from stdin").format(goal, names)
+    # COPY cannot read from a partitioned table, only from a query on it; it can write to one.
+    copy_out = SQL("copy (select {} from {}) to stdout").format(names, source)
+    copy_in = SQL("copy {} ({}) from stdin").format(goal, names)
     with (
-        reading.cursor() as out,
-        writing.cursor() as into,
-        out.copy(give) as given,
-        into.copy(take) as taken,
+        reading.cursor() as read_cursor,
+        writing.cursor() as write_cursor,
+        read_cursor.copy(copy_out) as blocks,
+        write_cursor.copy(copy_in) as target,
     ):
-        for block in given:
-            taken.write(block)
+        for block in blocks:
+            target.write(block)
     sent, stored = _count(reading, source), _count(writing, goal)
     if sent != stored:
         raise StoreError(f"{goal.as_string()} has {stored} rows of {sent}: nothing was moved")
@@ -163,7 +166,7 @@ def _count(connection: Connection[Any], table: Identifier) -> int:
 def _copy_sequences(
     reading: Connection[Any], source: str, writing: Connection[Any], schema: str
 ) -> None:
-    """Ids and tokens go on where they were: an id is never given twice."""
+    """Ids and tokens continue where they were: an id is never used twice."""
     rows = reading.execute(
         "select relname from pg_class where relnamespace = to_regnamespace(%s) "
         "and relkind = 'S' order by 1",
@@ -176,7 +179,7 @@ def _copy_sequences(
         writing.execute("select setval(%s, %s, %s)", (f"{schema}.{name}", *row))
 
 
-def _end_the_movers_pause(connection: Connection[Any], schema: str) -> None:
+def _end_movers_pause(connection: Connection[Any], schema: str) -> None:
     connection.execute(
         SQL(
             "update {} set paused_at = null, paused_by = null, pause_reason = null, "
@@ -185,13 +188,13 @@ def _end_the_movers_pause(connection: Connection[Any], schema: str) -> None:
     )
 
 
-def _remark(connection: Connection[Any], schema: str, remark: str | None) -> None:
-    text: Composable = SQL("null") if remark is None else Literal(remark)
+def _comment(connection: Connection[Any], schema: str, comment: str | None) -> None:
+    text: Composable = SQL("null") if comment is None else Literal(comment)
     connection.execute(SQL("comment on schema {} is {}").format(Identifier(schema), text))
 
 
 def _tables(connection: Connection[Any], schema: str) -> list[str]:
-    """Not the days of history, which their parents stand for."""
+    """Without partitions, which are copied through their parents."""
     rows = connection.execute(
         "select relname from pg_class where relnamespace = to_regnamespace(%s) "
         "and relkind in ('r', 'p') and not relispartition and relname <> 'migration' order by 1",

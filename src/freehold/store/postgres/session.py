@@ -1,6 +1,6 @@
-"""Batches on PostgreSQL: blocking, for asyncio, and inside a transaction that is ours to finish.
+"""Statement groups on PostgreSQL: blocking, for asyncio, and inside a transaction of a handler.
 
-Each batch is one transaction and, as a pipeline, one round trip. Nothing is ever left in a
+Each group is one transaction and, as a pipeline, one round trip. Nothing is ever left in a
 session: no settings, no advisory locks that outlive a transaction, no search path.
 """
 
@@ -15,27 +15,28 @@ import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
 from psycopg.rows import tuple_row
 
-from freehold.store.postgres.errors import Forgotten, raise_as, translated
+from freehold.store.postgres.async_pool import AsyncPool
+from freehold.store.postgres.errors import StatementNotPrepared, raise_as, translated
 from freehold.store.postgres.pipeline import Exchange, Pipeline, PreparedStatement
-from freehold.store.postgres.pool import AsyncPool, Pool
+from freehold.store.postgres.pool import Pool
 from freehold.store.sqlfiles import load_statements, numbered
 from freehold.store.stage_sql import STAGE_SQL
 from freehold.store.statements import Rows, Statement, StatementGroup
 
-#: What was forgotten was not done, and from then on nothing is prepared; but a connection may have
-#: been made just before.
+#: A statement that was not prepared was not executed, and later connections prepare nothing. One
+#: that was opened just before still may: hence more than two tries.
 _TRIES = 3
 
-#: New rows lock nobody out: the server works on some while the next are made ready.
-_ADDING = "enqueue"
+#: New rows block no other transaction: the server inserts some while the next are encoded.
+_INSERTS = "enqueue"
 
 
 class Statements:
-    """The SQL of one schema, ready to be sent; filled in when it is first asked for, because a
-    process can serve hundreds of schemas."""
+    """The SQL of one schema, ready to be sent. Filled in at first use, because a process can serve
+    hundreds of schemas."""
 
     def __init__(self, schema: str, schema_key: str, control: str | None = None) -> None:
-        """``control``: the schema whose tenant this one is; its own, if nobody's."""
+        """``control``: the control schema, if this is the schema of a tenant."""
         self._names = {
             "@schema@": schema,
             "@schema_key@": schema_key,
@@ -44,19 +45,19 @@ class Statements:
         self._texts: dict[str, tuple[bytes, tuple[str, ...]]] = {}
 
     def prepare(self, statement: Statement) -> tuple[bytes, list[Any]]:
-        """SQL with numbered parameters, and their values; a set travels as one JSON text."""
+        """SQL with numbered parameters, and their values; a set is sent as one JSON text."""
         text, names = self._texts.get(statement.name) or self._text(statement.name)
         return text, _values(statement, names)
 
-    def said(self, statement: Statement) -> PreparedStatement:
-        """The same, with values that are made when it is their turn."""
+    def prepare_lazily(self, statement: Statement) -> PreparedStatement:
+        """The same, with values that are computed when it is sent."""
         text, names = self._texts.get(statement.name) or self._text(statement.name)
         return PreparedStatement(text, partial(_values, statement, names))
 
     def _text(self, name: str) -> tuple[bytes, tuple[str, ...]]:
-        text, names = _of_any_schema()[name]
-        for mark, filled in self._names.items():
-            text = text.replace(mark, filled)
+        text, names = _templates()[name]
+        for placeholder, filled in self._names.items():
+            text = text.replace(placeholder, filled)
         return self._texts.setdefault(name, (text.encode(), names))
 
 
@@ -70,84 +71,87 @@ def _values(statement: Statement, names: tuple[str, ...]) -> list[Any]:
 
 
 @cache
-def _of_any_schema() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Numbered, with the marks of the schema still in them: read once for all schemas."""
-    marks = {"schema": "@schema@", "schema_key": "@schema_key@", "control": "@control@"}
-    texts = load_statements("freehold.store.postgres", marks | STAGE_SQL)
+def _templates() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Numbered, with placeholders for the schema: read once for all schemas."""
+    placeholders = {"schema": "@schema@", "schema_key": "@schema_key@", "control": "@control@"}
+    texts = load_statements("freehold.store.postgres", placeholders | STAGE_SQL)
     return {name: numbered(text) for name, text in texts.items()}
 
 
 class PostgresSession:
-    """Blocking; takes a connection from the pool for each batch."""
+    """Blocking; acquires a connection from the pool for each group."""
 
     def __init__(self, pool: Pool, statements: Statements) -> None:
         self._pool = pool
         self._statements = statements
 
-    def execute(self, batch: StatementGroup) -> list[Rows]:
+    def execute(self, group: StatementGroup) -> list[Rows]:
         pool, tries = self._pool, _TRIES
         while True:
-            connection = pool.take()
+            connection = pool.acquire()
             try:
-                answers = connection.wait(_exchange(connection.wire, batch, self._statements))
+                exchange = _exchange(connection.group_pipeline, group, self._statements)
+                results = connection.wait(exchange)
             except BaseException as error:
-                ours = pool.give_back_after(error, connection, writes=batch.writes)
+                translation = pool.release_after(error, connection, writes=group.writes)
                 tries -= 1
-                if not (isinstance(ours, Forgotten) and tries):
-                    raise_as(ours, error)
+                if not (isinstance(translation, StatementNotPrepared) and tries):
+                    raise_as(translation, error)
             else:
-                pool.give_back(connection)
-                return answers
+                pool.release(connection)
+                return results
 
 
 class AsyncPostgresSession:
-    """The same for asyncio, on the pool of whichever loop executes it."""
+    """The same for asyncio, on the pool of the running loop."""
 
     def __init__(self, pool_of_loop: Callable[[], AsyncPool], statements: Statements) -> None:
         self._pool_of_loop = pool_of_loop
         self._statements = statements
 
-    async def execute(self, batch: StatementGroup) -> list[Rows]:
+    async def execute(self, group: StatementGroup) -> list[Rows]:
         pool, tries = self._pool_of_loop(), _TRIES
         while True:
-            connection = await pool.take()
+            connection = await pool.acquire()
             try:
-                answers = await connection.ask(_exchange(connection.wire, batch, self._statements))
+                exchange = _exchange(connection.group_pipeline, group, self._statements)
+                results = await connection.run_exchange(exchange)
             except BaseException as error:
-                ours = pool.give_back_after(error, connection, writes=batch.writes)
+                translation = pool.release_after(error, connection, writes=group.writes)
                 tries -= 1
-                if not (isinstance(ours, Forgotten) and tries):
-                    raise_as(ours, error)
+                if not (isinstance(translation, StatementNotPrepared) and tries):
+                    raise_as(translation, error)
             else:
-                pool.give_back(connection)
-                return answers
+                pool.release(connection)
+                return results
 
 
-def _exchange(wire: Pipeline, batch: StatementGroup, statements: Statements) -> Exchange:
-    if len(batch.statements) == 1 and batch.then is None:
-        return wire.say(*statements.prepare(batch.statements[0]))
-    return wire.talk(
-        [statements.said(each) for each in batch.statements],
-        then=None if batch.then is None else statements.said(batch.then),
-        flows=all(each.name.startswith(_ADDING) for each in batch.statements),
+def _exchange(pipeline: Pipeline, group: StatementGroup, statements: Statements) -> Exchange:
+    if len(group.statements) == 1 and group.then is None:
+        return pipeline.exchange_one(*statements.prepare(group.statements[0]))
+    return pipeline.exchange(
+        [statements.prepare_lazily(each) for each in group.statements],
+        then=None if group.then is None else statements.prepare_lazily(group.then),
+        streams=all(each.name.startswith(_INSERTS) for each in group.statements),
     )
 
 
 class PostgresSavepointSession:
-    """Inside a transaction that is ours to finish: each batch is a savepoint of it.
+    """Inside the transaction of a handler: each group is a savepoint of it.
 
-    Until the commit a broken connection means that nothing was written, and is told as such.
+    Until the commit a broken connection means that nothing was written, so that the error is never
+    OutcomeUnknown.
     """
 
     def __init__(self, connection: Connection[Any], statements: Statements) -> None:
         self._connection = connection
         self._statements = statements
 
-    def execute(self, batch: StatementGroup) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in spoken(batch)]
+    def execute(self, group: StatementGroup) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in all_statements(group)]
         with translated(writes=False), self._connection.transaction():
-            answers = [rows_of(self._connection, *each) for each in prepared]
-        return answers[: len(batch.statements)]
+            results = [rows_of(self._connection, *each) for each in prepared]
+        return results[: len(group.statements)]
 
 
 class AsyncPostgresSavepointSession:
@@ -157,47 +161,39 @@ class AsyncPostgresSavepointSession:
         self._connection = connection
         self._statements = statements
 
-    async def execute(self, batch: StatementGroup) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in spoken(batch)]
+    async def execute(self, group: StatementGroup) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in all_statements(group)]
         with translated(writes=False):
             async with self._connection.transaction():
-                answers = [await arows_of(self._connection, *each) for each in prepared]
-        return answers[: len(batch.statements)]
+                results = [await arows_of(self._connection, *each) for each in prepared]
+        return results[: len(group.statements)]
 
 
-def spoken(batch: StatementGroup) -> tuple[Statement, ...]:
-    """Inside a larger transaction a hint is heard when that commits, so it can come at once."""
-    return batch.statements if batch.then is None else (*batch.statements, batch.then)
-
-
-def _send(connection: Connection[Any], sql: bytes, values: list[Any]) -> RawCursor[Any]:
-    return RawCursor(connection, row_factory=tuple_row).execute(sql, values)
+def all_statements(group: StatementGroup) -> tuple[Statement, ...]:
+    """With the notification: inside a larger transaction the server delivers it at the commit, so
+    that it can be sent with the others."""
+    return group.statements if group.then is None else (*group.statements, group.then)
 
 
 def rows_of(connection: Connection[Any], sql: bytes, values: list[Any]) -> Rows:
-    with _send(connection, sql, values) as cursor:
+    with RawCursor(connection, row_factory=tuple_row).execute(sql, values) as cursor:
         try:
-            return cursor.fetchall()  # in a caller's pipeline this is what waits for the answer
+            return cursor.fetchall()  # in a caller's pipeline this is what waits for the result
+        except psycopg.ProgrammingError as error:
+            return _no_rows(error)
+
+
+async def arows_of(connection: AsyncConnection[Any], sql: bytes, values: list[Any]) -> Rows:
+    cursor = await AsyncRawCursor(connection, row_factory=tuple_row).execute(sql, values)
+    async with cursor:
+        try:
+            return await cursor.fetchall()
         except psycopg.ProgrammingError as error:
             return _no_rows(error)
 
 
 def _no_rows(error: psycopg.ProgrammingError) -> Rows:
-    """psycopg's own words for a statement that has none; what the server says has a state."""
+    """psycopg's error for a statement without rows has no SQLSTATE, unlike the server's errors."""
     if error.sqlstate is not None:
         raise error
     return []
-
-
-async def _asend(
-    connection: AsyncConnection[Any], sql: bytes, values: list[Any]
-) -> AsyncRawCursor[Any]:
-    return await AsyncRawCursor(connection, row_factory=tuple_row).execute(sql, values)
-
-
-async def arows_of(connection: AsyncConnection[Any], sql: bytes, values: list[Any]) -> Rows:
-    async with await _asend(connection, sql, values) as cursor:
-        try:
-            return await cursor.fetchall()
-        except psycopg.ProgrammingError as error:
-            return _no_rows(error)

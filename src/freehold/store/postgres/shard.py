@@ -1,7 +1,7 @@
-"""A PostgreSQL server with tenants: a schema each, and one set of connections for all.
+"""A PostgreSQL database with tenants: a schema each, and one set of connections for all.
 
-The control schema gives its name to the others: `freehold` has `freehold_t_acme`. It also has
-the function that looks at all of them in one statement.
+The names of their schemas begin with that of the control schema: `freehold_t_acme`. The control
+schema also has the function that checks all tenants in one statement.
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ from freehold.errors import BadName, Refused, TenantExists
 from freehold.fork_safety import lock_of
 from freehold.model.names import check_schema
 from freehold.model.tenant import check_tenant
-from freehold.store.movable_shard import MovableShard, cannot_move
 from freehold.store.postgres import schema_copy
 from freehold.store.postgres.connections import POOL_SIZE, Connections
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.postgres.shared_listener import listen_to_all
-from freehold.store.shard import TenantActivity
+from freehold.store.shard import MovableShard, TenantActivity, cannot_move
 from freehold.store.url import redacted
 
-#: Of the connections that tenants' workers share, an event loop uses so many at a time.
-_FEW = 4
+#: How many of the shared connections an event loop uses at a time: see `AsyncPool`.
+_SOFT_LIMIT = 4
 _INFIX = "_t_"
-_LEFT_INFIX = "_left_"
+_RETIRED_INFIX = "_left_"
 
 
 class PostgresShard:
-    """Where tenants live: one database of a server."""
+    """One database of a server."""
 
     def __init__(self, url: str, schema: str = "freehold", pool_size: int = POOL_SIZE) -> None:
         self.url = url
         self.schema = check_schema(schema)
-        # Or two control schemas could give two tenants one name.
-        if _INFIX in f"{schema}_" or _LEFT_INFIX in f"{schema}_":
-            raise BadName(f"schema {schema!r} cannot have tenants: '{_INFIX}' is for theirs")
+        # Otherwise tenants of two control schemas could get the same schema.
+        if _INFIX in f"{schema}_" or _RETIRED_INFIX in f"{schema}_":
+            raise BadName(
+                f"schema {schema!r} cannot have tenants: '{_INFIX}' is reserved for their schemas"
+            )
         self._connections = Connections(url, pool_size)
         self._control = PostgresDatabase(url, schema, connections=self._connections)
         self._tenants: dict[str, PostgresDatabase] = {}
@@ -46,12 +47,11 @@ class PostgresShard:
         return redacted(self.url)
 
     def schema_of(self, tenant: str) -> str:
-        """The only way from a tenant's name to SQL: both parts went through the whitelist."""
+        """All SQL gets a tenant's name from here: both parts are checked against a whitelist."""
         return self._named(_INFIX, tenant)
 
-    def _left(self, tenant: str) -> str:
-        """What a tenant is called that has been locked up for its move."""
-        return self._named(_LEFT_INFIX, tenant)
+    def _retired_schema_of(self, tenant: str) -> str:
+        return self._named(_RETIRED_INFIX, tenant)
 
     def _named(self, infix: str, tenant: str) -> str:
         return check_schema(f"{self.schema}{infix}{check_tenant(tenant)}")
@@ -69,24 +69,24 @@ class PostgresShard:
                 )
             return self._tenants[tenant]
 
-    def use_few(self) -> None:
-        self._connections.use_few(_FEW)
+    def share_connections(self) -> None:
+        self._connections.set_soft_limit(_SOFT_LIMIT)
 
-    # -- coming and going --------------------------------------------------------------------
+    # -- creating and dropping ---------------------------------------------------------------
 
     def create(self, tenant: str) -> None:
         schema = self.schema_of(tenant)
         self._control.migrate()
         with self._connections.pool.connection(writes=True) as connection:
-            ours = schema_copy.is_ours(connection, schema)
-            if not ours and not schema_copy.is_empty(connection, schema):
+            is_ours = schema_copy.is_ours(connection, schema)
+            if not is_ours and not schema_copy.is_empty(connection, schema):
                 raise TenantExists(
-                    f"{self.shown} has a schema {schema} already that is not Freehold's: "
+                    f"{self.shown} already has a schema {schema} that is not Freehold's: "
                     "choose another name"
                 )
             if schema_copy.is_used(connection, schema):
-                raise TenantExists(f"{self.shown} has a tenant {tenant} already, with jobs")
-            schema_copy.make(connection, schema)
+                raise TenantExists(f"{self.shown} already has a tenant {tenant}, with jobs")
+            schema_copy.create(connection, schema)
         self.open(tenant).migrate()
 
     def drop(self, tenant: str) -> None:
@@ -102,29 +102,32 @@ class PostgresShard:
                 )
             schema_copy.drop(connection, schema)
 
-    # -- watching ----------------------------------------------------------------------------
+    # -- activity ----------------------------------------------------------------------------
 
-    async def awake(self, tenants: Sequence[str]) -> list[TenantActivity]:
+    async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:
         schemas = [self.schema_of(tenant) for tenant in tenants]
         pool = self._connections.pool_of_loop()
         async with pool.connection(writes=False) as connection:
             cursor = await connection.execute(
-                f"select has_work, trouble from {self.schema}.awake(%s)".encode(), (schemas,)
+                f"select has_work, error from {self.schema}.tenants_with_work(%s)".encode(),
+                (schemas,),
             )
             rows = await cursor.fetchall()
         return [
-            TenantActivity(tenant, has_work, trouble)
-            for tenant, (has_work, trouble) in zip(tenants, rows, strict=True)
+            TenantActivity(tenant, has_work, error)
+            for tenant, (has_work, error) in zip(tenants, rows, strict=True)
         ]
 
     async def listen(
-        self, tenants: Callable[[], Sequence[str]], heard: Callable[[str, str | None], None]
+        self,
+        tenants: Callable[[], Sequence[str]],
+        on_notification: Callable[[str, str | None], None],
     ) -> None:
         def channels() -> dict[str, str]:
             return {f"freehold_{self.schema_of(tenant)}": tenant for tenant in tenants()}
 
         await listen_to_all(
-            self._connections.conninfo, f"freehold_{self.schema}_t", channels, heard
+            self._connections.conninfo, f"freehold_{self.schema}_t", channels, on_notification
         )
 
     # -- moving ------------------------------------------------------------------------------
@@ -135,7 +138,7 @@ class PostgresShard:
             return schema_copy.exists(connection, schema)
 
     @contextlib.contextmanager
-    def alone(self, tenant: str) -> Iterator[bool]:
+    def move_lock(self, tenant: str) -> Iterator[bool]:
         schema = self.schema_of(tenant)
         with (
             self._connections.handler_pool.connection(writes=False) as connection,
@@ -143,25 +146,25 @@ class PostgresShard:
         ):
             yield schema_copy.try_lock(connection, schema)
 
-    def is_locked_up(self, tenant: str) -> bool:
-        left = self._left(tenant)
+    def is_retired(self, tenant: str) -> bool:
+        retired = self._retired_schema_of(tenant)
         with self._connections.pool.connection(writes=False) as connection:
-            return schema_copy.exists(connection, left)
+            return schema_copy.exists(connection, retired)
 
-    def lock_up(self, tenant: str) -> bool:
-        schema, left = self.schema_of(tenant), self._left(tenant)
+    def retire(self, tenant: str) -> bool:
+        schema, retired = self.schema_of(tenant), self._retired_schema_of(tenant)
         with self._connections.pool.connection(writes=True) as connection:
-            return schema_copy.retire(connection, schema, left)
+            return schema_copy.retire(connection, schema, retired)
 
-    def let_out(self, tenant: str) -> None:
-        schema, left = self.schema_of(tenant), self._left(tenant)
+    def restore(self, tenant: str) -> None:
+        schema, retired = self.schema_of(tenant), self._retired_schema_of(tenant)
         with self._connections.pool.connection(writes=True) as connection:
-            schema_copy.rename(connection, left, schema)
+            schema_copy.rename(connection, retired, schema)
 
-    def drop_locked_up(self, tenant: str) -> None:
-        self._drop(self._left(tenant))
+    def drop_retired(self, tenant: str) -> None:
+        self._drop(self._retired_schema_of(tenant))
 
-    def take_over(self, tenant: str, source: MovableShard) -> None:
+    def copy_from(self, tenant: str, source: MovableShard) -> None:
         if not isinstance(source, PostgresShard):
             raise cannot_move(source, self)
         self._control.migrate()
@@ -175,10 +178,10 @@ class PostgresShard:
             source._connections.pool.connection(writes=False) as reading,
             self._connections.pool.connection(writes=True) as writing,
         ):
-            schema_copy.copy(reading, source._left(tenant), writing, schema)
+            schema_copy.copy(reading, source._retired_schema_of(tenant), writing, schema)
 
     def close(self) -> None:
         self._connections.close()
 
     async def aclose(self) -> None:
-        self._connections.close_here()
+        self._connections.close_current_loop()

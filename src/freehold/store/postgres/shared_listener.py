@@ -1,4 +1,4 @@
-"""LISTEN for many tenants over one connection, which proves itself as in `wake`."""
+"""LISTEN for many tenants over one connection, which is probed as in `listener`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
-from freehold.store.postgres.listener import PROOF_SECONDS, RETRY_SECONDS
+from freehold.store.postgres.listener import PROBE_TIMEOUT_SECONDS, RETRY_SECONDS
 from freehold.telemetry import log
 
 #: Channel -> tenant.
@@ -18,49 +18,50 @@ Channels = Mapping[str, str]
 
 async def listen_to_all(
     conninfo: str,
-    own: str,
+    probe_channel: str,
     channels: Callable[[], Channels],
-    heard: Callable[[str, str | None], None],
+    on_notification: Callable[[str, str | None], None],
 ) -> None:
-    """Until cancelled. ``own`` is the channel on which we expect to hear ourselves."""
+    """Until canceled."""
     while True:
         try:
             connection = await AsyncConnection.connect(conninfo, autocommit=True)
             async with connection:
-                await _follow(connection, own, channels, heard)
+                await _receive(connection, probe_channel, channels, on_notification)
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
-        heard("", None)
+        on_notification("", None)
         await asyncio.sleep(RETRY_SECONDS)
 
 
-async def _follow(
+async def _receive(
     connection: AsyncConnection[Any],
-    own: str,
+    probe_channel: str,
     channels: Callable[[], Channels],
-    heard: Callable[[str, str | None], None],
+    on_notification: Callable[[str, str | None], None],
 ) -> None:
-    await connection.execute(f"listen {own}".encode())
+    """Until a probe does not come back."""
+    await connection.execute(f"listen {probe_channel}".encode())
     known: Channels = {}
     while True:
         wanted = channels()
         await _change(connection, known, wanted)
         for channel in wanted.keys() - known.keys():
-            heard(wanted[channel], "")  # whatever was missed until now
+            on_notification(wanted[channel], "")  # notifications sent before LISTEN were missed
         known = wanted
-        await connection.execute("select pg_notify(%s, '')", (own,))
-        proven = False
-        async for notification in connection.notifies(timeout=PROOF_SECONDS):
-            if notification.channel == own:
-                proven = True
+        await connection.execute("select pg_notify(%s, '')", (probe_channel,))
+        received_probe = False
+        async for notification in connection.notifies(timeout=PROBE_TIMEOUT_SECONDS):
+            if notification.channel == probe_channel:
+                received_probe = True
             elif notification.channel in known:
-                heard(known[notification.channel], notification.payload)
-        if not proven:
+                on_notification(known[notification.channel], notification.payload)
+        if not received_probe:
             return
 
 
 async def _change(connection: AsyncConnection[Any], known: Channels, wanted: Channels) -> None:
-    words = [f"unlisten {channel}" for channel in sorted(known.keys() - wanted.keys())]
-    words += [f"listen {channel}" for channel in sorted(wanted.keys() - known.keys())]
-    if words:
-        await connection.execute("; ".join(words).encode())
+    commands = [f"unlisten {channel}" for channel in sorted(known.keys() - wanted.keys())]
+    commands += [f"listen {channel}" for channel in sorted(wanted.keys() - known.keys())]
+    if commands:
+        await connection.execute("; ".join(commands).encode())

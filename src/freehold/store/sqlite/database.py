@@ -1,4 +1,4 @@
-"""The embedded store: one file, nothing to set up."""
+"""The embedded store: one file, which needs no setup."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from freehold.clock import Micros, system_micros
 from freehold.errors import BadInput, StoreError
+from freehold.model.names import plural
 from freehold.store.database import AsyncTransaction, Diagnosis, Migration, Transaction
 from freehold.store.schema_version import check_not_newer
 from freehold.store.sqlfiles import load_migrations, load_statements, script
@@ -31,21 +32,21 @@ _OLDEST = (3, 35, 0)  # the first with RETURNING
 
 
 class SqliteDatabase:
-    """A file, or (path None) a database in memory that ends with this object."""
+    """A file, or with path None a database in memory that ends with this object."""
 
     def __init__(
         self, path: Path | None, clock: Micros = system_micros, *, must_exist: bool = False
     ) -> None:
-        """``must_exist``: whoever is late must not bring back a file that was moved or dropped."""
+        """``must_exist``: a late process must not create a file again that was moved or dropped."""
         if sqlite3.sqlite_version_info < _OLDEST:
             raise StoreError(
                 f"SQLite {sqlite3.sqlite_version} is too old: Freehold needs 3.35 or newer"
             )
         self.path = path
-        self._bell = LocalNotifier()
-        self._engine = Engine(path, _scripts(), clock, self._bell.ring, must_exist=must_exist)
+        self._notifier = LocalNotifier()
+        self._engine = Engine(path, _scripts(), clock, self._notifier.notify, must_exist=must_exist)
         self._writer = GroupWriter(self._engine) if path is not None else None
-        if not self._is_current():  # nothing to set up: the schema comes with the first use
+        if not self._is_current():  # the first use creates the schema
             self.migrate()
 
     @property
@@ -65,14 +66,13 @@ class SqliteDatabase:
         return AsyncSqliteSavepointSession(self._session_of(connection))
 
     def _session_of(self, connection: Any) -> SqliteSavepointSession:
-        """Only what ctx.transaction() handed out has the pen."""
+        """Only the connection of ctx.transaction() holds the write lock."""
         session = session_inside(self._engine)
         if session is not None and session.connection is connection:
             return session
         raise BadInput(
-            f"connection={type(connection).__name__}: the embedded store takes no transaction of "
-            "yours but that of ctx.transaction(); use a PostgreSQL store, or enqueue after your "
-            "commit"
+            f"connection={type(connection).__name__}: the embedded store accepts only the "
+            "connection of ctx.transaction(); use a PostgreSQL store, or enqueue after your commit"
         )
 
     def transaction(self) -> Transaction:
@@ -83,8 +83,11 @@ class SqliteDatabase:
             return AsyncMemoryTransaction(self._engine)
         return AsyncFileTransaction(self._engine)
 
-    async def listen(self, heard: OnNotification) -> None:
-        await (self._bell.listen(heard) if self.path is None else listen(self.path, heard))
+    async def listen(self, on_notification: OnNotification) -> None:
+        if self.path is None:
+            await self._notifier.listen(on_notification)
+        else:
+            await listen(self.path, on_notification)
 
     # -- migrations --------------------------------------------------------------------------
 
@@ -96,7 +99,7 @@ class SqliteDatabase:
             return self._pending(connection)
 
     def migrate(self) -> list[Migration]:
-        """One transaction for all: a kill at any moment leaves all or nothing."""
+        """One transaction for all migrations: a kill leaves all or nothing."""
         with self._engine.transaction() as connection:
             pending = self._pending(connection)
             for migration in pending:
@@ -106,7 +109,7 @@ class SqliteDatabase:
             return pending
 
     def _is_current(self) -> bool:
-        """Without waiting for a writer, if the file is there already."""
+        """Does not wait for a writer, if the file exists already."""
         if self.path is None or not self.path.exists():
             return False
         newest = self.migration_sql()[-1].version
@@ -124,7 +127,7 @@ class SqliteDatabase:
         pending = self.pending()
         return [
             Diagnosis("store", True, f"{self.shown}, SQLite {sqlite3.sqlite_version}"),
-            Diagnosis("schema", not pending, f"{len(pending)} migrations pending"),
+            Diagnosis("schema", not pending, f"{plural(len(pending), 'migration')} pending"),
             Diagnosis("integrity", *self._engine.integrity()),
         ]
 
@@ -134,7 +137,7 @@ class SqliteDatabase:
         self._engine.close()
 
     async def aclose(self) -> None:
-        """Event loops share the writer's thread: it ends with close()."""
+        """Event loops share the writer's thread, which ends with close()."""
 
 
 @cache

@@ -1,9 +1,9 @@
 """Transactions on one SQLite file, by any number of threads and processes.
 
-Writers take turns (see `turns`), because SQLite's own waiting is polling and lets processes
+Writers queue up (see `write_lock`), because SQLite's own busy handler polls and lets processes
 starve.
 
-Time stands still within a transaction: all its statements judge by the same instant.
+Time stands still within a transaction: all its statements see the same instant.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ import msgspec
 from freehold.clock import Micros
 from freehold.errors import SchemaMissing, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
 from freehold.store.rows import micros_of
-from freehold.store.sqlite.fork_hooks import survives_forks
+from freehold.store.sqlite.fork_hooks import register_fork_hooks
 from freehold.store.sqlite.write_lock import LoopLock, WriteLock
 from freehold.store.statements import Conflict, Rows, Statement, StatementGroup
 
 _BUSY_SECONDS = 30.0
-#: How long a fork, or the end, waits for an open transaction of another thread.
-_PATIENCE_SECONDS = 2.0
-#: What makes nothing ready, and asks nothing of anybody.
-_QUIET = frozenset({"renew", "start", "beat", "leave"})
-#: What a claim has looked at, and thinks of it. Each connection has its own, in memory.
-_LOOKED_AT = """create temp table looked (
-    id integer primary key, priority integer, limit_key text, goes integer, stopped integer,
-    key_room integer, careful integer, known integer, won integer default 0)"""
+#: How long a fork, or close(), waits for an open transaction of another thread.
+_LOCK_TIMEOUT_SECONDS = 2.0
+#: Statements that need no notification: they make no job ready and request no stop.
+_NOT_NOTIFIED = frozenset({"renew", "start", "heartbeat", "remove_worker"})
+#: The jobs that a claim examines, and its decisions. Each connection has its own table, in memory.
+_CREATE_CANDIDATE = """create temp table candidate (
+    id integer primary key, priority integer, limit_key text, may_run integer,
+    lane_is_paused integer, key_room integer, never_ahead integer, known integer,
+    won integer default 0)"""
 
-#: What most values are, and is bound as it is.
+#: Types of most values, which are bound as they are.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-#: Where this finds nothing, most of the time, the claim has nothing to do but to say so.
-_LOOKS = "insert into looked"
+#: A claim that finds no candidate, which is most of them, skips all but its last statement.
+_FIND_CANDIDATES = "insert into candidate"
 
-#: Connections of a parent that was writing when we were forked: never used, never closed.
-_of_parents: list[sqlite3.Connection] = []
+#: Connections of a parent that was writing at the fork: never used, never closed.
+_parents_connections: list[sqlite3.Connection] = []
 
 
 class _Handle:
@@ -67,11 +68,11 @@ class _Handle:
     def is_writing(self) -> bool:
         return self._connection is not None and self._connection.in_transaction
 
-    def begin_anew(self) -> None:
-        """In a forked child. A connection that the parent could not close is not ours to close."""
+    def after_fork_in_child(self) -> None:
+        """A connection that the parent could not close must not be closed here."""
         self.lock = threading.RLock()
         if self._connection is not None:
-            _of_parents.append(self._connection)
+            _parents_connections.append(self._connection)
         self._connection = None
 
     def _connect(self) -> sqlite3.Connection:
@@ -90,15 +91,15 @@ class _Handle:
                 _use_write_ahead_log(connection, self._path)
                 connection.execute("pragma synchronous = full")
             connection.execute("pragma temp_store = memory")
-            connection.execute(_LOOKED_AT)
+            connection.execute(_CREATE_CANDIDATE)
         except BaseException:
             connection.close()
             raise
         return connection
 
     def close(self, also: Callable[[], None] = lambda: None) -> None:
-        """What another thread is busy with for too long stays open, and ends with the process."""
-        if not self.lock.acquire(timeout=_PATIENCE_SECONDS):
+        """A connection that another thread uses for too long stays open until the process ends."""
+        if not self.lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             return
         try:
             if self._connection is not None:
@@ -110,69 +111,69 @@ class _Handle:
 
 
 class Engine:
-    """One process's way to the file. Thread-safe."""
+    """The connections of one process to the file. Thread-safe."""
 
     def __init__(
         self,
         path: Path | None,
         scripts: dict[str, list[str]],
         clock: Micros,
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
         *,
         must_exist: bool = False,
     ) -> None:
         self.path = path
         self._scripts = scripts
         self._clock = clock
-        self._changed = changed
+        self._on_change = on_change
         self._writer = _Handle(path, must_exist)
-        # Readers of a file have a connection of their own and wait for no fsync.
+        # Readers of a file have a connection of their own, so that they wait for no fsync.
         self._reader = _Handle(path, must_exist) if path is not None else self._writer
-        self._turns = WriteLock(path) if path is not None else None
-        self.loop_turn = LoopLock()
-        survives_forks(self)
+        self._write_lock = WriteLock(path) if path is not None else None
+        self.loop_lock = LoopLock()
+        register_fork_hooks(self)
 
     # -- executing ---------------------------------------------------------------------------
 
-    def write(self, batches: Sequence[StatementGroup]) -> list[list[Rows] | Exception]:
-        """Several batches in one durable transaction, each succeeding or failing alone."""
-        if len(batches) == 1:
-            return [self._write_alone(batches[0])]
+    def write(self, groups: Sequence[StatementGroup]) -> list[list[Rows] | Exception]:
+        """Several groups in one durable transaction, each succeeding or failing by itself."""
+        if len(groups) == 1:
+            return [self._write_one(groups[0])]
         with self.transaction() as connection:
             before = connection.total_changes
-            answers = [self._in_savepoint(connection, batch) for batch in batches]
+            results = [self._in_savepoint(connection, group) for group in groups]
             changed = connection.total_changes != before
-        if changed and any(map(_concerns_others, batches)):
-            self._changed()
-        return answers
+        if changed and any(map(_needs_notification, groups)):
+            self._on_change()
+        return results
 
-    def _write_alone(self, batch: StatementGroup) -> list[Rows] | Exception:
-        """Nobody to be kept apart from: the transaction itself is its savepoint."""
+    def _write_one(self, group: StatementGroup) -> list[Rows] | Exception:
+        """A single group needs no savepoint: its error rolls back the transaction."""
         try:
             with self.transaction() as connection:
                 before = connection.total_changes
-                answers = [self._execute(connection, each) for each in batch.statements]
+                results = [self._execute(connection, each) for each in group.statements]
                 changed = connection.total_changes != before
         except Exception as error:
             return error
-        if changed and _concerns_others(batch):
-            self._changed()
-        return answers
+        if changed and _needs_notification(group):
+            self._on_change()
+        return results
 
-    def read(self, batch: StatementGroup) -> list[Rows]:
+    def read(self, group: StatementGroup) -> list[Rows]:
         """Reads see the last commit, and wait for no writer."""
         with self._reader.lock, Translating(self.path):
             connection = self._reader.connection()
             self._reader.now = self._clock()
-            return [self._execute(connection, each) for each in batch.statements]
+            return [self._execute(connection, each) for each in group.statements]
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The right to write, from BEGIN to COMMIT."""
-        turns = self._turns or contextlib.nullcontext()
+        """Under the write lock, from BEGIN to COMMIT."""
+        write_lock = self._write_lock or contextlib.nullcontext()
         with self._writer.lock, Translating(self.path):
             connection = self._writer.connection()
-            with turns:
+            with write_lock:
                 connection.execute("begin immediate")
                 self._writer.now = self._clock()
                 try:
@@ -183,32 +184,32 @@ class Engine:
                         connection.execute("rollback")
                     raise
 
-    def write_within(self, connection: sqlite3.Connection, batch: StatementGroup) -> list[Rows]:
-        """In a transaction that is open already, by the time it is now."""
+    def write_within(self, connection: sqlite3.Connection, group: StatementGroup) -> list[Rows]:
+        """In a transaction that is open already, at the present instant."""
         self._writer.now = self._clock()
-        answer = self._in_savepoint(connection, batch)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        result = self._in_savepoint(connection, group)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    def tell_changed(self) -> None:
-        self._changed()
+    def notify_changed(self) -> None:
+        self._on_change()
 
     def _in_savepoint(
-        self, connection: sqlite3.Connection, batch: StatementGroup
+        self, connection: sqlite3.Connection, group: StatementGroup
     ) -> list[Rows] | Exception:
-        connection.execute("savepoint batch")
+        connection.execute("savepoint statement_group")
         try:
             with Translating(self.path):
-                answers = [self._execute(connection, each) for each in batch.statements]
-        except Exception as error:  # of this batch: the others of the group go on
-            if not connection.in_transaction:  # SQLite itself gave the transaction up
+                results = [self._execute(connection, each) for each in group.statements]
+        except Exception as error:  # the other groups of the transaction are not affected
+            if not connection.in_transaction:  # SQLite itself has rolled back all of it
                 raise
-            connection.execute("rollback to batch")
-            connection.execute("release batch")
+            connection.execute("rollback to statement_group")
+            connection.execute("release statement_group")
             return error
-        connection.execute("release batch")
-        return answers
+        connection.execute("release statement_group")
+        return results
 
     def _execute(self, connection: sqlite3.Connection, statement: Statement) -> Rows:
         """Each part of the statement's script, for each row of its set."""
@@ -220,7 +221,7 @@ class Engine:
             for sql in parts:
                 cursor = connection.execute(sql, values)
                 found += cursor.fetchall()
-                if cursor.rowcount == 0 and sql.startswith(_LOOKS):
+                if cursor.rowcount == 0 and sql.startswith(_FIND_CANDIDATES):
                     found += connection.execute(parts[-1], values).fetchall()
                     break
         return found
@@ -231,67 +232,68 @@ class Engine:
 
     def integrity(self) -> tuple[bool, str]:
         with self._reader.lock, Translating(self.path):
-            word = str(self._reader.connection().execute("pragma quick_check(1)").fetchone()[0])
-        return word == "ok", word
+            result = str(self._reader.connection().execute("pragma quick_check(1)").fetchone()[0])
+        return result == "ok", result
 
     def close(self) -> None:
         self._reader.close()
-        self._writer.close(also=self._turns.close if self._turns is not None else lambda: None)
+        lock = self._write_lock
+        self._writer.close(also=lock.close if lock is not None else lambda: None)
 
     # -- forks -------------------------------------------------------------------------------
 
-    def rest(self) -> bool:
-        if not self._writer.lock.acquire(timeout=_PATIENCE_SECONDS):
+    def before_fork(self) -> bool:
+        if not self._writer.lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             return False
-        if not self._reader.lock.acquire(timeout=_PATIENCE_SECONDS):
+        if not self._reader.lock.acquire(timeout=_LOCK_TIMEOUT_SECONDS):
             self._writer.lock.release()
             return False
         try:
             if self.path is not None and not self._writer.is_writing:
                 self.close()
         except BaseException:
-            self.wake()
+            self.after_fork_in_parent()
             raise
         return True
 
-    def wake(self) -> None:
+    def after_fork_in_parent(self) -> None:
         self._reader.lock.release()
         self._writer.lock.release()
 
-    def begin_anew(self) -> None:
-        self._reader.begin_anew()
-        self._writer.begin_anew()
+    def after_fork_in_child(self) -> None:
+        self._reader.after_fork_in_child()
+        self._writer.after_fork_in_child()
 
 
-def _concerns_others(batch: StatementGroup) -> bool:
-    return any(statement.name not in _QUIET for statement in batch.statements)
+def _needs_notification(group: StatementGroup) -> bool:
+    return any(statement.name not in _NOT_NOTIFIED for statement in group.statements)
 
 
 def create_private(path: Path) -> None:
-    """Jobs carry private data: the file is for its owner only."""
+    """Jobs contain private data: only the owner may read the file."""
     if not path.exists():
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR))
 
 
 def existing(path: Path) -> str:
-    """As a URI that never makes a file."""
+    """A URI that never creates a file."""
     return f"file:{quote(os.fsencode(path))}?mode=rw"
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
-    """SQLite does not wait for others who change the mode of a new file: take turns for it."""
+    """SQLite does not wait while another process changes the mode of a new file: lock it here."""
     if connection.execute("pragma journal_mode").fetchone()[0] == "wal":
         return
-    turns = WriteLock(path)
+    write_lock = WriteLock(path)
     try:
-        with turns:
+        with write_lock:
             connection.execute("pragma journal_mode = wal")
     finally:
-        turns.close()
+        write_lock.close()
 
 
 def _bound(value: Any) -> Any:
-    """A value as SQLite takes it."""
+    """The value in a type that SQLite can bind."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, datetime):
@@ -302,7 +304,7 @@ def _bound(value: Any) -> Any:
 
 
 class Translating:
-    """Around whatever SQLite does: its errors become the store's own."""
+    """Turns errors of SQLite and of the file system into the store's."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -313,7 +315,7 @@ class Translating:
         if isinstance(error, sqlite3.IntegrityError):
             text = str(error)
             if "UNIQUE constraint failed" in text:
-                index = "job_unique" if "unique_key" in text else "job_holder"
+                index = "job_unique" if "unique_key" in text else "job_lane_holder"
                 raise Conflict(index) from None
             raise StoreError(f"SQLite refused a row: {text}") from error
         if isinstance(error, sqlite3.Error):
@@ -344,7 +346,7 @@ def _error_of(text: str, path: Path | None) -> StoreError:
     if "not a database" in text:
         return StoreError(f"{path} is not an SQLite database: choose another file")
     if "unable to open" in text and path is not None and _is_gone(path):
-        return SchemaMissing(f"{where} is not there: was it moved or dropped?")
+        return SchemaMissing(f"{where} does not exist: was it moved or dropped?")
     if "unable to open" in text:
         return StoreUnavailable(f"{where} cannot be opened: does its folder exist?")
     return StoreUnavailable(f"{where} failed: {text}")

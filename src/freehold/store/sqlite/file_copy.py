@@ -1,4 +1,4 @@
-"""Files as wholes: locking a tenant's file up, and copying it to another folder."""
+"""Whole files: retiring a tenant's file, and copying it to another folder."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from freehold.errors import StoreError
-from freehold.store.movable_shard import MOVER
+from freehold.model.state import Stage
+from freehold.store.shard import MOVER
 from freehold.store.sqlite.engine import Translating, create_private, existing
-from freehold.store.sqlite.write_lock import WriteLock
+from freehold.store.sqlite.write_lock import QUEUE_LOCK, WRITE_LOCK, WriteLock
+from freehold.store.stage_sql import stage_byte
 
-#: In front of the names of tables: whoever has the file open finds none of them any more.
-_LEFT = "left_"
+#: In front of the names of tables: a process that has the file open finds none of them any more.
+_RETIRED = "left_"
 _BUSY_SECONDS = 30.0
-_BESIDES = ("-wal", "-shm", "-gate", "-pen")
+_SUFFIXES = ("-wal", "-shm", QUEUE_LOCK, WRITE_LOCK)
 
 
 def is_used(path: Path) -> bool:
     """A job was enqueued there at some time."""
     with _opened(path) as connection:
-        query = "select count(*) from sqlite_master where name in ('job', 'left_job')"
+        query = f"select count(*) from sqlite_master where name in ('job', '{_RETIRED}job')"
         if connection.execute(query).fetchone()[0] == 0:
             return False
         return bool(connection.execute("select count(*) from sqlite_sequence").fetchone()[0])
@@ -30,19 +32,21 @@ def is_used(path: Path) -> bool:
 
 def is_retired(path: Path) -> bool:
     with _opened(path) as connection:
-        return f"{_LEFT}job" in _tables(connection)
+        return f"{_RETIRED}job" in _tables(connection)
 
 
-def retire(path: Path, *, whatever_is_leased: bool = False) -> bool:
+def retire(path: Path, *, even_if_leased: bool = False) -> bool:
     with _opened(path) as connection, _writing(path, connection):
         tables = _tables(connection)
         if "job" not in tables:
             return True
-        leased = connection.execute("select exists (select 1 from job where stage = 'h')")
-        if leased.fetchone()[0] and not whatever_is_leased:
+        leased = connection.execute(
+            "select exists (select 1 from job where stage = ?)", (stage_byte(Stage.LEASED),)
+        )
+        if leased.fetchone()[0] and not even_if_leased:
             return False
         for table in tables:
-            connection.execute(f"alter table {table} rename to {_LEFT}{table}")
+            connection.execute(f"alter table {table} rename to {_RETIRED}{table}")
     return True
 
 
@@ -53,16 +57,16 @@ def restore(path: Path) -> None:
 
 def _rename_back(connection: sqlite3.Connection) -> None:
     for table in _tables(connection):
-        if table.startswith(_LEFT):
-            connection.execute(f"alter table {table} rename to {table.removeprefix(_LEFT)}")
+        if table.startswith(_RETIRED):
+            connection.execute(f"alter table {table} rename to {table.removeprefix(_RETIRED)}")
 
 
 def copy(source: Path, goal: Path) -> None:
-    """Under another name, until it is whole."""
-    half = _half(goal)
-    remove(half)
-    create_private(half)
-    with _opened(source) as reading, _opened(half) as writing:
+    """The file has another name until it is whole."""
+    half_copied = _half_copied(goal)
+    remove(half_copied)
+    create_private(half_copied)
+    with _opened(source) as reading, _opened(half_copied) as writing:
         reading.backup(writing)
         writing.execute("begin immediate")
         _rename_back(writing)
@@ -73,30 +77,30 @@ def copy(source: Path, goal: Path) -> None:
         )
         writing.execute("commit")
         _compare(reading, writing, goal)
-    with contextlib.suppress(FileExistsError):  # somebody else has copied it meanwhile
-        os.link(half, goal)  # unlike a rename, never in the place of another file
-    remove(half)
+    with contextlib.suppress(FileExistsError):  # another process has copied it meanwhile
+        os.link(half_copied, goal)  # unlike a rename, never replaces a file
+    remove(half_copied)
 
 
 def _compare(reading: sqlite3.Connection, writing: sqlite3.Connection, goal: Path) -> None:
     for table in _tables(writing):
-        before = reading.execute(f"select count(*) from {_LEFT}{table}").fetchone()
+        before = reading.execute(f"select count(*) from {_RETIRED}{table}").fetchone()
         after = writing.execute(f"select count(*) from {table}").fetchone()
         if before != after:
             raise StoreError(f"{goal}: {table} has {after[0]} rows of {before[0]}: nothing moved")
 
 
 def remove(path: Path) -> None:
-    for each in (path, *(Path(f"{path}{ending}") for ending in _BESIDES)):
+    for each in (path, *(Path(f"{path}{suffix}") for suffix in _SUFFIXES)):
         each.unlink(missing_ok=True)
 
 
-def remove_half(goal: Path) -> None:
-    """What a copy that died has left."""
-    remove(_half(goal))
+def remove_half_copied(goal: Path) -> None:
+    """The remains of a copy that was killed."""
+    remove(_half_copied(goal))
 
 
-def _half(goal: Path) -> Path:
+def _half_copied(goal: Path) -> Path:
     return Path(f"{goal}-half")
 
 
@@ -120,10 +124,10 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextlib.contextmanager
 def _writing(path: Path, connection: sqlite3.Connection) -> Iterator[None]:
-    """In its turn, as everybody who writes."""
-    turns = WriteLock(path)
+    """A transaction under the write lock."""
+    write_lock = WriteLock(path)
     try:
-        with turns:
+        with write_lock:
             connection.execute("begin immediate")
             try:
                 yield
@@ -132,4 +136,4 @@ def _writing(path: Path, connection: sqlite3.Connection) -> Iterator[None]:
                 connection.execute("rollback")
                 raise
     finally:
-        turns.close()
+        write_lock.close()

@@ -1,7 +1,7 @@
-"""A look at a file from outside: does it have anything to do?
+"""Checks from outside whether the jobs of a file need a worker.
 
-A file that did not change since it had nothing to do still has nothing to do, until the next
-time that it knows of. So an idle tenant costs two questions to the file system, and no open file.
+A file without work that has not changed since still has no work, until the next time that is stored
+in it. So an idle tenant costs two calls to the file system, and no open file.
 """
 
 from __future__ import annotations
@@ -13,80 +13,81 @@ from typing import NamedTuple, TypeAlias
 
 from freehold.clock import Micros
 from freehold.store.sqlite.engine import existing
+from freehold.store.stage_sql import STAGE_SQL
 
-Signature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
-#: File systems tell the time of a change less exactly than changes can follow each other: what
-#: changed less than this before we looked can have changed again since.
-_UNSURE_NANOSECONDS = 50_000_000
+FileSignature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+#: The timestamps of a file system are less precise than changes can be frequent: a file that
+#: changed less than this before it was read can have changed again with the same timestamp.
+_TIMESTAMP_PRECISION_NANOSECONDS = 50_000_000
 _BUSY_SECONDS = 0.05
 _NEVER = 2**62
 
-#: Something to do now; if not, when there will be something, as far as is known.
+#: Whether there is work now; and the next time at which there may be some.
 _HAS_WORK = """
 with open_now as (
     select not exists (select 1 from queue where name = '*' and paused_at is not null
         and coalesce(paused_until > :now, 1)) as yes
 ),
 ready as (
-    select distinct queue from job where stage in ('r','R')
+    select distinct queue from job where stage in ({ready}, {lane_head})
 )
 select
-    exists (select 1 from job where stage = 'h' and lease_expires_at <= :now)
+    exists (select 1 from job where stage = {leased} and lease_expires_at <= :now)
     or ((select yes from open_now) and (
-        exists (select 1 from job where stage in ('w','b') and run_at <= :now)
-        or exists (select 1 from job where stage = 'l')
+        exists (select 1 from job where stage in ({scheduled}, {backoff}) and run_at <= :now)
+        or exists (select 1 from job where stage = {limited})
         or exists (select 1 from lane where paused_until <= :now)
         or exists (select 1 from ready where not exists (
             select 1 from queue q where q.name = ready.queue and q.paused_at is not null
             and coalesce(q.paused_until > :now, 1))))),
-    min(coalesce((select min(lease_expires_at) from job where stage = 'h'), :never),
-        coalesce((select min(run_at) from job where stage in ('w','b')), :never),
+    min(coalesce((select min(lease_expires_at) from job where stage = {leased}), :never),
+        coalesce((select min(run_at) from job where stage in ({scheduled}, {backoff})), :never),
         coalesce((select min(paused_until) from lane where paused_until > :now), :never),
         coalesce((select min(paused_until) from queue where paused_until > :now), :never))
-"""
+""".format(**STAGE_SQL)
 
 
 class _FileState(NamedTuple):
-    signature: Signature
+    signature: FileSignature
     idle_until: int
 
 
 class FilePoll:
-    """What was seen of files. For one place, in one thread."""
+    """Remembers the state of files without work. For one shard, in one thread."""
 
     def __init__(self, clock: Micros) -> None:
         self._clock = clock
-        self._seen: dict[Path, _FileState] = {}
+        self._idle: dict[Path, _FileState] = {}
 
-    def look(self, path: Path) -> tuple[bool, str | None]:
-        """Whether there is something to do; or what is broken."""
+    def check(self, path: Path) -> tuple[bool, str | None]:
+        """Whether there is work; or what is broken."""
         now = self._clock()
-        before = signature(path)
-        seen = self._seen.get(path)
-        if seen is not None and seen.signature == before and now < seen.idle_until:
+        before = file_signature(path)
+        idle = self._idle.get(path)
+        if idle is not None and idle.signature == before and now < idle.idle_until:
             return False, None
-        self._seen.pop(path, None)
+        self._idle.pop(path, None)
         if before[0] is None:
-            return False, f"the file {path} is not there"
+            return False, f"the file {path} does not exist"
         try:
-            has_work, next_time = _ask(path, now)
+            has_work, next_time = _query(path, now)
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
-                return False, None  # just now; the next look will tell
+                return False, None  # for a moment only: the next check will find out
             return False, f"{path}: {error}"
         except sqlite3.Error as error:
             return False, f"{path}: {error}"
-        if not has_work and is_settled(before, now):
-            self._seen[path] = _FileState(before, next_time)
+        if not has_work and is_stable(before, now):
+            self._idle[path] = _FileState(before, next_time)
         return has_work, None
 
 
-def signature(path: Path) -> Signature:
-    """Changes with every commit to the file: it is in the log, or in the file itself."""
-    return _state(path), _state(Path(f"{path}-wal"))
+def file_signature(path: Path) -> FileSignature:
+    """Changes with every commit, which writes to the log or to the file itself."""
+    return _stat(path), _stat(Path(f"{path}-wal"))
 
 
-def _state(path: Path) -> tuple[int, int, int] | None:
+def _stat(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:
@@ -94,12 +95,13 @@ def _state(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def is_settled(states: Signature, now_micros: int) -> bool:
-    newest = max(state[2] for state in states if state is not None)
-    return newest + _UNSURE_NANOSECONDS < now_micros * 1000
+def is_stable(signature: FileSignature, now_micros: int) -> bool:
+    """The last change is long enough ago that a later one would have another timestamp."""
+    newest = max(stat[2] for stat in signature if stat is not None)
+    return newest + _TIMESTAMP_PRECISION_NANOSECONDS < now_micros * 1000
 
 
-def _ask(path: Path, now: int) -> tuple[bool, int]:
+def _query(path: Path, now: int) -> tuple[bool, int]:
     connection = sqlite3.connect(
         existing(path), uri=True, timeout=_BUSY_SECONDS, isolation_level=None
     )

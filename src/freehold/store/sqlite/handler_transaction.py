@@ -1,11 +1,11 @@
-"""Transactions that a handler fills itself: it has the pen until it ends, and everybody waits.
+"""Transactions of handlers. A handler holds the write lock until its transaction ends.
 
-So they must be short. While one is open, other writes of its own handler would wait for it for
-ever; they are refused, unless they are given its connection.
+All other writers wait, so these transactions must be short. Other writes of the same handler would
+wait for ever; they are refused, unless they use the transaction's connection.
 
-A blocking handler holds the pen in its thread. For a coroutine a thread of its own holds it, so
-that the event loop waits for no other writer. In memory the loop itself holds it, and whatever
-else runs on the loop waits for its turn.
+A blocking handler holds the lock in its thread. For a coroutine a separate thread holds it, so that
+the event loop waits for no other writer. In memory the loop itself holds it, and its other
+coroutines wait for the end of the transaction.
 """
 
 from __future__ import annotations
@@ -22,47 +22,47 @@ from freehold.errors import BadInput
 from freehold.store.sqlite.engine import Engine
 from freehold.store.statements import Rows, StatementGroup
 
-#: Which engine's pen the running handler holds, if any.
-_holding: ContextVar[tuple[Engine, SqliteSavepointSession] | None] = ContextVar(
-    "holding", default=None
+#: The engine whose write lock the running handler holds, and its session.
+_open_session: ContextVar[tuple[Engine, SqliteSavepointSession] | None] = ContextVar(
+    "open_session", default=None
 )
 
 
 class SqliteSavepointSession:
-    """Inside an open transaction: each batch is a savepoint of it, judged by the time it runs."""
+    """Inside an open transaction: each group is a savepoint of it, and has its own instant."""
 
     def __init__(self, engine: Engine, connection: sqlite3.Connection) -> None:
         self._engine = engine
         self.connection = connection
         self.is_open = True
 
-    def execute(self, batch: StatementGroup) -> list[Rows]:
-        return self._engine.write_within(self.connection, batch)
+    def execute(self, group: StatementGroup) -> list[Rows]:
+        return self._engine.write_within(self.connection, group)
 
 
 class AsyncSqliteSavepointSession:
-    """The same for asyncio; it is memory and disk cache only, nothing to wait for."""
+    """The same for asyncio. Before the commit there is no fsync, and nothing to wait for."""
 
     def __init__(self, session: SqliteSavepointSession) -> None:
         self._session = session
 
-    async def execute(self, batch: StatementGroup) -> list[Rows]:
-        return self._session.execute(batch)
+    async def execute(self, group: StatementGroup) -> list[Rows]:
+        return self._session.execute(group)
 
 
 def refuse_inside(engine: Engine) -> None:
-    """What waits for the pen would wait for ever in the handler that holds it."""
+    """In the handler that holds the write lock, another write would wait for it for ever."""
     if session_inside(engine) is not None:
         raise BadInput(
-            "inside ctx.transaction() the embedded store waits for its end: pass "
-            "connection=conn, or do this before or after the transaction"
+            "inside ctx.transaction() other writes to the embedded store would wait for its end: "
+            "pass connection=conn, or do this before or after the transaction"
         )
 
 
 def session_inside(engine: Engine) -> SqliteSavepointSession | None:
     """The session of the transaction that the caller has open."""
-    held = _holding.get()
-    return held[1] if held is not None and held[0] is engine and held[1].is_open else None
+    found = _open_session.get()
+    return found[1] if found is not None and found[0] is engine and found[1].is_open else None
 
 
 class SqliteTransaction:
@@ -73,8 +73,8 @@ class SqliteTransaction:
 
     def begin(self) -> sqlite3.Connection:
         refuse_inside(self._engine)
-        self._held: AbstractContextManager[sqlite3.Connection] = self._engine.transaction()
-        self._session = _opened(self._engine, self._held.__enter__())
+        self._block: AbstractContextManager[sqlite3.Connection] = self._engine.transaction()
+        self._session = _opened(self._engine, self._block.__enter__())
         return self._session.connection
 
     @property
@@ -83,14 +83,14 @@ class SqliteTransaction:
 
     def commit(self) -> None:
         self._end(None)
-        self._engine.tell_changed()
+        self._engine.notify_changed()
 
     def rollback(self) -> None:
         self._end(_RolledBack())
 
-    def _end(self, why: BaseException | None) -> None:
+    def _end(self, error: BaseException | None) -> None:
         self._session.is_open = False
-        self._held.__exit__(type(why) if why else None, why, None)
+        self._block.__exit__(type(error) if error else None, error, None)
 
 
 class AsyncMemoryTransaction:
@@ -102,8 +102,8 @@ class AsyncMemoryTransaction:
 
     async def begin(self) -> sqlite3.Connection:
         refuse_inside(self._engine)
-        await self._engine.loop_turn.wait()
-        self._ended = self._engine.loop_turn.take()
+        await self._engine.loop_lock.wait()
+        self._ended = self._engine.loop_lock.acquire()
         try:
             return self._transaction.begin()
         except BaseException:
@@ -128,23 +128,23 @@ class AsyncMemoryTransaction:
 
 
 class AsyncFileTransaction:
-    """For asyncio, on a file: a thread holds the pen, the loop's thread uses it."""
+    """For asyncio, on a file: a thread holds the write lock, the loop's thread writes."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._begun: Future[sqlite3.Connection] = Future()
         self._ended: Future[None] = Future()
-        self._verdict: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._commits: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
     async def begin(self) -> sqlite3.Connection:
         refuse_inside(self._engine)
         for future in (self._begun, self._ended):
-            future.set_running_or_notify_cancel()  # the thread settles them, nobody else
-        threading.Thread(target=self._hold, name="freehold-sqlite-pen", daemon=True).start()
+            future.set_running_or_notify_cancel()  # only the thread sets their results
+        threading.Thread(target=self._hold, name="freehold-sqlite-lock", daemon=True).start()
         try:
             connection = await asyncio.wrap_future(self._begun)
         except asyncio.CancelledError:
-            self._verdict.put(False)
+            self._commits.put(False)
             raise
         self._session = _opened(self._engine, connection)
         return connection
@@ -161,14 +161,14 @@ class AsyncFileTransaction:
 
     async def _end(self, *, commit: bool) -> None:
         self._session.is_open = False
-        self._verdict.put(commit)
+        self._commits.put(commit)
         await asyncio.wrap_future(self._ended)
 
     def _hold(self) -> None:
         try:
             with self._engine.transaction() as connection:
                 self._begun.set_result(connection)
-                if not self._verdict.get():
+                if not self._commits.get():
                     raise _RolledBack
         except _RolledBack:
             self._ended.set_result(None)
@@ -184,7 +184,7 @@ class _RolledBack(Exception):
 
 def _opened(engine: Engine, connection: sqlite3.Connection) -> SqliteSavepointSession:
     session = SqliteSavepointSession(engine, connection)
-    _holding.set((engine, session))
+    _open_session.set((engine, session))
     return session
 
 

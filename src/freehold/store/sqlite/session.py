@@ -1,8 +1,8 @@
-"""Sessions on the file: writes are grouped, so that many callers share one fsync.
+"""Sessions on the file: many callers share one transaction, and so one fsync.
 
-A thread of its own writes. It takes all batches that came while it was writing the last
-ones, and commits them together: one job alone is written at once, a thousand in a few
-transactions. In memory there is nothing to share, and everything happens in the caller.
+A thread of its own writes. It takes all statement groups that arrived while it was writing the last
+ones, and commits them together: a single job is written at once, a thousand in a few transactions.
+In memory there is no fsync to share, and everything happens in the caller.
 """
 
 from __future__ import annotations
@@ -13,53 +13,53 @@ import threading
 from concurrent.futures import Future
 
 from freehold.store.sqlite.engine import Engine
-from freehold.store.sqlite.fork_hooks import survives_forks
+from freehold.store.sqlite.fork_hooks import register_fork_hooks
 from freehold.store.sqlite.handler_transaction import refuse_inside
 from freehold.store.statements import Rows, StatementGroup
 
-_GROUP_LIMIT = 64
-_PATIENCE_SECONDS = 5.0
+_GROUPS_PER_TRANSACTION = 64
+_JOIN_TIMEOUT_SECONDS = 5.0
 
 
 class GroupWriter:
-    """The thread that writes."""
+    """Writes statement groups in a thread of its own."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._waiting: queue.SimpleQueue[tuple[StatementGroup, Future[list[Rows]]] | None]
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        survives_forks(self)
+        register_fork_hooks(self)
 
-    def rest(self) -> bool:
+    def before_fork(self) -> bool:
         return False
 
-    def wake(self) -> None:
+    def after_fork_in_parent(self) -> None:
         pass
 
-    def begin_anew(self) -> None:
+    def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
         self._thread = None
 
-    def submit(self, batch: StatementGroup) -> Future[list[Rows]]:
-        answer: Future[list[Rows]] = Future()
+    def submit(self, group: StatementGroup) -> Future[list[Rows]]:
+        result: Future[list[Rows]] = Future()
         with self._lock:
             if self._thread is None:
                 self._start()
-            self._waiting.put((batch, answer))
-        return answer
+            self._waiting.put((group, result))
+        return result
 
     def _start(self) -> None:
         self._waiting = queue.SimpleQueue()
         thread = threading.Thread(target=self._run, name="freehold-sqlite", daemon=True)
-        thread.start()  # which can fail, and then there is none
+        thread.start()  # if this raises, there is no thread
         self._thread = thread
 
     def _run(self) -> None:
         waiting = self._waiting
         while (first := waiting.get()) is not None:
-            group = [first]
-            while len(group) < _GROUP_LIMIT:
+            groups = [first]
+            while len(groups) < _GROUPS_PER_TRANSACTION:
                 try:
                     more = waiting.get_nowait()
                 except queue.Empty:
@@ -67,45 +67,46 @@ class GroupWriter:
                 if more is None:
                     waiting.put(None)
                     break
-                group.append(more)
-            self._write(group)
+                groups.append(more)
+            self._write(groups)
 
-    def _write(self, group: list[tuple[StatementGroup, Future[list[Rows]]]]) -> None:
-        group = [each for each in group if each[1].set_running_or_notify_cancel()]
+    def _write(self, groups: list[tuple[StatementGroup, Future[list[Rows]]]]) -> None:
+        groups = [each for each in groups if each[1].set_running_or_notify_cancel()]
         try:
-            answers = self._engine.write([batch for batch, _ in group])
-        except Exception as error:  # the commit itself failed: nobody's write happened
-            for _, future in group:
+            results = self._engine.write([group for group, _ in groups])
+        except Exception as error:  # the commit itself failed: nothing was written
+            for _, future in groups:
                 future.set_exception(error)
             return
-        for (_, future), answer in zip(group, answers, strict=True):
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
+        for (_, future), result in zip(groups, results, strict=True):
+            if isinstance(result, Exception):
+                future.set_exception(result)
             else:
-                future.set_result(answer)
+                future.set_result(result)
 
     def close(self) -> None:
         with self._lock:
             if self._thread is not None:
                 self._waiting.put(None)
-                self._thread.join(_PATIENCE_SECONDS)  # it may wait for one who never ends
+                # The thread may wait for a handler's transaction that never ends.
+                self._thread.join(_JOIN_TIMEOUT_SECONDS)
             self._thread = None
 
 
 class SqliteSession:
-    """Blocking: each batch is durable when execute returns."""
+    """Blocking: each group is durable when execute returns."""
 
     def __init__(self, engine: Engine, writer: GroupWriter | None) -> None:
         self._engine = engine
         self._writer = writer
 
-    def execute(self, batch: StatementGroup) -> list[Rows]:
-        if not batch.writes:
-            return self._engine.read(batch)
+    def execute(self, group: StatementGroup) -> list[Rows]:
+        if not group.writes:
+            return self._engine.read(group)
         refuse_inside(self._engine)
         if self._writer is not None:
-            return self._writer.submit(batch).result()
-        return _only(self._engine.write([batch]))
+            return self._writer.submit(group).result()
+        return _only(self._engine.write([group]))
 
 
 class AsyncSqliteSession:
@@ -115,19 +116,19 @@ class AsyncSqliteSession:
         self._engine = engine
         self._writer = writer
 
-    async def execute(self, batch: StatementGroup) -> list[Rows]:
-        if batch.writes or self._writer is None:
+    async def execute(self, group: StatementGroup) -> list[Rows]:
+        if group.writes or self._writer is None:
             refuse_inside(self._engine)
         if self._writer is None:
-            await self._engine.loop_turn.wait()
-            return _only(self._engine.write([batch])) if batch.writes else self._engine.read(batch)
-        if batch.writes:
-            return await asyncio.wrap_future(self._writer.submit(batch))
-        return await asyncio.to_thread(self._engine.read, batch)
+            await self._engine.loop_lock.wait()
+            return _only(self._engine.write([group])) if group.writes else self._engine.read(group)
+        if group.writes:
+            return await asyncio.wrap_future(self._writer.submit(group))
+        return await asyncio.to_thread(self._engine.read, group)
 
 
-def _only(answers: list[list[Rows] | Exception]) -> list[Rows]:
-    answer = answers[0]
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+def _only(results: list[list[Rows] | Exception]) -> list[Rows]:
+    result = results[0]
+    if isinstance(result, Exception):
+        raise result
+    return result

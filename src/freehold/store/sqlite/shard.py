@@ -1,6 +1,6 @@
-"""A folder with tenants: a file each, beside the control file that gives them their names.
+"""A folder with tenants: a file each, beside the control file.
 
-`freehold.db` has `freehold.acme.db`.
+Their names derive from that of the control file: `freehold.acme.db` beside `freehold.db`.
 """
 
 from __future__ import annotations
@@ -16,26 +16,25 @@ from freehold.clock import Micros, system_micros
 from freehold.errors import TenantExists
 from freehold.fork_safety import lock_of
 from freehold.model.tenant import check_tenant
-from freehold.store.movable_shard import MovableShard, cannot_move
-from freehold.store.shard import TenantActivity
+from freehold.store.shard import MovableShard, TenantActivity, cannot_move
 from freehold.store.sqlite import file_copy
 from freehold.store.sqlite.database import SqliteDatabase
-from freehold.store.sqlite.file_poll import FilePoll, signature
-from freehold.store.sqlite.listener import LOOK_SECONDS
+from freehold.store.sqlite.file_poll import FilePoll, file_signature
+from freehold.store.sqlite.listener import POLL_SECONDS
 
-#: Looking at one more file costs this much of the time between two looks.
-_LOOK_SECONDS_EACH = 0.0005
+#: Each further file adds this to the time between two polls.
+_POLL_SECONDS_PER_FILE = 0.0005
 #: How often the list of tenants is read again.
 _LIST_SECONDS = 5.0
 
 
 class SqliteShard:
-    """Where tenants live: the folder of the control file."""
+    """The folder of the control file."""
 
     def __init__(self, path: Path, clock: Micros = system_micros) -> None:
         self.path = path
         self._clock = clock
-        self._glances = FilePoll(clock)
+        self._file_poll = FilePoll(clock)
         self._tenants: dict[str, tuple[int, SqliteDatabase]] = {}
         self._lock = lock_of(self)
 
@@ -44,7 +43,7 @@ class SqliteShard:
         return f"sqlite:///{self.path}"
 
     def path_of(self, tenant: str) -> Path:
-        """The only way from a tenant's name to a file: it went through the whitelist."""
+        """Every tenant's name in a path comes from here: it is checked against a whitelist."""
         return self.path.with_name(f"{self.path.stem}.{check_tenant(tenant)}{self.path.suffix}")
 
     def open(self, tenant: str) -> SqliteDatabase:
@@ -55,59 +54,61 @@ class SqliteShard:
             known = self._tenants.get(tenant)
             if known is not None and known[0] == number:
                 return known[1]
-            self._forget(tenant)
+            self._close_tenant(tenant)
             database = SqliteDatabase(path, self._clock, must_exist=True)
             self._tenants[tenant] = number, database
             return database
 
-    def _forget(self, tenant: str) -> None:
+    def _close_tenant(self, tenant: str) -> None:
         _, database = self._tenants.pop(tenant, (0, None))
         if database is not None:
             database.close()
 
-    # -- coming and going --------------------------------------------------------------------
+    # -- creating and dropping ---------------------------------------------------------------
 
     def create(self, tenant: str) -> None:
         path = self.path_of(tenant)
         if path.exists() and file_copy.is_used(path):
-            raise TenantExists(f"{path} is there already, with jobs: choose another name")
+            raise TenantExists(f"{path} already exists, with jobs: choose another name")
         SqliteDatabase(path, self._clock).close()
 
     def drop(self, tenant: str) -> None:
-        """First nobody can write any more, then it goes."""
+        """Retired first, so that no process writes to a file that is about to be removed."""
         path = self.path_of(tenant)
         with self._lock:
-            self._forget(tenant)
+            self._close_tenant(tenant)
         if path.exists():
-            file_copy.retire(path, whatever_is_leased=True)
+            file_copy.retire(path, even_if_leased=True)
             file_copy.remove(path)
-        file_copy.remove_half(path)
+        file_copy.remove_half_copied(path)
 
-    # -- watching ----------------------------------------------------------------------------
+    # -- activity ----------------------------------------------------------------------------
 
-    async def awake(self, tenants: Sequence[str]) -> list[TenantActivity]:
+    async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:
         found = []
         for tenant in tenants:
-            has_work, trouble = self._glances.look(self.path_of(tenant))
-            found.append(TenantActivity(tenant, has_work, trouble))
+            has_work, error = self._file_poll.check(self.path_of(tenant))
+            found.append(TenantActivity(tenant, has_work, error))
         return found
 
     async def listen(
-        self, tenants: Callable[[], Sequence[str]], heard: Callable[[str, str | None], None]
+        self,
+        tenants: Callable[[], Sequence[str]],
+        on_notification: Callable[[str, str | None], None],
     ) -> None:
-        """A commit changes the file or its log. What is missed costs latency only."""
+        """A commit changes the file or its log. A missed change costs latency only."""
         seen: dict[str, object] = {}
         while True:
             wanted = tuple(tenants())
             seen = {tenant: seen[tenant] for tenant in wanted if tenant in seen}
-            pause = LOOK_SECONDS + _LOOK_SECONDS_EACH * len(wanted)
-            for _ in range(max(1, round(_LIST_SECONDS / pause))):
+            poll_seconds = POLL_SECONDS + _POLL_SECONDS_PER_FILE * len(wanted)
+            for _ in range(max(1, round(_LIST_SECONDS / poll_seconds))):
                 for tenant in wanted:
-                    now = signature(self.path_of(tenant))
+                    now = file_signature(self.path_of(tenant))
                     if seen.get(tenant) != now:
                         seen[tenant] = now
-                        heard(tenant, "")
-                await asyncio.sleep(pause)
+                        on_notification(tenant, "")
+                await asyncio.sleep(poll_seconds)
 
     # -- moving ------------------------------------------------------------------------------
 
@@ -115,8 +116,8 @@ class SqliteShard:
         return self.path_of(tenant).exists()
 
     @contextlib.contextmanager
-    def alone(self, tenant: str) -> Iterator[bool]:
-        check_tenant(tenant)  # one at a time from this folder, whichever it is
+    def move_lock(self, tenant: str) -> Iterator[bool]:
+        check_tenant(tenant)  # one move at a time from this folder, whatever the tenant is
         lock = os.open(f"{self.path}-move", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -127,23 +128,23 @@ class SqliteShard:
         finally:
             os.close(lock)
 
-    def is_locked_up(self, tenant: str) -> bool:
+    def is_retired(self, tenant: str) -> bool:
         path = self.path_of(tenant)
         return path.exists() and file_copy.is_retired(path)
 
-    def lock_up(self, tenant: str) -> bool:
+    def retire(self, tenant: str) -> bool:
         return file_copy.retire(self.path_of(tenant))
 
-    def let_out(self, tenant: str) -> None:
+    def restore(self, tenant: str) -> None:
         path = self.path_of(tenant)
         if path.exists():
             file_copy.restore(path)
 
-    def drop_locked_up(self, tenant: str) -> None:
-        if self.is_locked_up(tenant):
+    def drop_retired(self, tenant: str) -> None:
+        if self.is_retired(tenant):
             self.drop(tenant)
 
-    def take_over(self, tenant: str, source: MovableShard) -> None:
+    def copy_from(self, tenant: str, source: MovableShard) -> None:
         if not isinstance(source, SqliteShard):
             raise cannot_move(source, self)
         goal = self.path_of(tenant)
@@ -151,18 +152,18 @@ class SqliteShard:
             SqliteDatabase(self.path, self._clock).close()  # the folder has its control file
             file_copy.copy(source.path_of(tenant), goal)
 
-    def use_few(self) -> None:
-        """Every tenant has a file of its own."""
+    def share_connections(self) -> None:
+        """Nothing to share: every tenant has a file of its own."""
 
     def close(self) -> None:
         with self._lock:
             for tenant in tuple(self._tenants):
-                self._forget(tenant)
+                self._close_tenant(tenant)
 
     async def aclose(self) -> None:
-        """Event loops share the writers' threads: they end with close()."""
+        """Event loops share the writers' threads, which end with close()."""
 
 
-def _keeps_the_promise(place: SqliteShard) -> MovableShard:
+def _implements_the_protocol(shard: SqliteShard) -> MovableShard:
     """For the type checker."""
-    return place
+    return shard

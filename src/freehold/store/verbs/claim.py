@@ -1,4 +1,9 @@
-"""2. A ready job becomes an attempt under a lease; the lease goes on while it is renewed."""
+"""Claiming: a ready job becomes an attempt under a lease.
+
+The quick claim (`claim_plain`) looks at order only. If it meets a job with a lane, a limit, a pause
+or an unknown task, it leases nothing, and the full claim (`claim`) decides. The cursor remembers
+what was met, so that the next claim begins with the right one.
+"""
 
 from __future__ import annotations
 
@@ -8,243 +13,205 @@ from dataclasses import dataclass
 import msgspec
 
 from freehold.errors import StoreError
-from freehold.model.job import Attempt, Request
+from freehold.model.job import Attempt
 from freehold.model.limit import ALL_QUEUES
-from freehold.model.worker_info import Heartbeat
 from freehold.store.claim_cursor import ClaimCursor, no_cursors
 from freehold.store.rows import attempt_of
-from freehold.store.statements import Conflict, Rows, Statement, Verb, read, together, write
-from freehold.store.types import ClaimRequest, LeaseKey, QueueDemand, Renewed
-from freehold.store.verbs.workers import heartbeat_statement
+from freehold.store.statements import Conflict, Rows, Statement, Verb, together, write
+from freehold.store.types import ClaimRequest, QueueDemand
 
-#: Rounds of one claim: each demotes lane jobs that met a held lane, or meets another claimer.
+#: Rounds of one claim. A round moves jobs of held lanes out of the ready set, or meets another
+#: claimer.
 _ROUNDS = 50
-#: Rounds in a row that moved nothing: the rest is in other claimers' hands just now.
+#: Rounds in a row that changed nothing: other claimers have locked the rest.
 _IDLE_ROUNDS = 2
 _STRIDE = 10
 _STRIDE_LIMIT = 1000
 
 
-def claim(ask: ClaimRequest) -> Verb[list[Attempt]]:
-    memory = ask.memory or no_cursors()
+def claim(request: ClaimRequest) -> Verb[list[Attempt]]:
+    cursors = request.cursors or no_cursors()
     attempts: list[Attempt] = []
-    for want in ask.wants:
-        attempts += yield from _claim_queue(ask, want, memory.place(want.queue))
+    for demand in request.demands:
+        attempts += yield from _claim_queue(request, demand, cursors.of(demand.queue))
     return attempts
 
 
-def _claim_queue(ask: ClaimRequest, want: QueueDemand, place: ClaimCursor) -> Verb[list[Attempt]]:
-    """Claim until enough, or until nothing is left that this claimer could move."""
+def _claim_queue(
+    request: ClaimRequest, demand: QueueDemand, cursor: ClaimCursor
+) -> Verb[list[Attempt]]:
+    """Claim until the demand is met, or until no job is left that this claimer could take."""
     attempts: list[Attempt] = []
     window = _Window()
     for _ in range(_ROUNDS):
-        wanted = want.count - len(attempts)
-        if place.is_limited:
-            wanted -= want.ahead
+        wanted = demand.count - len(attempts)
+        if cursor.is_limited:
+            wanted -= demand.ahead
         if wanted <= 0 or window.idle >= _IDLE_ROUNDS:
             break
         try:
-            won, seen = yield from _claim_once(ask, want, wanted, window.past, place)
+            won, found = yield from _claim_once(request, demand, wanted, window.past, cursor)
         except Conflict:
-            continue  # another claimer won the same lane: now its holder can be seen
+            continue  # another claimer took the same lane: its holder is visible now
         except StoreError:
-            place.forget()
-            if attempts:  # what was won in the rounds before is ours
+            cursor.reset()
+            if attempts:  # the leases of earlier rounds are committed
                 break
             raise
         attempts += won
-        if _goes_on(place, won, seen):
-            window.move(wanted, len(won), seen)
-        # What was won waits for no other look from the start: the next claim begins there.
-        elif seen.held_back or not place.back_to_start() or attempts:
+        if _is_unfinished(cursor, won, found):
+            window.move(wanted, len(won), found)
+        # Attempts do not wait for another claim from the head: the next one begins there.
+        elif found.limit_reached or not cursor.back_to_start() or attempts:
             break
     attempts.sort(key=lambda attempt: (-attempt.priority, attempt.job_id))
     return attempts
 
 
-def _goes_on(place: ClaimCursor, won: list[Attempt], seen: _Seen) -> bool:
-    """Remember what was seen. Whether another round could find more beyond."""
-    place.held_back = seen.held_back
-    if seen.odd:
-        place.meet_odd()
-    if seen.left_out:
-        return True  # with all that is to be considered
-    if (seen.limited, seen.shared) != (place.limited, place.shared) or seen.keys:
-        place.limited, place.shared, place.keys = seen.limited, seen.shared, list(seen.keys)
-        return True  # with its locks
-    place.keys = sorted({attempt.limit_key or "" for attempt in won} & set(place.keys))
-    if seen.held_back:
+def _is_unfinished(cursor: ClaimCursor, won: list[Attempt], found: _Found) -> bool:
+    """Updates the cursor. Returns whether another round could find more."""
+    cursor.limit_reached = found.limit_reached
+    if found.needs_full_claim:
+        cursor.met_special()
+    if found.was_skipped:
+        return True  # by the full claim
+    if (found.limited, found.shared) != (cursor.limited, cursor.shared) or found.keys:
+        cursor.limited, cursor.shared, cursor.keys = found.limited, found.shared, list(found.keys)
+        return True  # under the locks of these limits
+    cursor.keys = sorted({attempt.limit_key or "" for attempt in won} & set(cursor.keys))
+    if found.limit_reached:
         return False
-    if seen.unsettled:
+    if found.undecided:
         return True
     for attempt in won:
-        place.advance(-attempt.priority, attempt.job_id)
-    return seen.more
+        cursor.advance(-attempt.priority, attempt.job_id)
+    return found.more
 
 
 class _Window:
-    """How far beyond what is wanted a claim looks.
+    """How many candidates beyond the demand a claim examines.
 
-    Candidates that lost their lane to a holder are put behind it, and make room for the next
-    ones: where they stand in the way, look further each time. Those whose lane is just changing
-    hands stay ready, and are looked past.
+    A candidate whose lane is held leaves the ready set and makes room for the next one: while such
+    candidates come first, each round examines more. A candidate whose lane is just changing its
+    holder stays ready, and is passed over.
     """
 
     def __init__(self) -> None:
         self.past = 0
         self.idle = 0
 
-    def move(self, wanted: int, won: int, seen: _Seen) -> None:
-        if seen.left_out:
+    def move(self, wanted: int, won: int, found: _Found) -> None:
+        if found.was_skipped:
             return
-        self.idle = 0 if won or seen.unsettled < wanted + self.past else self.idle + 1
+        self.idle = 0 if won or found.undecided < wanted + self.past else self.idle + 1
         further = 0 if won else min(2 * self.past + _STRIDE, _STRIDE_LIMIT)
-        self.past = seen.unsettled + further
+        self.past = found.undecided + further
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What a claim has seen besides what it won."""
+class _Found:
+    """What a claim found besides its attempts."""
 
     more: bool
-    #: Something besides who comes first has to be considered,
-    odd: bool
-    #: and was not.
-    left_out: bool = False
-    unsettled: int = 0
+    #: A candidate has a lane, limit, pause or unknown task.
+    needs_full_claim: bool
+    #: The quick claim therefore leased nothing.
+    was_skipped: bool = False
+    #: Candidates that stayed ready.
+    undecided: int = 0
     keys: Sequence[str] = ()
     limited: bool = False
-    held_back: bool = False
+    limit_reached: bool = False
     shared: bool = False
 
 
 def _claim_once(
-    ask: ClaimRequest, want: QueueDemand, wanted: int, past: int, place: ClaimCursor
-) -> Verb[tuple[list[Attempt], _Seen]]:
-    if place.is_plain:
-        return (yield from _claim_plain(ask, want.queue, wanted, place))
-    return (yield from _claim_carefully(ask, want, wanted, past, place))
+    request: ClaimRequest, demand: QueueDemand, wanted: int, past: int, cursor: ClaimCursor
+) -> Verb[tuple[list[Attempt], _Found]]:
+    if cursor.is_plain:
+        return (yield from _claim_plain(request, demand.queue, wanted, cursor))
+    return (yield from _claim_fully(request, demand, wanted, past, cursor))
 
 
 def _claim_plain(
-    ask: ClaimRequest, queue: str, wanted: int, place: ClaimCursor
-) -> Verb[tuple[list[Attempt], _Seen]]:
-    """Where nothing was odd of late."""
-    rank, after = place.begin()
+    request: ClaimRequest, queue: str, wanted: int, cursor: ClaimCursor
+) -> Verb[tuple[list[Attempt], _Found]]:
+    """Where only the order has mattered recently."""
+    rank, after = cursor.begin()
     rows = yield from write(
         "claim_plain",
         queue=queue,
         wanted=wanted,
         rank=rank,
         after=after,
-        owner=ask.owner,
-        lease_seconds=ask.lease_seconds,
-        tasks=_tasks(ask),
+        owner=request.owner,
+        lease_seconds=request.lease_seconds,
+        tasks=_tasks(request),
     )
-    place.looked()
-    *_, more, odd, place.weight = rows[-1]
-    return _won(rows, ask), _Seen(bool(more), odd=bool(odd), left_out=bool(odd))
+    cursor.ended()
+    *_, more, needs_full_claim, cursor.weight = rows[-1]
+    return _attempts(rows, request), _Found(
+        bool(more), needs_full_claim=bool(needs_full_claim), was_skipped=bool(needs_full_claim)
+    )
 
 
-def _claim_carefully(
-    ask: ClaimRequest, want: QueueDemand, wanted: int, past: int, place: ClaimCursor
-) -> Verb[tuple[list[Attempt], _Seen]]:
-    rank, after = place.begin()
+def _claim_fully(
+    request: ClaimRequest, demand: QueueDemand, wanted: int, past: int, cursor: ClaimCursor
+) -> Verb[tuple[list[Attempt], _Found]]:
+    rank, after = cursor.begin()
     statement = Statement(
         "claim",
         {
-            "queue": want.queue,
+            "queue": demand.queue,
             "wanted": wanted,
-            "ahead": 0 if place.is_limited else want.ahead,
-            "looked_at": wanted + past,
+            "ahead": 0 if cursor.is_limited else demand.ahead,
+            "examined": wanted + past,
             "rank": rank,
             "after": after,
-            "locked": place.limited,
-            "shared": place.shared,
-            "keys": place.keys,
-            "owner": ask.owner,
-            "lease_seconds": ask.lease_seconds,
-            "tasks": _tasks(ask),
+            "locked": cursor.limited,
+            "shared": cursor.shared,
+            "keys": cursor.keys,
+            "owner": request.owner,
+            "lease_seconds": request.lease_seconds,
+            "tasks": _tasks(request),
         },
     )
-    answers = yield from together(*_under_limits(want.queue, wanted, place), statement)
-    place.looked()
+    answers = yield from together(*_under_limits(demand.queue, wanted, cursor), statement)
+    cursor.ended()
     rows = answers[-1]
-    *_, more, unsettled, keys, limited, held_back, weight, shared = rows[-1]
-    place.weight = weight
-    won = _won(rows, ask)
+    *_, more, undecided, keys, limited, limit_reached, weight, shared = rows[-1]
+    cursor.weight = weight
+    won = _attempts(rows, request)
     lanes = any(attempt.target is not None or attempt.limit_key is not None for attempt in won)
-    return won, _Seen(
+    return won, _Found(
         bool(more),
-        odd=bool(lanes or unsettled or keys or limited or shared),
-        unsettled=unsettled,
+        needs_full_claim=bool(lanes or undecided or keys or limited or shared),
+        undecided=undecided,
         keys=msgspec.json.decode(keys) if keys else [],
         limited=bool(limited),
-        held_back=bool(held_back),
+        limit_reached=bool(limit_reached),
         shared=bool(shared),
     )
 
 
-def _won(rows: Rows, ask: ClaimRequest) -> list[Attempt]:
-    return [attempt_of(row, ask.owner) for row in rows if row[0] is not None]
+def _attempts(rows: Rows, request: ClaimRequest) -> list[Attempt]:
+    return [attempt_of(row, request.owner) for row in rows if row[0] is not None]
 
 
-def _tasks(ask: ClaimRequest) -> list[str] | None:
-    return None if ask.tasks is None else sorted(ask.tasks)
+def _tasks(request: ClaimRequest) -> list[str] | None:
+    return None if request.tasks is None else sorted(request.tasks)
 
 
-def _under_limits(queue: str, wanted: int, place: ClaimCursor) -> list[Statement]:
-    """What a claim sends ahead where it knows of a limit."""
-    statements = [_try_limits(queue, place)] if place.limited or place.keys else []
-    if place.shared:
+def _under_limits(queue: str, wanted: int, cursor: ClaimCursor) -> list[Statement]:
+    """Statements in front of the claim that lock the known limits."""
+    statements = [_try_limits(queue, cursor)] if cursor.limited or cursor.keys else []
+    if cursor.shared:
         statements.append(Statement("grant_leases", {"queue": queue, "wanted": wanted}))
     return statements
 
 
-def _try_limits(queue: str, place: ClaimCursor) -> Statement:
-    names = [f"k/{key}" for key in place.keys]
-    if place.limited:
+def _try_limits(queue: str, cursor: ClaimCursor) -> Statement:
+    names = [f"k/{key}" for key in cursor.keys]
+    if cursor.limited:
         names += [f"q/{queue}", f"q/{ALL_QUEUES}"]
     return Statement("try_limits", {}, [{"name": name} for name in names])
-
-
-def start(
-    owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float] | None = None
-) -> Verb[tuple[int, ...]]:
-    if not leases:
-        return ()
-    ran = ran_seconds or [0.0] * len(leases)
-    told = [
-        {**key, "ran_seconds": seconds} for key, seconds in zip(_keys(leases), ran, strict=True)
-    ]
-    rows = yield from write("start", told, owner=owner)
-    return _missing(leases, {row[0] for row in rows})
-
-
-def renew(
-    owner: str,
-    leases: Sequence[LeaseKey],
-    lease_seconds: float,
-    beat: Heartbeat | None = None,
-    beat_seconds: float = 0.0,
-) -> Verb[Renewed]:
-    if not leases:
-        return Renewed({}, ())
-    renewal = Statement("renew", {"owner": owner, "lease_seconds": lease_seconds}, _keys(leases))
-    words = () if beat is None else (heartbeat_statement(beat, beat_seconds),)
-    rows = (yield from together(renewal, *words))[0]
-    held = {row[0]: Request(row[1]) if row[1] else None for row in rows}
-    return Renewed(held, _missing(leases, held.keys()))
-
-
-def requests(owner: str) -> Verb[dict[LeaseKey, Request]]:
-    rows = yield from read("requests", owner=owner)
-    return {LeaseKey(row[0], row[1]): Request(row[2]) for row in rows}
-
-
-def _keys(leases: Sequence[LeaseKey]) -> list[dict[str, int]]:
-    return [{"id": lease.job_id, "token": lease.token} for lease in leases]
-
-
-def _missing(leases: Sequence[LeaseKey], hit: set[int] | object) -> tuple[int, ...]:
-    return tuple(lease.job_id for lease in leases if lease.job_id not in hit)  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""1. A request becomes a stored job."""
+"""Enqueueing: a request becomes a stored job."""
 
 from __future__ import annotations
 
@@ -18,86 +18,88 @@ from freehold.store.statements import Conflict, Statement, StatementGroup, Verb,
 
 T = TypeVar("T")
 
-#: A key can change hands between two looks at it, but hardly this often.
-_LOOKS = 20
-#: One statement of many thousand rows holds its locks long and buys nothing more.
+#: The holder of a key can change between two reads, but hardly this often.
+_READS = 20
+#: A statement of many thousand rows would hold its locks long and be no faster.
 ENQUEUE_BATCH = 1000
+#: This many neighbours that differ only in their arguments get a statement of their own.
+_SAME_SHAPE = 20
 
 
-#: So many neighbours that differ only in their arguments are worth a statement of their own.
-_ALIKE = 20
+def enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None = None) -> Verb[list[Enqueued]]:
+    """Workers are notified once the jobs are stored: by the limiter, as often as is useful; without
+    one in the same transaction, which may be a caller's."""
+    if len(jobs) == 1 and limiter is not None and _special(jobs[0]) == _NOTHING_SPECIAL:
+        return _enqueue_plain(jobs[0], limiter)
+    return _enqueue(jobs, limiter)
 
 
-def enqueue(jobs: Sequence[NewJob], crier: NotifyLimiter | None = None) -> Verb[list[Enqueued]]:
-    """Those who wait for these jobs are told when they are there: by the crier, if that is worth
-    it; without one by the same transaction, which may be a caller's."""
-    if len(jobs) == 1 and crier is not None and _special(jobs[0]) == _NOTHING_SPECIAL:
-        return _enqueue_plain(jobs[0], crier)
-    return _enqueue(jobs, crier)
-
-
-def _enqueue(jobs: Sequence[NewJob], crier: NotifyLimiter | None) -> Verb[list[Enqueued]]:
+def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list[Enqueued]]:
     if not jobs:
         return []
-    news, ago = notifications_for(jobs), None
-    say = notifications.notify_within if crier is None else notifications.notify_after
+    topics, age = notifications_for(jobs), None
+    notify = notifications.notify_within if limiter is None else notifications.notify_after
     if any(map(_has_key, jobs)):
-        answers, told = (yield from _enqueue_with_keys(jobs)), set[str]()
+        stored, notified = (yield from _enqueue_with_keys(jobs)), set[str]()
     else:
-        told = {hint for hint in news if crier is None or crier.before(hint)}
+        notified = {topic for topic in topics if limiter is None or limiter.with_job(topic)}
         try:
-            # All or none: whoever is told that it failed may call again.
-            drawn = yield StatementGroup(_statements(jobs), True, say(told) if told else None)
-        except BaseException:  # also when nobody waits for it any more
-            if crier is not None:
-                for hint in told:
-                    crier.failed(hint)
+            # All or none: a caller that gets an error may call again.
+            drawn = yield StatementGroup(
+                _statements(jobs), True, notify(notified) if notified else None
+            )
+        except BaseException:  # also when the call was canceled
+            if limiter is not None:
+                for topic in notified:
+                    limiter.failed(topic)
             raise
-        # What the store can say is when its queue was told of, not what will be due.
-        if len(jobs) == 1 and notifications.SCHEDULED not in news:
-            ago = drawn[0][0][1]
-        # Ids are drawn in the order of the jobs, whichever way they go.
-        answers = [Enqueued(id_, True) for id_ in sorted(row[0] for rows in drawn for row in rows)]
-    late = news - told
-    if crier is not None:
-        crowd = crier.crowd(answers[-1].id)
-        late = {hint for hint in news if crier.after(hint, hint in told, ago, crowd)}
+        # The store knows the age of the queue's notification, not of those of scheduled jobs.
+        if len(jobs) == 1 and notifications.SCHEDULED not in topics:
+            age = drawn[0][0][1]
+        # Ids are drawn in the order of the jobs, in whichever statement.
+        stored = [Enqueued(id_, True) for id_ in sorted(row[0] for rows in drawn for row in rows)]
+    late = topics - notified
+    if limiter is not None:
+        producers = limiter.producers(stored[-1].id)
+        late = {
+            topic for topic in topics if limiter.after_job(topic, topic in notified, age, producers)
+        }
     if late:
-        yield from _tell(say(late))
-    return answers
+        yield from _notify(notify(late))
+    return stored
 
 
-def _enqueue_plain(job: NewJob, crier: NotifyLimiter) -> Verb[list[Enqueued]]:
-    """One job that is due at once and has nothing special: what most calls bring, kept short."""
-    hint = notifications.queue_ready(job.queue)
-    told = crier.before(hint)
-    statement = _plain(job, "enqueue_asking" if crier.wonders(hint) else "enqueue_plain")
+def _enqueue_plain(job: NewJob, limiter: NotifyLimiter) -> Verb[list[Enqueued]]:
+    """One job that is due at once, with no options: the commonest call, kept short."""
+    topic = notifications.queue_ready(job.queue)
+    notified = limiter.with_job(topic)
+    name = "enqueue_with_notify_age" if limiter.needs_age(topic) else "enqueue_plain"
     try:
         drawn = yield StatementGroup(
-            (statement,), True, notifications.notify_after((hint,)) if told else None
+            (_plain(job, name),), True, notifications.notify_after((topic,)) if notified else None
         )
-    except BaseException:  # also when nobody waits for it any more
-        if told:
-            crier.failed(hint)
+    except BaseException:  # also when the call was canceled
+        if notified:
+            limiter.failed(topic)
         raise
-    id_, ago = drawn[0][0]
-    if crier.after(hint, told, ago, crier.crowd(id_)):
-        yield from _tell(notifications.notify_after((hint,)))
+    id_, age = drawn[0][0]
+    if limiter.after_job(topic, notified, age, limiter.producers(id_)):
+        yield from _notify(notifications.notify_after((topic,)))
     return [Enqueued(id_, True)]
 
 
-def _tell(hint: Statement) -> Verb[None]:
-    """A hint only: the jobs are safe."""
+def _notify(notification: Statement) -> Verb[None]:
+    """The jobs are stored already: a lost notification is no error."""
     with contextlib.suppress(StoreError):
-        yield StatementGroup((hint,), writes=False)
+        yield StatementGroup((notification,), writes=False)
 
 
 def _enqueue_with_keys(jobs: Sequence[NewJob]) -> Verb[list[Enqueued]]:
-    """One key sends all of them the longer way: they keep their order."""
+    """One job with a key sends all of them this longer way, so that they keep their order."""
     answers: dict[int, Enqueued] = {}
     for part in _parts(list(enumerate(jobs))):
         yield from _enqueue_keyed(list(part), answers)
-    return [answers[place] for place in range(len(jobs))]
+    return [answers[position] for position in range(len(jobs))]
 
 
 _shape = attrgetter(*(name for name in NewJob.__struct_fields__ if name != "args"))
@@ -139,21 +141,21 @@ _NOTHING_SPECIAL = _special(NewJob(task="any"))
 
 
 def _several(jobs: Sequence[NewJob]) -> Iterator[Statement]:
-    """Most calls bring many jobs of one task: they share all but their arguments, which are then
-    all that travels for each."""
+    """Most calls bring many jobs of one task, which share everything but their arguments: only
+    those are sent for each job."""
     mixed: list[NewJob] = []
     for _, run in groupby(jobs, _shape):
-        alike = list(run)
-        if len(alike) < _ALIKE or alike[0].target is not None:
-            mixed += alike
+        same = list(run)
+        if len(same) < _SAME_SHAPE or same[0].target is not None:
+            mixed += same
             continue
         yield from _mixed(mixed)
         mixed = []
-        shared = _row(alike[0])
+        shared = _row(same[0])
         del shared["args"]
-        for part in _parts(alike):
+        for part in _parts(same):
             calls = json_text([job.args.decode() for job in part])
-            yield Statement("enqueue_alike", {"calls": calls, **shared})
+            yield Statement("enqueue_same_shape", {"calls": calls, **shared})
     yield from _mixed(mixed)
 
 
@@ -170,8 +172,8 @@ def _has_key(job: NewJob) -> bool:
 
 
 def _rows(jobs: Sequence[NewJob]) -> list[dict[str, Any]]:
-    """Of jobs that enter a lane together, the first stands ready for all: they become visible
-    together, so the lane always has somebody ready."""
+    """Of jobs that enter a lane together only the first is ready, the others follow it: they become
+    visible together, so that the lane always has a ready job."""
     entered: set[str] = set()
     rows = []
     for job in jobs:
@@ -203,10 +205,10 @@ def _row(job: NewJob) -> dict[str, Any]:
 
 
 def _enqueue_keyed(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]) -> Verb[None]:
-    """The answers are added to those of the parts before.
+    """Adds to ``answers``, which has those of earlier parts.
 
-    These are several transactions. Once one of them has stored a job, no later failure may be
-    told as one after which nothing was written.
+    These are several transactions. Once one of them has stored a job, a later failure must not be
+    reported as one after which nothing was written.
     """
     try:
         yield from _insert_or_find(jobs, answers)
@@ -220,49 +222,48 @@ def _enqueue_keyed(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued])
 
 
 def _insert_or_find(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]) -> Verb[None]:
-    """Insert what no key forbids; look up the holders of the keys that did.
+    """Insert jobs whose keys are free; read the holders of the other keys.
 
-    A holder can vanish between the insert that met it and the look for it; then the job
-    gets another chance to be inserted.
+    A holder can finish between the insert and the read; then the job is inserted again.
     """
     twins = _twins(jobs)
-    waiting = {place: job for place, job in jobs if place not in twins}
-    for _ in range(_LOOKS):
-        rows = [_keyed_row(place, job) for place, job in waiting.items()]
+    waiting = {position: job for position, job in jobs if position not in twins}
+    for _ in range(_READS):
+        rows = [_keyed_row(position, job) for position, job in waiting.items()]
         try:
-            born = yield from write("enqueue_keyed", rows)
+            inserted = yield from write("enqueue_keyed", rows)
         except Conflict:
-            continue  # the same idempotency key was committed meanwhile: now it can be seen
-        answers.update((place, Enqueued(id_, True)) for place, id_ in born)
-        for place, _id in born:
-            del waiting[place]
+            continue  # the same idempotency key was committed meanwhile, and is visible now
+        answers.update((position, Enqueued(id_, True)) for position, id_ in inserted)
+        for position, _id in inserted:
+            del waiting[position]
         if waiting:
             answers.update((yield from _find_holders(waiting)))
         if not waiting:
-            for place, twin in twins.items():
-                answers[place] = Enqueued(answers[twin].id, False)
+            for position, twin in twins.items():
+                answers[position] = Enqueued(answers[twin].id, False)
             return
     raise StoreUnavailable(
-        "a unique or idempotency key kept changing hands while it was looked up: try again"
+        "the holder of a unique or idempotency key kept changing while it was read: try again"
     )
 
 
 def _twins(jobs: list[tuple[int, NewJob]]) -> dict[int, int]:
-    """Jobs of one call that share an idempotency key: later place -> first place."""
+    """Jobs of one call that share an idempotency key: later position -> first position."""
     first: dict[str, int] = {}
     twins: dict[int, int] = {}
-    for place, job in jobs:
+    for position, job in jobs:
         if job.idempotency_key is None:
             continue
-        holder = first.setdefault(job.idempotency_key, place)
-        if holder != place:
-            twins[place] = holder
+        holder = first.setdefault(job.idempotency_key, position)
+        if holder != position:
+            twins[position] = holder
     return twins
 
 
-def _keyed_row(place: int, job: NewJob) -> dict[str, Any]:
+def _keyed_row(position: int, job: NewJob) -> dict[str, Any]:
     return {
-        "place": place,
+        "position": position,
         **_row(job),
         "idempotency_key": job.idempotency_key,
         "idempotency_seconds": job.idempotency_seconds,
@@ -270,17 +271,17 @@ def _keyed_row(place: int, job: NewJob) -> dict[str, Any]:
 
 
 def _find_holders(waiting: dict[int, NewJob]) -> Verb[dict[int, Enqueued]]:
-    """Answer from the jobs that hold the keys, and remember the answer under its own key."""
+    """Returns the holders of the keys, and remembers each under the caller's idempotency key."""
     rows = [
-        {"place": place, "unique_key": job.unique_key, "idempotency_key": job.idempotency_key}
-        for place, job in waiting.items()
+        {"position": position, "unique_key": job.unique_key, "idempotency_key": job.idempotency_key}
+        for position, job in waiting.items()
     ]
     found = yield from read("find_holders", rows=rows)
     answers: dict[int, Enqueued] = {}
     remember: list[dict[str, Any]] = []
-    for place, holder in found:
-        job = waiting.pop(place)
-        answers[place] = Enqueued(holder, False)
+    for position, holder in found:
+        job = waiting.pop(position)
+        answers[position] = Enqueued(holder, False)
         if job.idempotency_key is not None:
             remember.append(
                 {"key": job.idempotency_key, "job_id": holder, "seconds": job.idempotency_seconds}

@@ -1,7 +1,8 @@
-"""3. An attempt ends: persisted where the lease still holds, refused where it does not.
+"""Finishing: the end of an attempt is written where the lease still holds, refused where it does
+not.
 
-Endings by the owner and recoveries after an expiry are the same write, `settle`: decided in
-Python, guarded by what was seen. Only the commonest ending, success, has a leaner statement.
+An end by the owner and a recovery after an expiry are the same write, `transition`: decided in
+Python, guarded by what was read. Only the commonest end, success, has a leaner statement.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from freehold.errors import BadInput
-from freehold.model.job import Attempt, Request
+from freehold.model.job import Attempt, StopRequest
 from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
 from freehold.model.state import Stage
 from freehold.store import notifications
-from freehold.store.rows import attempt_of, json_text
-from freehold.store.statements import Rows, Statement, Verb, read
-from freehold.store.types import AttemptEnd, Finished, Recovered
+from freehold.store.rows import json_text
+from freehold.store.statements import Rows, Statement, Verb, write
+from freehold.store.types import AttemptEnd, Finished, LogChunk
+from freehold.store.verbs.job_log import append_log
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.transition import transition_row
 
+#: Between the end of the job and the commit there is nothing left to do but to commit.
+COMMIT_SECONDS = 5.0
 _FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
 
 
@@ -36,49 +40,31 @@ def finish(owner: str, ended: Sequence[AttemptEnd]) -> Verb[Finished]:
             if end.attempt.job_id in hit
         )
     if rest:
-        decisions.update((yield from _transition(owner, rest, expired=False)))
+        decisions.update((yield from end_attempts(owner, rest, expired=False)))
     lost = tuple(end.attempt.job_id for end in ended if end.attempt.job_id not in decisions)
     return Finished(decisions, lost)
 
 
 def _check_one_each(ended: Sequence[AttemptEnd]) -> None:
-    """Answers are by job: of two endings of one, nobody could tell which was accepted."""
+    """Results are by job: of two ends of one job it would be unclear which was accepted."""
     if len({end.attempt.job_id for end in ended}) < len(ended):
-        raise BadInput("two endings of one job in a call: finish them one after the other")
+        raise BadInput("two ends of one job in a call: finish them one after the other")
 
 
 def release(owner: str, attempts: Sequence[Attempt]) -> Verb[Finished]:
-    outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason="given back before it started")
+    outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason="returned to the queue before it started")
     answer = yield from finish(owner, [AttemptEnd(attempt, outcome) for attempt in attempts])
     return answer
 
 
-def recover(limit: int, chance: float) -> Verb[list[Recovered]]:
-    """Read what has expired without locks, decide, and write what is still expired."""
-    rows = yield from read("expired", limit=limit)
-    if not rows:
-        return []
-    outcome = Outcome(kind=OutcomeKind.LOST_LEASE)
-    ended = [
-        AttemptEnd(
-            attempt_of(row, row[13]),
-            outcome,
-            Request(row[14]) if row[14] else None,
-            _spread(chance, index),
-        )
-        for index, row in enumerate(rows)
-    ]
-    decisions = yield from _transition(None, ended, expired=True)
-    return [
-        Recovered(end.attempt, decisions[end.attempt.job_id])
-        for end in ended
-        if end.attempt.job_id in decisions
-    ]
-
-
-def _spread(chance: float, index: int) -> float:
-    """One draw, spread over a batch by the golden ratio: jobs lost together return apart."""
-    return (chance + index * 0.618033988749895) % 1.0
+def finish_within(owner: str, ended: AttemptEnd, log: LogChunk | None) -> Verb[bool]:
+    """Finish inside the handler's own transaction, whose owner commits both together. False: the
+    lease was lost, and the transaction must be rolled back."""
+    yield from write("set_commit_timeout", milliseconds=str(round(COMMIT_SECONDS * 1000)))
+    if log is not None:
+        yield from append_log(owner, [log])
+    finished = yield from finish(owner, [ended])
+    return ended.attempt.job_id in finished.decisions
 
 
 def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[set[int]]:
@@ -96,10 +82,10 @@ def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[set[int]]:
     return {row[0] for row in hit}
 
 
-def _transition(
+def end_attempts(
     owner: str | None, ended: Sequence[AttemptEnd], *, expired: bool
 ) -> Verb[dict[int, Decision]]:
-    """Decide and write; decide again for those that were asked something else meanwhile."""
+    """Decide and write; decide again where a stop request came meanwhile."""
     settled: dict[int, Decision] = {}
     waiting = {end.attempt.job_id: end for end in ended}
     while waiting:
@@ -111,7 +97,7 @@ def _transition(
             _ended_row(end.attempt, decisions[job_id], end.request, owner=owner, expired=expired)
             for job_id, end in waiting.items()
         ]
-        statement = Statement("settle", {"by": owner}, rows)
+        statement = Statement("transition", {"by": owner}, rows)
         answers = yield from _write_and_free(
             statement, waiting.values(), _given_up(waiting.values())
         )
@@ -121,7 +107,7 @@ def _transition(
                 settled[job_id] = decisions[job_id]
             elif leased_as_seen:
                 end = asked[job_id]
-                seen = Request(request) if request else None
+                seen = StopRequest(request) if request else None
                 waiting[job_id] = AttemptEnd(end.attempt, end.outcome, seen, end.chance)
     return settled
 
@@ -129,19 +115,18 @@ def _transition(
 def _ended_row(
     attempt: Attempt,
     decision: Decision,
-    request: Request | None,
+    request: StopRequest | None,
     *,
     owner: str | None,
     expired: bool,
 ) -> dict[str, Any]:
-    """A leased row as it was seen, and what becomes of it.
+    """A leased row as it was read, and what becomes of it.
 
-    ``owner`` is who writes, which an attempt cannot vouch for; None: a recovery, which goes by
-    the owner that it read.
+    ``owner`` is the writing worker; None: a recovery, which is fenced by the owner that it read.
     """
     return transition_row(
         attempt.job_id,
-        Stage.HELD,
+        Stage.LEASED,
         state=decision.state,
         event=decision.event,
         stages=stage_after(decision, attempt),
@@ -149,10 +134,10 @@ def _ended_row(
         token=attempt.token,
         owner=attempt.owner if owner is None else owner,
         expired=expired,
-        request=None if request is None else request.value,
+        stop_request=None if request is None else request.value,
         delay_seconds=decision.delay_seconds,
         refund=int(decision.refund),
-        lost=int(decision.lost),
+        lost_attempts=int(decision.lost),
         obeys=decision.obeys,
         error=json_text(decision.error),
         result=None if decision.result is None else decision.result.decode(),
@@ -161,14 +146,14 @@ def _ended_row(
 
 
 def _given_up(ended: Iterable[AttemptEnd]) -> set[str]:
-    """Queues whose jobs this worker hands to the others: they should hear of it."""
+    """Queues whose jobs return to other workers, which are notified."""
     return {end.attempt.queue for end in ended if end.outcome.kind in _FOR_OTHERS}
 
 
 def _write_and_free(
     statement: Statement, ended: Iterable[AttemptEnd], queues: Iterable[str] = ()
 ) -> Verb[Rows]:
-    """Endings free lanes and limits: whoever waited for them can go on."""
+    """Ends free lanes and limits: the jobs that waited for them become ready."""
     statements = [statement]
     if queues:
         statements.append(

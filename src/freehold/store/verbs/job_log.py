@@ -1,4 +1,4 @@
-"""2b. What a handler says under its lease: kept with its job, refused from a stale owner."""
+"""The job log: progress and lines that a handler writes under its lease."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freehold.store.types import LogChunk
 
 
 def append_log(owner: str, noted: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
-    """Repeating a write is safe: lines are known by their numbers."""
+    """Repeating a write is safe: lines have numbers."""
     if not noted:
         return ()
     rows = [
@@ -25,10 +25,10 @@ def append_log(owner: str, noted: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
         }
         for each in noted
     ]
-    held = {row[0] for row in (yield from write("note", rows, owner=owner))}
+    held = {row[0] for row in (yield from write("append_log", rows, owner=owner))}
     return tuple(each.lease.job_id for each in noted if each.lease.job_id not in held)
 
 
 def read_log(job_id: int) -> Verb[list[LogLine]]:
-    rows = yield from read("read_notes", id=job_id)
+    rows = yield from read("read_log", id=job_id)
     return [note_of(row) for row in rows]

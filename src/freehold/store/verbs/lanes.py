@@ -1,14 +1,14 @@
-"""Whatever takes a job away frees what others wait for: its lane, and room under its limit.
+"""Promotion: removing a job frees its lane, and room under its limit, for waiting jobs.
 
-The next of a lane becomes its holder in the same transaction, by a statement of its own, whose
-snapshot is younger than the locks that the first one won. Two removals can cross: one waits for
-the very job that the other takes away, and promotes nobody. Such a lane is asked again, by a
-statement that sees what has happened meanwhile. Not in the same transaction: its locks are taken in
-the order of the jobs, and more of them would come after. Should the process end between the two,
-nobody holds that lane, and those who walk over all of them (`free_lanes`) find it.
+The next job of a lane becomes its holder in the same transaction, by a statement of its own, whose
+snapshot is younger than the locks of the first one. Two removals can cross: one waits for the job
+that the other removes, and promotes none. Such a lane is tried again by a statement that sees what
+happened meanwhile; not in the same transaction, because locks are taken in the order of the jobs,
+and more of them would come out of order. If the process ends between the two, the lane has no
+holder, and the scan over all lanes (`promote_stalled_lanes`) finds it.
 
-What waits for a limit_key is made ready last, behind the lock that claims count under: after
-that, nobody here waits for anything.
+Jobs that wait for a limit_key become ready last, after the lock under which claims count: nothing
+in this transaction waits for a lock after that one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from freehold.store import notifications
 from freehold.store.statements import Rows, Statement, Verb, insistently, read
-from freehold.store.sweep_check import LaneScan
+from freehold.store.types import LaneScan
 
 _ROUNDS = 10
 
@@ -28,7 +28,7 @@ def then_promote(
     lanes: Iterable[str | None] = (),
     keys: Iterable[str | None] = (),
 ) -> Verb[Rows]:
-    """Execute the statements, then free; answers the rows of the first statement."""
+    """Execute the statements, then promote and admit. Returns the rows of the first statement."""
     left = sorted({target for target in lanes if target is not None})
     promotions = [_promote(left)] if left else []
     admissions = then_admit({key for key in keys if key is not None})
@@ -48,14 +48,14 @@ def _promote_again(lanes: list[str]) -> Verb[None]:
 
 
 def promote_stalled_lanes(after: str, limit: int) -> Verb[LaneScan]:
-    rows = yield from read("adrift", after=after, limit=limit)
-    adrift = [(target, queue) for target, queue in rows if queue is not None]
-    for target, queue in adrift:
-        # One by one: whoever waits for a lock here holds none. Who cannot be had now can be later.
+    rows = yield from read("stalled_lanes", after=after, limit=limit)
+    stalled = [(target, queue) for target, queue in rows if queue is not None]
+    for target, queue in stalled:
+        # One by one, so that no lock is held while waiting for another.
         yield from insistently(
             _promote([target]), notifications.notify_within([notifications.queue_ready(queue)])
         )
-    freed = tuple(target for target, _ in adrift)
+    freed = tuple(target for target, _ in stalled)
     return LaneScan(freed, rows[-1][0] if len(rows) == limit else "")
 
 
@@ -64,7 +64,7 @@ def _promote(lanes: Sequence[str]) -> Statement:
 
 
 def then_admit(keys: Iterable[str]) -> list[Statement]:
-    """What waits for these keys becomes ready, as far as there is room."""
+    """Jobs that wait for these keys become ready, as far as there is room."""
     chosen = sorted(keys)
     if not chosen:
         return []

@@ -1,4 +1,4 @@
-"""6. Limits and weights: set by people, kept by the claim (see `claiming`)."""
+"""Limits and weights: set by operators, enforced by the claim."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def set_queue_limit(name: str, limit: Limit) -> Verb[None]:
     if name != ALL_QUEUES or limit.max_leases is None:
         yield from together(setting)
         return
-    _, has_tenants = (yield from read("unshared"))[0]
+    _, has_tenants = (yield from read("shared_limit_conflict"))[0]
     if has_tenants:
         raise Refused(
             "with SQLite a tenant is a file of its own, and no limit holds over several: limit "
             "each tenant (--tenant), or use PostgreSQL"
         )
-    yield from together(Statement("count_anew", {}), setting)
+    yield from together(Statement("reset_shared_counts", {}), setting)
 
 
 def set_weight(name: str, weight: float) -> Verb[None]:
@@ -73,7 +73,7 @@ def key_use(key: str) -> Verb[LimitUse]:
 
 
 def queue_rules(queue: str) -> Verb[list[QueueRules]]:
-    rows = yield from read("doors", queue=queue)
+    rows = yield from read("queue_rules", queue=queue)
     now = yield from read("now")
     shared = yield from shared_use()
     found = [_queue_rule(row, time_of(now[0][0])) for row in rows]
@@ -81,8 +81,8 @@ def queue_rules(queue: str) -> Verb[list[QueueRules]]:
 
 
 def shared_use() -> Verb[LimitUse | None]:
-    """The limit that the tenants of this database share, and who uses it. None: there is none, or
-    nobody to share it with, and it is a limit like any other."""
+    """The limit over all tenants of this database, and its use by each. None: there is no such
+    limit, or no tenant, and it is a limit like any other."""
     rows = yield from read("shared_leases")
     tenants = tuple(TenantUse(name, live) for *_, name, live in rows if live)
     if not rows or (rows[0][1] and not any(each.tenant for each in tenants)):

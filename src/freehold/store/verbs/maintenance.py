@@ -1,11 +1,11 @@
-"""6. What keeps the store in order, bounded and safe to run everywhere at once."""
+"""Maintenance: sweeping and retention, bounded and safe to run in every worker at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from freehold.store.statements import Verb, read, write
-from freehold.store.sweep_check import SweepCheck
+from freehold.store.types import SweepCheck
 
 
 def make_ready(limit: int) -> Verb[int]:
@@ -14,7 +14,7 @@ def make_ready(limit: int) -> Verb[int]:
 
 
 def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
-    rows = yield from read("chores", tasks=sorted(set(tasks)))
+    rows = yield from read("sweep_check", tasks=sorted(set(tasks)))
     expired, limited, stopped, parked, due_seconds, workers = rows[0]
     return SweepCheck(
         expired=bool(expired),
@@ -32,6 +32,6 @@ def unpark(tasks: Sequence[str], limit: int) -> Verb[int]:
 
 
 def apply_retention(history_days: float, limit: int) -> Verb[int]:
-    days = yield from write("turn_days", history_days=history_days)
-    rows = yield from write("retain", history_days=history_days, limit=limit)
+    days = yield from write("rotate_partitions", history_days=history_days)
+    rows = yield from write("apply_retention", history_days=history_days, limit=limit)
     return sum(row[0] for row in days + rows)

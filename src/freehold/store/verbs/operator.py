@@ -1,6 +1,6 @@
-"""4. What people do with jobs that are not theirs: cancel, pause, resume, retry, submit, delete.
+"""Operator actions: cancel, pause, resume, retry, submit, delete.
 
-Each verb reads the jobs, plans in pure Python, and writes guarded by what it read. What has
+Each verb reads the jobs, plans in pure Python, and writes guarded by what it read. A job that
 changed in between is read and planned again; no lock is held meanwhile.
 """
 
@@ -13,6 +13,7 @@ from freehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
 from freehold.model.job import Job
 from freehold.model.operator_actions import (
     ActionResult,
+    ActionStatus,
     NoChange,
     OperatorVerb,
     RequestStop,
@@ -20,6 +21,7 @@ from freehold.model.operator_actions import (
     plan,
 )
 from freehold.store import notifications
+from freehold.store.stage_sql import stage_byte
 from freehold.store.statements import Conflict, Statement, Verb, read, write
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.queries import read_jobs
@@ -44,12 +46,12 @@ def operate(
         waiting = [job_id for job_id in waiting if job_id not in answers]
         if not waiting:
             return [answers[job_id] for job_id in ids]
-    raise StoreUnavailable(f"job {waiting[0]} kept changing while it was looked at: try again")
+    raise StoreUnavailable(f"job {waiting[0]} kept changing while it was read: try again")
 
 
 def not_found(job_id: int) -> JobNotFound:
     return JobNotFound(
-        f"there is no job {job_id}: it never was, was deleted, or was forgotten by retention"
+        f"there is no job {job_id}: it never existed, was deleted, or its retention has expired"
     )
 
 
@@ -62,25 +64,25 @@ def _existing(jobs: dict[int, Job], job_id: int) -> Job:
 def _carry_out(
     job: Job, step: Transition | RequestStop | NoChange, by: str, reason: str | None
 ) -> Verb[ActionResult | None]:
-    """None: the job was not as it was read any more."""
+    """None: the job changed after it was read."""
     match step:
         case NoChange():
-            return ActionResult(job.id, "already", step.state)
+            return ActionResult(job.id, ActionStatus.ALREADY, step.state)
         case RequestStop():
             asked = yield from _request_stop(job, step, by, reason)
-            return ActionResult(job.id, "requested", job.state) if asked else None
+            return ActionResult(job.id, ActionStatus.REQUESTED, job.state) if asked else None
         case Transition():
             moved = yield from _transition(job, step, by, reason)
-            return ActionResult(job.id, "done", step.state) if moved else None
+            return ActionResult(job.id, ActionStatus.DONE, step.state) if moved else None
 
 
 def _request_stop(job: Job, ask: RequestStop, by: str, reason: str | None) -> Verb[bool]:
     assert job.lease is not None
     rows = yield from write(
-        "ask",
+        "request_stop",
         id=job.id,
         token=job.lease.token,
-        request=ask.request.value,
+        stop_request=ask.request.value,
         event=ask.event.value,
         by=by,
         reason=reason,
@@ -92,9 +94,9 @@ def _transition(job: Job, move: Transition, by: str, reason: str | None) -> Verb
     statements = [
         _requeue_finished(job, move, by, reason)
         if job.stage is None
-        else Statement("settle", {"by": by}, [_transition_row(job, move, reason)])
+        else Statement("transition", {"by": by}, [_transition_row(job, move, reason)])
     ]
-    # It is ready, or the next of its lane is.
+    # This job is ready now, or the next one of its lane.
     statements.append(notifications.notify_within({notifications.queue_ready(job.queue)}))
     try:
         rows = yield from then_promote(statements, lanes=[job.target], keys=[job.limit_key])
@@ -107,13 +109,13 @@ def _transition(job: Job, move: Transition, by: str, reason: str | None) -> Verb
 
 def _requeue_finished(job: Job, move: Transition, by: str, reason: str | None) -> Statement:
     if move.stages is None:  # a failed job that is resolved: it stays in history, as canceled
-        return Statement("resolve", {"id": job.id, "by": by, "reason": reason})
+        return Statement("mark_resolved", {"id": job.id, "by": by, "reason": reason})
     return Statement(
-        "revive",
+        "requeue_finished",
         {
             "id": job.id,
             "seen_state": job.state.value,
-            "stage": move.stages[0].value,
+            "stage": stage_byte(move.stages[0]),
             "event": move.event.value,
             "fresh_attempts": move.fresh_attempts,
             "by": by,
@@ -137,18 +139,18 @@ def _transition_row(job: Job, move: Transition, reason: str | None) -> dict[str,
 
 
 def _refuse_if_key_taken(job: Job) -> Verb[None]:
-    rows = [{"place": 0, "unique_key": job.unique_key, "idempotency_key": None}]
+    rows = [{"position": 0, "unique_key": job.unique_key, "idempotency_key": None}]
     found = yield from read("find_holders", rows)
-    for _place, holder in found:
+    for _, holder in found:
         raise UniqueKeyTaken(
-            f"job {job.id} cannot come back: its unique key {job.unique_key!r} now belongs to job "
-            f"{holder}; wait for that one, or cancel it",
+            f"job {job.id} cannot be queued again: its unique key {job.unique_key!r} now belongs "
+            f"to job {holder}; wait for that one, or cancel it",
             holder,
         )
 
 
 def delete(ids: Sequence[int]) -> Verb[list[int]]:
-    """Only what nobody has leased; the next of a freed lane is promoted."""
+    """Only jobs that are not leased; the next job of a freed lane is promoted."""
     jobs = yield from read_jobs(ids)
     statement = Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])
     rows = yield from then_promote(

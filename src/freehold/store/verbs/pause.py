@@ -1,4 +1,4 @@
-"""6. Queues and lanes stand still, until somebody says otherwise, or until a time."""
+"""Pausing queues and lanes, until they are resumed or until a time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def resume_queue(name: str) -> Verb[bool]:
 
 
 def pause_lane(target: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
-    """What runs goes on; the next is stopped by the claim that meets it."""
+    """A running job continues; the claim marks the next one as paused with its lane."""
     yield from write("pause_lane", target=target, by=by, reason=reason, until=until)
 
 
 def resume_lane(target: str) -> Verb[bool]:
-    """The pause first: once it is gone nobody is stopped any more. Then whoever was."""
+    """Delete the pause first: from then on no job is marked. Then wake those that were."""
     answers = yield from together(
         Statement("resume_lane", {"target": target}), Statement("wake_lane", {"target": target})
     )

@@ -1,4 +1,4 @@
-"""5. What can be read: jobs, events, pages, depths, queues."""
+"""Queries: jobs, events, pages, depths, queues, lanes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from datetime import datetime
 
 from freehold.errors import BadInput
 from freehold.model.explain import PauseInfo
-from freehold.model.history import Event, settled
+from freehold.model.history import Event, before_first_gap
 from freehold.model.job import Job
 from freehold.model.state import FINAL, LEASED, Stage, State, state_of
 from freehold.store.rows import event_of, job_of, maybe_time, time_of
+from freehold.store.stage_sql import stage_of
 from freehold.store.statements import Row, Rows, Statement, StatementGroup, Verb, read
 from freehold.store.types import (
     DEPTH_BOUND,
@@ -49,7 +50,7 @@ def events_after(event_id: int, limit: int) -> Verb[list[Event]]:
     # The time first: what is old by then was old when the events were read.
     asked = Statement("events_after", {"after": event_id, "limit": limit})
     now, rows = yield StatementGroup((Statement("now", {}), asked), writes=False)
-    return settled(event_id, [event_of(row) for row in rows], time_of(now[0][0]))
+    return before_first_gap(event_id, [event_of(row) for row in rows], time_of(now[0][0]))
 
 
 def newest_event() -> Verb[int]:
@@ -170,7 +171,7 @@ def lanes(after: str, limit: int) -> Verb[list[LaneInfo]]:
 
 
 def _lane(row: Row) -> LaneInfo:
-    stage = None if row[3] is None else Stage(row[3])
+    stage = None if row[3] is None else stage_of(row[3])
     return LaneInfo(
         target=row[0],
         depth=row[1],
@@ -199,7 +200,9 @@ def lane_holder(target: str) -> Verb[Job | None]:
 
 def ahead(job: Job, bound: int) -> Verb[int]:
     """How many ready jobs of its queue would be claimed before this one."""
-    rows = yield from read("ahead", queue=job.queue, priority=job.priority, id=job.id, bound=bound)
+    rows = yield from read(
+        "jobs_ahead", queue=job.queue, priority=job.priority, id=job.id, bound=bound
+    )
     return int(rows[0][0])
 
 

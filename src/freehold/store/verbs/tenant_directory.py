@@ -1,4 +1,4 @@
-"""The directory: which tenants there are, where they live, and how they stand."""
+"""The directory of tenants: their shard, state, weight and moves."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ def tenant(name: str) -> Verb[Tenant | None]:
 
 
 def add_tenant(
-    name: str, place: str, weight: float = 1.0, max_slots: int | None = None
+    name: str, shard: str, weight: float = 1.0, max_slots: int | None = None
 ) -> Verb[Tenant | None]:
     rows = yield from write(
-        "add_tenant", tenant=name, place=place, weight=weight, max_slots=max_slots
+        "add_tenant", tenant=name, shard=shard, weight=weight, max_slots=max_slots
     )
     return _tenant_of(rows[0]) if rows else None
 
 
 def check_room_for_tenants() -> Verb[None]:
-    """Raises Refused where a limit of all queues stands that new tenants would not know of."""
-    has_limit, _ = (yield from read("unshared"))[0]
+    """Raises Refused where a limit over all queues exists that would not apply to tenants."""
+    has_limit, _ = (yield from read("shared_limit_conflict"))[0]
     if has_limit:
         raise Refused(
-            "this store has a limit over all queues, and with SQLite a tenant, a file of its own, "
-            "would not know of it: lift it first (`freehold limits all`), or use PostgreSQL"
+            "this store has a limit over all queues, which with SQLite would not apply to tenants, "
+            "because each is a file of its own: remove it first (`freehold limits all`), or use "
+            "PostgreSQL"
         )
 
 
@@ -52,30 +53,30 @@ def set_tenant_share(name: str, weight: float, max_slots: int | None) -> Verb[bo
     return bool(rows)
 
 
-def begin_move(name: str, place: str, note: str | None = None) -> Verb[bool]:
-    rows = yield from write("begin_move", tenant=name, place=place, note=note)
+def begin_move(name: str, shard: str, note: str | None = None) -> Verb[bool]:
+    rows = yield from write("begin_move", tenant=name, shard=shard, note=note)
     return bool(rows)
 
 
-def take_back_move(name: str, note: str | None = None) -> Verb[str | None]:
-    rows = yield from write("take_back_move", tenant=name, note=note)
+def cancel_move(name: str, note: str | None = None) -> Verb[str | None]:
+    rows = yield from write("cancel_move", tenant=name, note=note)
     return rows[0][0] if rows else None
 
 
-def end_move(name: str, place: str, state: TenantState, note: str | None = None) -> Verb[bool]:
-    rows = yield from write("end_move", tenant=name, place=place, state=state.value, note=note)
+def end_move(name: str, shard: str, state: TenantState, note: str | None = None) -> Verb[bool]:
+    rows = yield from write("end_move", tenant=name, shard=shard, state=state.value, note=note)
     return bool(rows)
 
 
-def forget_move(name: str) -> Verb[None]:
-    yield from write("forget_move", tenant=name)
+def clear_move(name: str) -> Verb[None]:
+    yield from write("clear_move", tenant=name)
 
 
 def _tenant_of(row: Row) -> Tenant:
     """Columns as in `_tenant_columns.sql`."""
     return Tenant(
         name=row[0],
-        place=row[1],
+        shard=row[1],
         state=TenantState(row[2]),
         weight=row[3],
         max_slots=row[4],

@@ -1,5 +1,7 @@
-"""The row of `settle`: a live job as it was seen, and what becomes of it. Both the endings of
-attempts and the moves of operators are written so."""
+"""The row of `transition`: a live job as it was read, and what becomes of it.
+
+The ends of attempts and the actions of operators are both written this way.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,19 @@ from typing import Any
 
 from freehold.model.history import EventKind
 from freehold.model.state import Stage, State
+from freehold.store.stage_sql import stage_byte
 
 #: What most changes leave alone.
 _UNCHANGED: dict[str, Any] = {
     "token": None,
     "owner": None,
     "expired": False,
-    "request": None,
+    "stop_request": None,
     "delay_seconds": None,
     "keep_run_at": False,
     "fresh_attempts": False,
     "refund": 0,
-    "lost": 0,
+    "lost_attempts": 0,
     "obeys": False,
     "error": None,
     "result": None,
@@ -44,11 +47,11 @@ def transition_row(
         **_UNCHANGED,
         **changes,
         "id": job_id,
-        "seen_stage": seen_stage.value,
+        "seen_stage": stage_byte(seen_stage),
         "leaves": stages is None,
         "state": state.value,
-        "stage_due": stages[0].value if stages else None,
-        "stage_later": stages[1].value if stages else None,
+        "stage_due": stage_byte(stages[0]) if stages else None,
+        "stage_later": stage_byte(stages[1]) if stages else None,
         "reason": reason,
         "event": event.value,
     }

@@ -1,6 +1,6 @@
-"""7. Who is at work: workers say so themselves, and are believed until their word expires.
+"""The list of workers: each writes its own row, which is valid until it expires.
 
-Nothing is decided by these rows, they are only looked at: leases alone say who owns a job.
+These rows are for people and decide nothing: only leases say which worker owns a job.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ def heartbeat(beat: Heartbeat, beat_seconds: float) -> Verb[None]:
 
 
 def heartbeat_statement(beat: Heartbeat, beat_seconds: float) -> Statement:
-    """Also for whoever has something to write anyway, in the same batch."""
+    """The statement alone, for callers that send it together with others."""
     return Statement(
-        "beat",
+        "heartbeat",
         {
             "owner": beat.owner,
             "manager": beat.manager,
@@ -38,7 +38,7 @@ def heartbeat_statement(beat: Heartbeat, beat_seconds: float) -> Statement:
 
 
 def remove_worker(owner: str) -> Verb[None]:
-    yield from write("leave", owner=owner)
+    yield from write("remove_worker", owner=owner)
 
 
 def workers() -> Verb[list[LiveWorker]]:
@@ -46,8 +46,8 @@ def workers() -> Verb[list[LiveWorker]]:
     return [_worker_of(row) for row in rows]
 
 
-def forget_workers(silent_seconds: float) -> Verb[int]:
-    rows = yield from write("forget_workers", silent_seconds=silent_seconds)
+def remove_silent_workers(silent_seconds: float) -> Verb[int]:
+    rows = yield from write("remove_silent_workers", silent_seconds=silent_seconds)
     return len(rows)
 
 

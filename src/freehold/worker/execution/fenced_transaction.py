@@ -1,16 +1,16 @@
 """The fenced transaction: a handler's own writes and its job's success, together or not at all.
 
-    begin -> the handler writes -> its words and the fenced success -> commit
+    begin -> the handler writes -> its log and the fenced success -> commit
 
 If the lease was lost, or has expired by the database's clock, everything is rolled back. So of
 two owners of one job only one's writes ever exist.
 
-When the answer to the commit is lost, nobody here knows whether it happened. Then this attempt
-writes nothing more and lets go of its lease. If the commit happened, the job has left and
-nothing is owed. If it did not, the lease runs out, unrenewed, and recovery treats the job as
-that of any lost worker. Writing an error instead would be fenced as well, but would wait, and
-the endings of other jobs with it, for a row that the broken transaction may still keep locked
-on the server; renewing the lease would wait there too, or keep a job alive that nobody runs.
+When the response to the commit is lost, it is unknown whether the commit happened. Then this
+attempt writes nothing more and stops renewing its lease. If the commit happened, the job has
+succeeded. If not, the lease runs out and recovery treats the job like that of any lost worker.
+Writing an error instead would be fenced too, but the broken transaction may still lock the row on
+the server, and the outcomes of other jobs would wait with it. Renewing the lease would wait there
+too, or keep a lease alive without a running attempt.
 """
 
 from __future__ import annotations
@@ -37,56 +37,58 @@ class TransactionStore(Protocol):
     def async_transaction(self) -> AsyncTransaction: ...
 
 
-class Fencing:
-    """What the fenced transactions of one worker share."""
+class FencedTransactions:
+    """Opens the fenced transactions of one worker, and records their ends."""
 
     def __init__(
         self,
         database: TransactionStore,
         owner: str,
-        hand: HeldLeases,
+        leases: HeldLeases,
         telemetry: Telemetry,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.database = database
         self.owner = owner
         self.loop = loop
-        self._hand = hand
+        self._leases = leases
         self._telemetry = telemetry
 
-    def open(self, held: HeldLease, result: Any) -> FencedTransaction:
+    def open(self, lease: HeldLease, result: Any) -> FencedTransaction:
         encoded = None if result is None else payload.encode("the result", result)
-        return FencedTransaction(self, held, encoded)
+        return FencedTransaction(self, lease, encoded)
 
-    def succeeded(self, held: HeldLease) -> None:
-        held.finished = True
-        self._hand.let_go(held)
+    def succeeded(self, lease: HeldLease) -> None:
+        lease.finished = True
+        self._leases.remove(lease)
         self._telemetry.count("finished", label=OutcomeKind.SUCCESS.value)
 
-    def lost(self, held: HeldLease) -> None:
-        self._hand.let_go(held)
+    def lost(self, lease: HeldLease) -> None:
+        self._leases.remove(lease)
         self._telemetry.count("stale_writes")
-        if held.stop(StopReason.LEASE_LOST):
+        if lease.stop(StopReason.LEASE_LOST):
             self._telemetry.count("lost_leases")
 
-    def unknown(self, held: HeldLease) -> None:
-        held.finished = True
-        self._hand.let_go(held)
-        attempt = held.attempt
+    def unknown(self, lease: HeldLease) -> None:
+        lease.finished = True
+        self._leases.remove(lease)
+        attempt = lease.attempt
         log.warning(
-            "job %d: nobody knows whether its transaction was committed: if not, its lease runs "
-            "out and it is tried again",
+            "job %d: the connection was lost during the commit of its transaction; if it was not "
+            "committed, the lease runs out and the job is tried again",
             attempt.job_id,
             extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
         )
 
 
 class FencedTransaction:
-    """``with`` in plain functions, ``async with`` in coroutines; gives the driver's connection."""
+    """``with`` in plain functions, ``async with`` in coroutines. Yields the driver's connection."""
 
-    def __init__(self, fencing: Fencing, held: HeldLease, result: bytes | None) -> None:
-        self._fencing = fencing
-        self._held = held
+    def __init__(
+        self, transactions: FencedTransactions, lease: HeldLease, result: bytes | None
+    ) -> None:
+        self._transactions = transactions
+        self._lease = lease
         self._result = result
 
     # -- plain functions ---------------------------------------------------------------------
@@ -95,11 +97,11 @@ class FencedTransaction:
         if _running_loop() is not None:
             raise BadInput("in a coroutine write `async with ctx.transaction() as conn:`")
         self._enter()
-        self._blocking = self._fencing.database.transaction()
+        self._transaction = self._transactions.database.transaction()
         try:
-            return self._blocking.begin()
+            return self._transaction.begin()
         except BaseException:
-            self._held.fenced = False
+            self._lease.in_transaction = False
             raise
 
     def __exit__(
@@ -110,43 +112,43 @@ class FencedTransaction:
     ) -> None:
         try:
             if error is not None:
-                self._blocking.rollback()
+                self._transaction.rollback()
             else:
                 self._finish()
         finally:
-            self._held.fenced = False
+            self._lease.in_transaction = False
 
     def _finish(self) -> None:
-        said = self._last_words()
+        snapshot = self._close_log()
         try:
-            ended, noted = self._ended(said)
-            store = Store(self._blocking.session)
-            self._check(store.finish_within(self._fencing.owner, ended, noted))
+            ended, chunk = self._attempt_end(snapshot)
+            store = Store(self._transaction.session)
+            self._check(store.finish_within(self._transactions.owner, ended, chunk))
         except BaseException:
-            self._held.ended = False
-            self._blocking.rollback()
+            self._lease.ended = False
+            self._transaction.rollback()
             raise
         try:
-            self._blocking.commit()
+            self._transaction.commit()
         except BaseException as error:
             self._not_committed(error)
             raise
-        self._committed(said)
+        self._committed(snapshot)
 
     # -- coroutines --------------------------------------------------------------------------
 
     async def __aenter__(self) -> Any:
-        if _running_loop() is not self._fencing.loop:
+        if _running_loop() is not self._transactions.loop:
             raise BadInput(
                 "ctx.transaction() belongs to the worker's event loop: in a plain function write "
                 "`with ctx.transaction() as conn:`"
             )
         self._enter()
-        self._awaited = self._fencing.database.async_transaction()
+        self._async_transaction = self._transactions.database.async_transaction()
         try:
-            return await self._awaited.begin()
+            return await self._async_transaction.begin()
         except BaseException:
-            self._held.fenced = False
+            self._lease.in_transaction = False
             raise
 
     async def __aexit__(
@@ -156,83 +158,85 @@ class FencedTransaction:
         trace: TracebackType | None,
     ) -> None:
         try:
-            await _to_the_end(self._afinish() if error is None else self._awaited.rollback())
+            await _uninterrupted(
+                self._afinish() if error is None else self._async_transaction.rollback()
+            )
         finally:
-            self._held.fenced = False
+            self._lease.in_transaction = False
 
     async def _afinish(self) -> None:
-        said = self._last_words()
+        snapshot = self._close_log()
         try:
-            ended, noted = self._ended(said)
-            store = AsyncStore(self._awaited.session)
-            self._check(await store.finish_within(self._fencing.owner, ended, noted))
+            ended, chunk = self._attempt_end(snapshot)
+            store = AsyncStore(self._async_transaction.session)
+            self._check(await store.finish_within(self._transactions.owner, ended, chunk))
         except BaseException:
-            self._held.ended = False
-            await self._awaited.rollback()
+            self._lease.ended = False
+            await self._async_transaction.rollback()
             raise
         try:
-            await self._awaited.commit()
+            await self._async_transaction.commit()
         except BaseException as error:
             self._not_committed(error)
             raise
-        self._committed(said)
+        self._committed(snapshot)
 
-    # -- what both do ------------------------------------------------------------------------
+    # -- both --------------------------------------------------------------------------------
 
     def _enter(self) -> None:
-        held = self._held
-        if held.fenced or held.finished:
-            what = "has a transaction open" if held.fenced else "is finished"
+        lease = self._lease
+        if lease.in_transaction or lease.finished:
+            what = "has a transaction open" if lease.in_transaction else "is finished"
             raise BadInput(
-                f"job {held.attempt.job_id} {what} already: ctx.transaction() ends a job"
+                f"job {lease.attempt.job_id} {what} already: ctx.transaction() ends a job"
             )
-        self._refuse_if_too_late()
-        held.fenced = True
+        self._refuse_if_over()
+        lease.in_transaction = True
 
-    def _refuse_if_too_late(self) -> None:
-        held = self._held
-        if held.was_stopped_by(StopReason.TIMEOUT):
-            raise TimeoutError(f"job {held.attempt.job_id} ran longer than its timeout")
-        if held.ended or held.was_stopped_by(StopReason.LEASE_LOST):
-            raise _lost(held)
+    def _refuse_if_over(self) -> None:
+        lease = self._lease
+        if lease.was_stopped_by(StopReason.TIMEOUT):
+            raise TimeoutError(f"job {lease.attempt.job_id} ran longer than its timeout")
+        if lease.ended or lease.was_stopped_by(StopReason.LEASE_LOST):
+            raise _lost(lease)
 
-    def _last_words(self) -> LogSnapshot | None:
-        notes = self._held.notes
-        if notes is None:
+    def _close_log(self) -> LogSnapshot | None:
+        buffer = self._lease.log_buffer
+        if buffer is None:
             return None
-        notes.close()
-        return notes.peek()
+        buffer.close()
+        return buffer.peek()
 
-    def _ended(self, said: LogSnapshot | None) -> tuple[AttemptEnd, LogChunk | None]:
-        """From here on the store says whether the lease held, not the keeper."""
-        self._refuse_if_too_late()
-        held, now = self._held, self._fencing.loop.time()
-        held.ended = True
-        ran = None if held.started is None else now - held.started
+    def _attempt_end(self, snapshot: LogSnapshot | None) -> tuple[AttemptEnd, LogChunk | None]:
+        """From here on the store decides whether the lease held, not the renewer."""
+        self._refuse_if_over()
+        lease, now = self._lease, self._transactions.loop.time()
+        lease.ended = True
+        ran = None if lease.started is None else now - lease.started
         outcome = Outcome(kind=OutcomeKind.SUCCESS, result=self._result, ran_seconds=ran)
-        noted = None if said is None else said.noted(held.key, now)
-        return AttemptEnd(held.attempt, outcome), noted
+        chunk = None if snapshot is None else snapshot.chunk(lease.key, now)
+        return AttemptEnd(lease.attempt, outcome), chunk
 
-    def _check(self, kept: bool) -> None:
-        if not kept:
-            self._fencing.lost(self._held)
-            raise _lost(self._held)
+    def _check(self, is_held: bool) -> None:
+        if not is_held:
+            self._transactions.lost(self._lease)
+            raise _lost(self._lease)
 
-    def _committed(self, said: LogSnapshot | None) -> None:
-        self._fencing.succeeded(self._held)
-        if said is not None and self._held.notes is not None:
-            self._held.notes.strike(said)
+    def _committed(self, snapshot: LogSnapshot | None) -> None:
+        self._transactions.succeeded(self._lease)
+        if snapshot is not None and self._lease.log_buffer is not None:
+            self._lease.log_buffer.discard(snapshot)
 
     def _not_committed(self, error: BaseException) -> None:
         if isinstance(error, OutcomeUnknown):
-            self._fencing.unknown(self._held)
+            self._transactions.unknown(self._lease)
         else:
-            self._held.ended = False
+            self._lease.ended = False
 
 
-def _lost(held: HeldLease) -> LeaseLost:
+def _lost(lease: HeldLease) -> LeaseLost:
     return LeaseLost(
-        f"job {held.attempt.job_id} no longer belongs to this attempt: its transaction was rolled "
+        f"job {lease.attempt.job_id} no longer belongs to this attempt: its transaction was rolled "
         "back, and nothing of it was written"
     )
 
@@ -244,8 +248,8 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """A stop that comes meanwhile is obeyed afterwards: half a commit is no answer."""
+async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Runs to the end and is canceled afterwards: a commit must not be interrupted half-way."""
     task = asyncio.ensure_future(work)
     stopped: asyncio.CancelledError | None = None
     while not task.done():

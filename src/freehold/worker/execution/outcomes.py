@@ -1,4 +1,4 @@
-"""How a handler's end becomes an Outcome: values and exceptions in, safe bounded text out."""
+"""The outcome of a handler's result, exception or stop. All texts are cleaned and bounded."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from freehold.model.handler_exceptions import (
     RetryLater,
     Snooze,
 )
-from freehold.model.job import Error, Request
+from freehold.model.job import ErrorInfo, StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.retry import Retry
 from freehold.worker.held_leases import HeldLease, StopReason
 
-_REQUEST_OF_STOP: dict[StopReason | None, Request] = {
-    StopReason.CANCELED: Request.CANCEL,
-    StopReason.PAUSED: Request.PAUSE,
+_REQUEST_OF_STOP: dict[StopReason | None, StopRequest] = {
+    StopReason.CANCELED: StopRequest.CANCEL,
+    StopReason.PAUSED: StopRequest.PAUSE,
 }
 MESSAGE_LIMIT = 2_000
 TRACE_LIMIT = 8_000
@@ -34,11 +34,11 @@ def of_result(value: Any, ran_seconds: float) -> Outcome:
         return Outcome(kind=OutcomeKind.SUCCESS, ran_seconds=ran_seconds)
     try:
         result = payload.encode("the result", value)
-    except Exception as error:  # values can have any code in them
+    except Exception as error:  # encoding may run code of the handler's value
         return Outcome(
             kind=OutcomeKind.FAIL,
             reason=safe(error, MESSAGE_LIMIT),
-            error=Error(safe(type(error).__name__, 200), safe(error, MESSAGE_LIMIT)),
+            error=ErrorInfo(safe(type(error).__name__, 200), safe(error, MESSAGE_LIMIT)),
             ran_seconds=ran_seconds,
         )
     return Outcome(kind=OutcomeKind.SUCCESS, result=result, ran_seconds=ran_seconds)
@@ -46,18 +46,18 @@ def of_result(value: Any, ran_seconds: float) -> Outcome:
 
 def of_exception(error: BaseException, retry: Retry, ran_seconds: float) -> Outcome:
     if isinstance(error, HandlerException):
-        return _of_ending(error, ran_seconds)
+        return _of_handler_exception(error, ran_seconds)
     return Outcome(
         kind=OutcomeKind.ERROR,
         reason=safe(f"{type(error).__name__}: {text_of(error)}", 300),
         error=error_of(error),
-        # sys.exit() and the like are no Exception, but no reason to give up either.
+        # sys.exit() and the like raise no Exception; they are retried too.
         retryable=retry.is_retryable(error) or not isinstance(error, Exception),
         ran_seconds=ran_seconds,
     )
 
 
-def _of_ending(ending: HandlerException, ran_seconds: float) -> Outcome:
+def _of_handler_exception(error: HandlerException, ran_seconds: float) -> Outcome:
     kinds = {
         RetryLater: OutcomeKind.RETRY_LATER,
         Snooze: OutcomeKind.SNOOZE,
@@ -65,28 +65,28 @@ def _of_ending(ending: HandlerException, ran_seconds: float) -> Outcome:
         Cancel: OutcomeKind.CANCEL,
         Fail: OutcomeKind.FAIL,
     }
-    kind = next((k for cls, k in kinds.items() if isinstance(ending, cls)), OutcomeKind.ERROR)
+    kind = next((k for cls, k in kinds.items() if isinstance(error, cls)), OutcomeKind.ERROR)
     return Outcome(
         kind=kind,
-        reason=safe(ending.reason, MESSAGE_LIMIT) if ending.reason else None,
-        delay_seconds=getattr(ending, "delay_seconds", None),
+        reason=safe(error.reason, MESSAGE_LIMIT) if error.reason else None,
+        delay_seconds=getattr(error, "delay_seconds", None),
         ran_seconds=ran_seconds,
     )
 
 
-def of_stop(held: HeldLease, ran_seconds: float) -> Outcome | None:
-    """The end of a handler that was told to stop. None: the lease is lost, nothing is written."""
-    match held.stop_reason:
+def of_stop(lease: HeldLease, ran_seconds: float) -> Outcome | None:
+    """The outcome of a stopped handler. None: the lease is lost, and nothing is written."""
+    match lease.stop_reason:
         case StopReason.CANCELED:
             return Outcome(kind=OutcomeKind.CANCEL, reason="canceled", ran_seconds=ran_seconds)
         case StopReason.PAUSED:
             return Outcome(kind=OutcomeKind.PAUSE, reason="paused", ran_seconds=ran_seconds)
         case StopReason.TIMEOUT:
-            seconds = held.attempt.timeout_seconds
+            seconds = lease.attempt.timeout_seconds
             return Outcome(
                 kind=OutcomeKind.TIMEOUT,
                 reason=f"it ran longer than its timeout of {seconds:g} s",
-                error=Error("Timeout", f"stopped after its timeout of {seconds:g} s"),
+                error=ErrorInfo("Timeout", f"stopped after its timeout of {seconds:g} s"),
                 ran_seconds=ran_seconds,
             )
         case StopReason.DRAIN:
@@ -97,22 +97,22 @@ def of_stop(held: HeldLease, ran_seconds: float) -> Outcome | None:
 
 
 def of_undecodable(error: BadArguments) -> Outcome:
-    """Parked as failed, with the reason: once the code fits again, `retry` runs it."""
+    """The job fails without a retry. Once the code accepts its arguments, `retry` runs it."""
     text = safe(f"its arguments cannot be decoded: {error}", MESSAGE_LIMIT)
-    return Outcome(kind=OutcomeKind.FAIL, reason=text, error=Error("BadArguments", text))
+    return Outcome(kind=OutcomeKind.FAIL, reason=text, error=ErrorInfo("BadArguments", text))
 
 
-def request_known(held: HeldLease) -> Request | None:
-    """What the worker knows to be asked of the job, for decide()."""
-    return _REQUEST_OF_STOP.get(held.stop_reason, held.request)
+def known_request(lease: HeldLease) -> StopRequest | None:
+    """The stop request of the job as far as this worker knows, for decide()."""
+    return _REQUEST_OF_STOP.get(lease.stop_reason, lease.request)
 
 
-def error_of(error: BaseException) -> Error:
+def error_of(error: BaseException) -> ErrorInfo:
     try:
         trace = "".join(traceback.format_exception(error))
     except Exception as second:
-        trace = f"(its traceback cannot be told: {type(second).__name__})"
-    return Error(
+        trace = f"<formatting the traceback raised {type(second).__name__}>"
+    return ErrorInfo(
         safe(type(error).__qualname__, 200),
         safe(error, MESSAGE_LIMIT),
         safe(trace, TRACE_LIMIT, keep_end=True),
@@ -120,15 +120,15 @@ def error_of(error: BaseException) -> Error:
 
 
 def text_of(value: object) -> str:
-    """Whatever a handler gave as a text, or why there is none."""
+    """str(value), which may raise for a value of a handler."""
     try:
         return str(value)
     except Exception as error:
-        return f"({type(value).__name__} cannot be told: {type(error).__name__})"
+        return f"<its str() raised {type(error).__name__}>"
 
 
 def safe(value: object, limit: int, *, keep_end: bool = False) -> str:
-    """Text that every store takes: no NUL, no lone surrogates, bounded."""
+    """Text that every store accepts: no NUL, no lone surrogates, bounded."""
     text = text_of(value)
     clean = text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
     if len(clean) <= limit:

@@ -1,4 +1,4 @@
-"""The other end of a child process: orders in, words and outcomes out."""
+"""The main loop of a child process: receives orders, sends log lines and outcomes."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from freehold.model.outcome import Outcome
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Task
 from freehold.worker.execution import outcomes
-from freehold.worker.execution.context import Context, NoFences
+from freehold.worker.execution.context import Context, NoTransactions
 from freehold.worker.held_leases import HeldLease, StopReason
 from freehold.worker.job_log.buffer import JobLog
 from freehold.worker.job_log.child_pipe import ChildDone, ChildLog, ChildLogPipe
 
-#: Asks the handler to stop. Not SIGTERM, which reaches children whenever somebody signals a
-#: whole group: when a child has to stop is for its parent to decide.
+#: Stops the handler. Not SIGTERM, which a signal to the process group would also deliver to the
+#: child: only the parent decides when a child stops.
 STOP_SIGNAL = signal.SIGUSR1
-#: What a group may get; the parent starts its children with these blocked.
+#: Signals that a process group may get. The parent starts its children with these blocked.
 GROUP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 class Stopped(BaseException):
-    """Raised in the handler when the parent asks it to stop."""
+    """Raised in the handler when the parent stops it."""
 
 
 class ChildOrder(msgspec.Struct, frozen=True):
-    """What a child is to do: which function, and the attempt with its arguments."""
+    """The function that a child has to call, and the attempt with its arguments."""
 
     module: str
     qualname: str
@@ -53,9 +53,9 @@ _decode_order = decoder(ChildOrder).decode
 
 
 def main(pipe: Connection, lifeline: Connection) -> None:
-    """Serve orders until the parent closes the pipe."""
-    for number in GROUP_SIGNALS:  # a handler, because programs started here would inherit SIG_IGN
-        signal.signal(number, _unmoved)
+    """Runs orders until the parent closes the pipe."""
+    for number in GROUP_SIGNALS:  # not SIG_IGN, which programs started here would inherit
+        signal.signal(number, _ignore_signal)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     own = os.getpid()
@@ -64,21 +64,21 @@ def main(pipe: Connection, lifeline: Connection) -> None:
             order = _decode_order(pipe.recv_bytes())
         except (EOFError, OSError):
             return
-        teller = ChildLogPipe(order.attempt.number, functools.partial(_send, pipe))
-        outcome = _run(order, teller.notepad)
-        if os.getpid() != own:  # the handler forked, and this is not the one who was asked
+        log_pipe = ChildLogPipe(order.attempt.number, functools.partial(_send, pipe))
+        outcome = _run(order, log_pipe.buffer)
+        if os.getpid() != own:  # the handler forked, and this is its child
             os._exit(0)
-        teller.close()
+        log_pipe.close()
         _send(pipe, ChildDone(outcome))
 
 
 def _send(pipe: Connection, message: ChildLog | ChildDone) -> None:
-    with contextlib.suppress(OSError):  # the parent is gone, and so are we in a moment
+    with contextlib.suppress(OSError):  # the parent is gone, and this process ends soon
         pipe.send_bytes(msgspec.json.encode(message))
 
 
-def _unmoved(_number: int, _frame: Any) -> None:
-    """The parent has got the signal too."""
+def _ignore_signal(_number: int, _frame: Any) -> None:
+    """The parent has received the signal too, and decides."""
 
 
 def _end_with_parent(lifeline: Connection) -> None:
@@ -88,12 +88,12 @@ def _end_with_parent(lifeline: Connection) -> None:
         os._exit(0)
 
 
-def _run(order: ChildOrder, voice: JobLog) -> Outcome:
+def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
     began = time.monotonic()
-    held = HeldLease(order.attempt, valid_until=float("inf"))
+    lease = HeldLease(order.attempt, valid_until=float("inf"))
 
     def on_signal(_number: int, _frame: Any) -> None:
-        held.stop_reason = StopReason.CANCELED
+        lease.stop_reason = StopReason.CANCELED
         raise Stopped
 
     signal.signal(STOP_SIGNAL, on_signal)
@@ -103,7 +103,7 @@ def _run(order: ChildOrder, voice: JobLog) -> Outcome:
     except Exception as error:
         return outcomes.of_undecodable(BadArguments(f"its task cannot be imported: {error}"))
     try:
-        value = _call(task, held, voice, order.tenant)
+        value = _call(task, lease, job_log, order.tenant)
         return outcomes.of_result(value, time.monotonic() - began)
     except BadArguments as error:
         return outcomes.of_undecodable(error)
@@ -113,18 +113,20 @@ def _run(order: ChildOrder, voice: JobLog) -> Outcome:
         signal.signal(STOP_SIGNAL, signal.SIG_DFL)
 
 
-def _call(task: Task[Any, Any, Any], held: HeldLease, voice: JobLog, tenant: str | None) -> Any:
+def _call(task: Task[Any, Any, Any], lease: HeldLease, job_log: JobLog, tenant: str | None) -> Any:
     function = task.definition.function
-    args, kwargs = task.definition.signature.decode(held.attempt.args)
+    args, kwargs = task.definition.signature.decode(lease.attempt.args)
     if task.definition.signature.wants_context:
-        kwargs[CONTEXT_PARAMETER] = Context(held, time.monotonic, voice, NoFences(), tenant)
+        kwargs[CONTEXT_PARAMETER] = Context(
+            lease, time.monotonic, job_log, NoTransactions(), tenant
+        )
     if inspect.iscoroutinefunction(function):
         return asyncio.run(function(*args, **kwargs))
     return function(*args, **kwargs)
 
 
 def _find(module: str, qualname: str) -> Task[Any, Any, Any]:
-    """The task behind its function's name; the decorator has put it there."""
+    """The task that the decorator has put in place of its function."""
     if module == "__main__" and "__mp_main__" in sys.modules:
         found: Any = sys.modules["__mp_main__"]
     else:

@@ -1,9 +1,9 @@
 """Child processes for handlers that must be killable: CPU-bound, leaking, crashing.
 
-A child runs one attempt at a time and is kept for the next. Requests, words and outcomes
-travel as JSON over a pipe; nothing is pickled. Parent and child share a lifeline: when the
-parent is gone, for whatever reason, the child ends at once, so that no orphan works on without
-a lease.
+A child runs one attempt at a time and is kept for the next. Orders, log lines and outcomes are
+sent as JSON over a pipe; nothing is pickled. Parent and child share a second pipe, the lifeline:
+when the parent is gone, for whatever reason, the child ends at once, so that no orphan runs on
+without a lease.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from multiprocessing import resource_tracker
 
 import msgspec
 
-from freehold.model.job import Error
+from freehold.model.job import ErrorInfo
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.tasks import TaskDefinition
 from freehold.worker.execution import process_child
 from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.held_leases import HeldLease, StopReason
 from freehold.worker.job_log.buffer import JobLogBuffer
-from freehold.worker.job_log.child_pipe import ChildDone, message_of, write_down
+from freehold.worker.job_log.child_pipe import ChildDone, append_child_log, decode_message
 
-#: Between the signal that asks a child to end and the one that ends it.
+#: Between the signal that stops a handler and the one that kills its process.
 KILL_SECONDS = 2.0
-_LOOK_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 
 
 class _Child:
@@ -41,7 +41,7 @@ class _Child:
         self.process = spawn.Process(
             target=process_child.main, args=(theirs, lifeline), name="freehold-child", daemon=True
         )
-        resource_tracker.ensure_running()  # the first child would do so, and unblock signals again
+        resource_tracker.ensure_running()  # the first start would do it, and unblock the signals
         before = signal.pthread_sigmask(signal.SIG_BLOCK, process_child.GROUP_SIGNALS)
         try:
             self.process.start()
@@ -50,24 +50,24 @@ class _Child:
         theirs.close()
         lifeline.close()
 
-    def call(self, order: process_child.ChildOrder, notepad: JobLogBuffer | None) -> Outcome:
-        """Blocks until the child has ended the attempt, or dies."""
+    def call(self, order: process_child.ChildOrder, buffer: JobLogBuffer | None) -> Outcome:
+        """Blocks until the child has ended the attempt or died."""
         try:
             self._pipe.send_bytes(msgspec.json.encode(order))
             while True:
-                self._await_word()
-                message = message_of(self._pipe.recv_bytes())
+                self._wait_for_message()
+                message = decode_message(self._pipe.recv_bytes())
                 if isinstance(message, ChildDone):
                     return message.outcome
-                if notepad is not None:
-                    write_down(message, notepad)
+                if buffer is not None:
+                    append_child_log(message, buffer)
         except (EOFError, OSError):
             self.process.join(KILL_SECONDS)
             return _died(self.process.exitcode)
 
-    def _await_word(self) -> None:
-        """A grandchild may hold the pipe open, so that its end does not tell of the child's."""
-        while not self._pipe.poll(_LOOK_SECONDS):
+    def _wait_for_message(self) -> None:
+        """Checks the process too: a grandchild may hold the pipe open after the child has died."""
+        while not self._pipe.poll(_CHECK_SECONDS):
             if not self.process.is_alive() and not self._pipe.poll(0):
                 raise EOFError
 
@@ -88,7 +88,7 @@ class _Child:
             self.process.join()
 
 
-#: Real-time signals have none.
+#: Real-time signals have no name.
 _NAMES = {number.value: number.name for number in signal.Signals}
 
 
@@ -99,7 +99,7 @@ def _died(code: int | None) -> Outcome:
         if -code == signal.SIGKILL:
             how += " (out of memory?)"
     text = f"its process died: {how}"
-    return Outcome(kind=OutcomeKind.ERROR, reason=text, error=Error("ProcessDied", text))
+    return Outcome(kind=OutcomeKind.ERROR, reason=text, error=ErrorInfo("ProcessDied", text))
 
 
 class ProcessPool:
@@ -111,54 +111,54 @@ class ProcessPool:
         self._idle: list[_Child] = []
         self._busy: set[_Child] = set()
 
-    async def run(self, definition: TaskDefinition, held: HeldLease) -> Outcome | None:
-        """None: it ended because it was told to."""
+    async def run(self, definition: TaskDefinition, lease: HeldLease) -> Outcome | None:
+        """Returns None if the attempt ended because of its stop."""
         loop = asyncio.get_running_loop()
-        worker = await self._threads.run(self._take)
-        self._busy.add(worker)
+        child = await self._threads.run(self._idle_or_new)
+        self._busy.add(child)
         kill: list[asyncio.TimerHandle] = []
 
         def stop() -> None:
-            if worker not in self._busy:  # said too late: by now it may be somebody else's
+            if child not in self._busy:  # too late: the child may run another attempt by now
                 return
-            worker.signal(process_child.STOP_SIGNAL)
-            kill.append(loop.call_later(KILL_SECONDS, worker.signal, signal.SIGKILL))
+            child.signal(process_child.STOP_SIGNAL)
+            kill.append(loop.call_later(KILL_SECONDS, child.signal, signal.SIGKILL))
 
         def on_stop(_reason: StopReason) -> None:
             loop.call_soon_threadsafe(stop)
 
-        held.on_stop = on_stop
-        if held.stop_reason is not None:
+        lease.on_stop = on_stop
+        if lease.stop_reason is not None:
             stop()
         function = definition.function
         order = process_child.ChildOrder(
-            function.__module__, function.__qualname__, held.attempt, self._tenant
+            function.__module__, function.__qualname__, lease.attempt, self._tenant
         )
-        call = functools.partial(worker.call, order, held.notes)
+        call = functools.partial(child.call, order, lease.log_buffer)
         outcome: Outcome = await self._threads.run(call)
-        self._busy.discard(worker)
+        self._busy.discard(child)
         for timer in kill:
             timer.cancel()
-        if held.stop_reason is not None:
-            # A child that was signalled is not used again: the signal may arrive late.
-            self._threads.run(worker.close)
+        if lease.stop_reason is not None:
+            # A child that was sent a signal is not used again: the signal may arrive late.
+            self._threads.run(child.close)
             return None if outcome.kind is not OutcomeKind.SUCCESS else outcome
-        if worker.is_usable:
-            self._idle.append(worker)
+        if child.is_usable:
+            self._idle.append(child)
         return outcome
 
-    def _take(self) -> _Child:
+    def _idle_or_new(self) -> _Child:
         while True:
             try:
-                worker = self._idle.pop()
+                child = self._idle.pop()
             except IndexError:  # other threads take some too
                 return _Child()
-            if worker.is_usable:
-                return worker
+            if child.is_usable:
+                return child
 
     def close(self) -> None:
-        """What is still busy was given up: it does not keep this process from ending."""
-        for worker in self._busy:
-            worker.process.kill()
+        """Kills busy children, which were given up: they must not keep this process alive."""
+        for child in self._busy:
+            child.process.kill()
         while self._idle:
             self._idle.pop().close()

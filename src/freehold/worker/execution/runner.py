@@ -1,8 +1,8 @@
-"""4. One attempt -> one Outcome. Never raises.
+"""One attempt -> one Outcome. Never raises.
 
-A handler is told to stop in one way, whatever the reason: the Held gets a stop_reason, and
-then a coroutine is cancelled, a thread finds ctx.canceled set, a process gets a signal. What
-its end means is decided from the reason afterwards.
+Every stop works the same, whatever its reason: the HeldLease gets a stop_reason, and then a
+coroutine is canceled, a thread finds ctx.canceled set, a child process gets a signal. When the
+handler has ended, the outcome follows from the reason.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from freehold.worker.execution.process_pool import ProcessPool
 from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.held_leases import HeldLease, StopReason
 
-#: A handler that was told to stop and has not ended after this long is stuck.
+#: A handler that has not ended this long after its stop is stuck.
 STUCK_SECONDS = 5.0
 
-#: Too late is too late, even if the handler made something of it.
+#: After these reasons the outcome is fixed, even if the handler returned a result.
 _TOO_LATE = frozenset({StopReason.LEASE_LOST, StopReason.TIMEOUT})
 
 
@@ -39,68 +39,68 @@ class Runner:
         loop: asyncio.AbstractEventLoop,
         tasks: Registry,
         threads: ThreadPool,
-        children: ProcessPool,
+        processes: ProcessPool,
         on_stuck: Callable[[HeldLease], None],
         context: Callable[[HeldLease], Context],
     ) -> None:
         self._loop = loop
         self._tasks = tasks
         self._threads = threads
-        self._children = children
+        self._processes = processes
         self._on_stuck = on_stuck
         self._context = context
 
-    async def run(self, held: HeldLease) -> Outcome | None:
-        """None: the lease was lost, or the job is finished already; nothing may be written."""
-        if held.stop_reason is not None:  # asked while it waited in hand
-            return outcomes.of_stop(held, 0.0)
-        definition = self._tasks.get(held.attempt.task).definition
-        held.started = began = self._loop.time()
+    async def run(self, lease: HeldLease) -> Outcome | None:
+        """None: nothing may be written, because the lease is lost or the job already finished."""
+        if lease.stop_reason is not None:  # stopped while it waited for a slot
+            return outcomes.of_stop(lease, 0.0)
+        definition = self._tasks.get(lease.attempt.task).definition
+        lease.started = began = self._loop.time()
         try:
-            args, kwargs = definition.signature.decode(held.attempt.args)
+            args, kwargs = definition.signature.decode(lease.attempt.args)
         except BadArguments as error:
             return outcomes.of_undecodable(error)
-        timer = self._limit(held)
+        timer = self._start_timeout(lease)
         ended: Any
         try:
             if definition.signature.wants_context:
-                kwargs[CONTEXT_PARAMETER] = self._context(held)
+                kwargs[CONTEXT_PARAMETER] = self._context(lease)
             call = functools.partial(definition.function, *args, **kwargs)
             if definition.isolation == "process":
-                ended = await self._children.run(definition, held) or _Stopped()
+                ended = await self._processes.run(definition, lease) or _Stopped()
             elif definition.is_coroutine:
-                ended = await self._await_coroutine(held, call())
+                ended = await self._await_coroutine(lease, call())
             else:
-                ended = await self._await_thread(held, self._threads.run(call))
-        except Exception as error:  # no handler's: say, that no process could be started
+                ended = await self._await_thread(lease, self._threads.run(call))
+        except Exception as error:  # not the handler's: for example, no process could be started
             ended = error
         finally:
-            held.on_stop = None
+            lease.on_stop = None
             if timer is not None:
                 timer.cancel()
-        return _judged(held, definition, ended, self._loop.time() - began)
+        return _outcome_of(lease, definition, ended, self._loop.time() - began)
 
-    def _limit(self, held: HeldLease) -> asyncio.TimerHandle | None:
-        seconds = held.attempt.timeout_seconds
+    def _start_timeout(self, lease: HeldLease) -> asyncio.TimerHandle | None:
+        seconds = lease.attempt.timeout_seconds
         if seconds is None:
             return None
-        held.deadline = self._loop.time() + seconds
-        return self._loop.call_later(seconds, held.stop, StopReason.TIMEOUT)
+        lease.deadline = self._loop.time() + seconds
+        return self._loop.call_later(seconds, lease.stop, StopReason.TIMEOUT)
 
-    # Answer the handler's result, its exception, or _Stopped: as values.
+    # These return the handler's result, its exception, or _Stopped, as values.
 
-    async def _await_coroutine(self, held: HeldLease, coroutine: Awaitable[Any]) -> Any:
-        """In the current task, which the stop cancels: the cheapest way to run a handler."""
+    async def _await_coroutine(self, lease: HeldLease, coroutine: Awaitable[Any]) -> Any:
+        """In the current task, which a stop cancels: a task per handler would cost more."""
         task = asyncio.current_task(self._loop)
         assert task is not None
-        stop = _Cancel(self._loop, task, held, self._on_stuck)
-        held.on_stop = stop
-        if held.stop_reason is not None:
-            stop(held.stop_reason)
+        stop = _Cancel(self._loop, task, lease, self._on_stuck)
+        lease.on_stop = stop
+        if lease.stop_reason is not None:
+            stop(lease.stop_reason)
         try:
             return await coroutine
         except asyncio.CancelledError:
-            if held.stop_reason is None and not task.cancelling():
+            if lease.stop_reason is None and not task.cancelling():
                 return _Stopped()
             while task.cancelling():
                 task.uncancel()
@@ -110,8 +110,8 @@ class Runner:
         finally:
             stop.end()
 
-    async def _await_thread(self, held: HeldLease, future: asyncio.Future[Any]) -> Any:
-        """A thread cannot be stopped. One that ignores its stop is given up, and its slot freed."""
+    async def _await_thread(self, lease: HeldLease, future: asyncio.Future[Any]) -> Any:
+        """A thread cannot be stopped. If it ignores its stop, its slot is freed without it."""
         loop = self._loop
         given_up = loop.create_future()
 
@@ -122,13 +122,13 @@ class Runner:
         def on_stop(_reason: StopReason) -> None:
             loop.call_soon_threadsafe(loop.call_later, STUCK_SECONDS, give_up)
 
-        held.on_stop = on_stop
-        if held.stop_reason is not None:
-            on_stop(held.stop_reason)
+        lease.on_stop = on_stop
+        if lease.stop_reason is not None:
+            on_stop(lease.stop_reason)
         await asyncio.wait({future, given_up}, return_when=asyncio.FIRST_COMPLETED)
         if not future.done():
-            self._on_stuck(held)
-            future.add_done_callback(_retrieved)
+            self._on_stuck(lease)
+            future.add_done_callback(_retrieve_error)
             return _Stopped()
         error = future.exception()
         if error is None:
@@ -136,39 +136,41 @@ class Runner:
         return error
 
 
-def _judged(held: HeldLease, definition: TaskDefinition, ended: Any, ran: float) -> Outcome | None:
-    """What the handler's end means, given what it was told."""
-    if held.finished:
-        _tell_if_unheard(held, ended)
+def _outcome_of(
+    lease: HeldLease, definition: TaskDefinition, ended: Any, ran: float
+) -> Outcome | None:
+    """The outcome of a handler that has ended, given its stop reason."""
+    if lease.finished:
+        _log_ignored_end(lease, ended)
         return None
-    if held.stop_reason in _TOO_LATE:
-        return outcomes.of_stop(held, ran)
-    if isinstance(ended, Outcome):  # a child process has made it
+    if lease.stop_reason in _TOO_LATE:
+        return outcomes.of_stop(lease, ran)
+    if isinstance(ended, Outcome):  # made by a child process
         return ended
     if isinstance(ended, _Stopped):
-        if held.stop_reason is not None:
-            return outcomes.of_stop(held, ran)
-        ended = asyncio.CancelledError("the handler was cancelled by its own code")
+        if lease.stop_reason is not None:
+            return outcomes.of_stop(lease, ran)
+        ended = asyncio.CancelledError("the handler was canceled by its own code")
     if isinstance(ended, BaseException):
-        if held.stop_reason is not None and not isinstance(ended, HandlerException):
-            return outcomes.of_stop(held, ran)  # its way out, which in a thread is to raise
+        if lease.stop_reason is not None and not isinstance(ended, HandlerException):
+            return outcomes.of_stop(lease, ran)  # a thread may stop by raising
         return outcomes.of_exception(ended, definition.policy.retry, ran)
-    if ended is None and held.saw_stop:
-        return outcomes.of_stop(held, ran)  # the way out of a handler that asks
+    if ended is None and lease.saw_stop:
+        return outcomes.of_stop(lease, ran)  # a handler that polls stops by returning
     return outcomes.of_result(ended, ran)
 
 
-def _tell_if_unheard(held: HeldLease, ended: Any) -> None:
-    """After its fenced transaction a handler's end changes nothing, but should not be silent."""
+def _log_ignored_end(lease: HeldLease, ended: Any) -> None:
+    """After its fenced transaction a handler's end has no effect; it is logged."""
     if ended is None:
         return
-    attempt, how = held.attempt, "returned a value"
+    attempt, how = lease.attempt, "returned a value"
     if isinstance(ended, _Stopped):
         how = "was stopped"
     elif isinstance(ended, BaseException):
         how = f"raised {type(ended).__name__}"
     log.warning(
-        "job %d of %s had ended with its transaction when its handler %s: nothing more is written",
+        "job %d of %s was already finished by its transaction when its handler %s: ignored",
         attempt.job_id,
         attempt.task,
         how,
@@ -178,24 +180,24 @@ def _tell_if_unheard(held: HeldLease, ended: Any) -> None:
 
 
 class _Stopped:
-    """The handler ended because it was told to."""
+    """The handler ended because of a stop or a cancellation."""
 
 
 class _Cancel:
-    """Cancels a task when told to, from any thread; names it stuck if that does not help."""
+    """Cancels a task on a stop from any thread. Reports it as stuck if it does not end."""
 
-    __slots__ = ("_ended", "_held", "_loop", "_on_stuck", "_task")
+    __slots__ = ("_ended", "_lease", "_loop", "_on_stuck", "_task")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         task: asyncio.Task[Any],
-        held: HeldLease,
+        lease: HeldLease,
         on_stuck: Callable[[HeldLease], None],
     ) -> None:
         self._loop = loop
         self._task = task
-        self._held = held
+        self._lease = lease
         self._on_stuck = on_stuck
         self._ended = False
 
@@ -206,19 +208,19 @@ class _Cancel:
         if self._ended:
             return
         self._task.cancel()
-        self._loop.call_later(STUCK_SECONDS, self._again)
+        self._loop.call_later(STUCK_SECONDS, self._cancel_again)
 
-    def _again(self) -> None:
-        """A handler that swallowed its cancellation gets another, and is named."""
+    def _cancel_again(self) -> None:
+        """A handler that suppressed its cancellation is reported, and canceled again."""
         if not self._ended:
-            self._on_stuck(self._held)
+            self._on_stuck(self._lease)
             self._cancel()
 
     def end(self) -> None:
         self._ended = True
 
 
-def _retrieved(future: asyncio.Future[Any]) -> None:
-    """The end of a thread that nobody waits for any more."""
+def _retrieve_error(future: asyncio.Future[Any]) -> None:
+    """Retrieves the error of an abandoned thread, or asyncio would log it."""
     if not future.cancelled():
         future.exception()

@@ -1,7 +1,7 @@
 """Threads for handlers that are plain functions.
 
-Not an executor of the standard library, because its threads are waited for when the process
-ends: one handler that ignores its stop would keep the process from ever ending.
+The standard library's executor waits for its threads when the process ends: one handler that
+ignores its stop would keep the process alive for ever.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Work: TypeAlias = tuple[Callable[[], Any], asyncio.AbstractEventLoop, asyncio.Fu
 
 
 class ThreadPool:
-    """Grows with demand; a thread that is idle takes the next call."""
+    """Grows with demand. An idle thread takes the next call."""
 
     def __init__(self) -> None:
         self._waiting: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
@@ -27,7 +27,7 @@ class ThreadPool:
         self._lock = threading.Lock()
 
     def run(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        """The function's result, in the running loop. Cancelling the future stops no thread."""
+        """A future of the function's result in the running loop. Canceling it stops no thread."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         with self._lock:
@@ -64,7 +64,7 @@ def deliver(
     result: Any,
     error: BaseException | None,
 ) -> None:
-    def settle() -> None:
+    def set_outcome() -> None:
         if future.done():
             return
         # A future refuses StopIteration; handlers can raise anything.
@@ -76,6 +76,6 @@ def deliver(
             future.set_result(result)
 
     try:
-        loop.call_soon_threadsafe(settle)
-    except RuntimeError:  # the loop has ended: nobody waits any more
+        loop.call_soon_threadsafe(set_outcome)
+    except RuntimeError:  # the loop has ended, and with it every waiter
         return

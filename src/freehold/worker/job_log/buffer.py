@@ -1,8 +1,8 @@
-"""What one attempt has said and nobody has written yet: bounded, from any thread, never in the way.
+"""The unwritten log lines and progress of one attempt: bounded, thread-safe, never blocking.
 
-Whoever writes it down peeks, writes, and then strikes out what was written. Two may do so at
-once (the scribe, and a fenced transaction): lines have numbers, so that writing one twice is
-harmless, and losing one is impossible.
+A writer peeks, writes, and then discards what it wrote. Two may do so at once (the job log writer
+and a fenced transaction): lines are numbered, so that writing one twice is harmless, and a line
+is discarded only after it was written.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from freehold.worker.execution.outcomes import safe
 
 
 class JobLog(Protocol):
-    """Where a handler's words go."""
+    """Receives the log lines and the progress of a handler."""
 
     def progress(self, done: Any, total: Any, message: Any) -> None: ...
 
@@ -30,25 +30,25 @@ class JobLog(Protocol):
 
 
 class QueuePauseRequest(msgspec.Struct, frozen=True):
-    """The handler wants its queue to stand still for so long, counted from then."""
+    """The handler asks to pause its queue for ``seconds`` from ``requested_at`` on."""
 
     seconds: float
     reason: str | None
-    at: float
+    requested_at: float
 
 
 class LogSnapshot(msgspec.Struct, frozen=True):
-    """What was said since the last time, as it is read from a notepad."""
+    """The content of a buffer at one moment."""
 
     progress: Progress | None
     lines: tuple[tuple[int, float, str], ...]
-    rest: QueuePauseRequest | None = None
+    queue_pause: QueuePauseRequest | None = None
 
     @property
-    def has_words(self) -> bool:
+    def has_entries(self) -> bool:
         return self.progress is not None or bool(self.lines)
 
-    def noted(self, lease: LeaseKey, now: float) -> LogChunk:
+    def chunk(self, lease: LeaseKey, now: float) -> LogChunk:
         lines = tuple(
             NewLogLine(number, text, max(0.0, now - at)) for number, at, text in self.lines
         )
@@ -56,21 +56,23 @@ class LogSnapshot(msgspec.Struct, frozen=True):
 
 
 class JobLogBuffer:
-    """One attempt's words. ``on_news`` is called, from any thread, when there is something new."""
+    """The log of one attempt. ``on_change`` is called in any thread when it has new content."""
 
-    def __init__(self, attempt: int, now: Callable[[], float], on_news: Callable[[], None]) -> None:
+    def __init__(
+        self, attempt: int, now: Callable[[], float], on_change: Callable[[], None]
+    ) -> None:
         self._attempt = attempt
         self._now = now
-        self._on_news = on_news
+        self._on_change = on_change
         self._lock = threading.Lock()
         self._progress: Progress | None = None
-        self._rest: QueuePauseRequest | None = None
+        self._queue_pause: QueuePauseRequest | None = None
         self._lines: list[tuple[int, float, str]] = []
         self._count = 0
-        self._left_out = 0
+        self._dropped = 0
 
     def progress(self, done: Any, total: Any = None, message: Any = None) -> None:
-        """Only the latest counts; what is no number is not taken."""
+        """Only the latest is kept. A value that is not a number is ignored."""
         share = _number(done)
         if share is None:
             return
@@ -81,72 +83,72 @@ class JobLogBuffer:
         self._put(None, _text(message))
 
     def pause_queue(self, seconds: float, reason: str | None) -> None:
-        """Only the latest counts."""
+        """Only the latest request is kept."""
         text = None if reason is None else _text(reason, REASON_LIMIT)
         with self._lock:
-            self._rest = QueuePauseRequest(seconds, text, self._now())
-        self._on_news()
+            self._queue_pause = QueuePauseRequest(seconds, text, self._now())
+        self._on_change()
 
     @property
-    def wants_rest(self) -> bool:
-        return self._rest is not None
+    def has_queue_pause(self) -> bool:
+        return self._queue_pause is not None
 
-    def leave_out(self, count: int) -> None:
-        """So many lines were said that are not kept."""
+    def add_dropped(self, count: int) -> None:
+        """So many more lines were dropped elsewhere."""
         with self._lock:
-            self._left_out += count
+            self._dropped += count
 
     def _put(self, progress: Progress | None, line: str | None) -> None:
         with self._lock:
-            is_news = self._progress is None and not self._lines
+            was_empty = self._progress is None and not self._lines
             if progress is not None:
                 self._progress = progress
             elif line is not None and self._count < LINES_LIMIT:
                 self._add(line)
             else:
-                self._left_out += 1
+                self._dropped += 1
                 return
-        if is_news:
-            self._on_news()
+        if was_empty:
+            self._on_change()
 
     def _add(self, line: str) -> None:
         self._count += 1
         self._lines.append((self._count, self._now(), line))
 
-    def left_out(self) -> int:
-        """How many lines were not kept since this was last asked."""
+    def take_dropped(self) -> int:
+        """Returns the number of dropped lines since the last call."""
         with self._lock:
-            count, self._left_out = self._left_out, 0
+            count, self._dropped = self._dropped, 0
             return count
 
     def close(self) -> None:
-        """The attempt ends: a last line says how many were left out."""
-        count = self.left_out()
+        """At the end of the attempt: adds a last line with the number of dropped lines."""
+        count = self.take_dropped()
         if count:
             with self._lock:
-                self._add(f"… and {count} more that were left out: {LINES_LIMIT} lines are kept")
+                self._add(f"… and {count} more, dropped: the limit is {LINES_LIMIT} lines")
 
     def peek(self) -> LogSnapshot | None:
-        """All that is not struck out."""
+        """Everything that was not discarded; None if there is nothing."""
         with self._lock:
-            said = LogSnapshot(self._progress, tuple(self._lines), self._rest)
-        return said if said.has_words or said.rest is not None else None
+            snapshot = LogSnapshot(self._progress, tuple(self._lines), self._queue_pause)
+        return snapshot if snapshot.has_entries or snapshot.queue_pause is not None else None
 
-    def strike(self, said: LogSnapshot) -> None:
-        """This was written, or will never be. A rest is struck out by whoever saw to it."""
-        last = said.lines[-1][0] if said.lines else 0
+    def discard(self, snapshot: LogSnapshot) -> None:
+        """Removes what was written or never will be. The queue pause is discarded separately."""
+        last = snapshot.lines[-1][0] if snapshot.lines else 0
         with self._lock:
-            if self._progress is said.progress:
+            if self._progress is snapshot.progress:
                 self._progress = None
             self._lines = [line for line in self._lines if line[0] > last]
             has_more = self._progress is not None or bool(self._lines)
         if has_more:
-            self._on_news()
+            self._on_change()
 
-    def strike_rest(self, rest: QueuePauseRequest | None) -> None:
+    def discard_queue_pause(self, queue_pause: QueuePauseRequest | None) -> None:
         with self._lock:
-            if self._rest is rest:
-                self._rest = None
+            if self._queue_pause is queue_pause:
+                self._queue_pause = None
 
 
 def _number(value: Any) -> float | None:
@@ -158,9 +160,9 @@ def _number(value: Any) -> float | None:
 
 
 def _text(value: Any, limit: int = LINE_LIMIT) -> str:
-    """Bounded before it is looked at: a handler may log anything."""
+    """Shortened before it is cleaned: a handler may log a text of any size."""
     try:
         text = value if isinstance(value, str) else str(value)
     except Exception as error:
-        text = f"(a {type(value).__name__} that cannot be shown: {type(error).__name__})"
+        text = f"<str() of a {type(value).__name__} raised {type(error).__name__}>"
     return safe(text[: limit + 1], limit)

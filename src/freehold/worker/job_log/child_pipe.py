@@ -1,6 +1,6 @@
-"""What a handler in a child process says, on its way to the parent, who writes it down.
+"""Sends the log of a handler in a child process to the parent, which writes it.
 
-A thread of its own sends it: the pipe may be full, and the handler must not wait for it.
+A thread sends it, because the pipe may be full and the handler must not wait for it.
 """
 
 from __future__ import annotations
@@ -15,78 +15,78 @@ from freehold.decoders import decoder
 from freehold.model.outcome import Outcome
 from freehold.worker.job_log.buffer import JobLogBuffer, LogSnapshot
 
-#: Only the latest progress of each such span is sent.
+#: Of each such interval only the latest progress is sent.
 SEND_SECONDS = 0.1
 
 
-class ChildLog(msgspec.Struct, frozen=True, tag="told"):
-    """Words of the running attempt, and how many more were left out."""
+class ChildLog(msgspec.Struct, frozen=True, tag="log"):
+    """Log of the running attempt, and the number of dropped lines."""
 
-    said: LogSnapshot | None
-    left_out: int = 0
+    snapshot: LogSnapshot | None
+    dropped: int = 0
 
 
-class ChildDone(msgspec.Struct, frozen=True, tag="over"):
+class ChildDone(msgspec.Struct, frozen=True, tag="done"):
     """The attempt has ended."""
 
     outcome: Outcome
 
 
-message_of: Callable[[bytes], ChildLog | ChildDone] = decoder(ChildLog | ChildDone).decode
+decode_message: Callable[[bytes], ChildLog | ChildDone] = decoder(ChildLog | ChildDone).decode
 
 
 class ChildLogPipe:
-    """One per attempt. The thread starts with the first word."""
+    """One per attempt. The thread starts with the first entry."""
 
     def __init__(self, attempt: int, send: Callable[[ChildLog], None]) -> None:
-        self.notepad = JobLogBuffer(attempt, time.monotonic, self._on_news)
+        self.buffer = JobLogBuffer(attempt, time.monotonic, self._on_change)
         self._send = send
-        self._news = threading.Event()
+        self._changed = threading.Event()
         self._closing = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def _on_news(self) -> None:
-        self._news.set()
-        with self._starting:  # threads of one handler may speak at once
+    def _on_change(self) -> None:
+        self._changed.set()
+        with self._starting:  # a handler may log from several threads at once
             if self._thread is None and not self._closing.is_set():
-                thread = threading.Thread(target=self._run, name="freehold-teller", daemon=True)
+                thread = threading.Thread(target=self._run, name="freehold-child-log", daemon=True)
                 thread.start()
                 self._thread = thread
 
     def _run(self) -> None:
         while not self._closing.is_set():
-            self._news.wait()
-            self._news.clear()
-            self._tell()
+            self._changed.wait()
+            self._changed.clear()
+            self._send_snapshot()
             self._closing.wait(SEND_SECONDS)
 
-    def _tell(self) -> None:
-        said = self.notepad.peek()
-        if said is not None:
-            self._send(ChildLog(said))
-            self.notepad.strike(said)
-            self.notepad.strike_rest(said.rest)
+    def _send_snapshot(self) -> None:
+        snapshot = self.buffer.peek()
+        if snapshot is not None:
+            self._send(ChildLog(snapshot))
+            self.buffer.discard(snapshot)
+            self.buffer.discard_queue_pause(snapshot.queue_pause)
 
     def close(self) -> None:
-        """The last words. Nothing is sent by the thread afterwards."""
+        """Sends what is left. The thread sends nothing afterwards."""
         self._closing.set()
-        self._news.set()
+        self._changed.set()
         if self._thread is not None:
             self._thread.join()
-        left_out = self.notepad.left_out()
-        self._tell()
-        if left_out:
-            self._send(ChildLog(None, left_out))
+        dropped = self.buffer.take_dropped()
+        self._send_snapshot()
+        if dropped:
+            self._send(ChildLog(None, dropped))
 
 
-def write_down(told: ChildLog, notepad: JobLogBuffer) -> None:
-    """In the parent: as if it had been said here."""
-    if told.said is not None:
-        for _number, _at, text in told.said.lines:
-            notepad.log(text)
-        if (progress := told.said.progress) is not None:
-            notepad.progress(progress.done, progress.total, progress.message)
-        if (rest := told.said.rest) is not None:
-            notepad.pause_queue(rest.seconds, rest.reason)
-    notepad.leave_out(told.left_out)
+def append_child_log(child_log: ChildLog, buffer: JobLogBuffer) -> None:
+    """In the parent: as if the handler had logged it here."""
+    if child_log.snapshot is not None:
+        for _number, _at, text in child_log.snapshot.lines:
+            buffer.log(text)
+        if (progress := child_log.snapshot.progress) is not None:
+            buffer.progress(progress.done, progress.total, progress.message)
+        if (queue_pause := child_log.snapshot.queue_pause) is not None:
+            buffer.pause_queue(queue_pause.seconds, queue_pause.reason)
+    buffer.add_dropped(child_log.dropped)

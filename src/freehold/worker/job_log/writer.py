@@ -1,7 +1,7 @@
-"""Writes down what handlers say, for all attempts together, at most twice a second.
+"""Writes the log lines and progress of all attempts together, at most twice a second.
 
-An attempt's last words are written before its end is, and at once: after its end its lease is
-gone, and nobody takes its words any more.
+At the end of an attempt its log is written at once and before its outcome: afterwards its lease
+is gone, and the store refuses its log.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from freehold.worker.held_leases import HeldLease, StopReason
 from freehold.worker.job_log.buffer import JobLogBuffer, LogSnapshot, QueuePauseRequest
 
 FLUSH_SECONDS = 0.5
-#: How long the end of an attempt waits for its last words; its end matters more.
+#: How long the outcome of an attempt waits for its log. The outcome matters more.
 FLUSH_LIMIT_SECONDS = 5.0
 GROUP_LIMIT = 50
 
 
 class LogStore(Protocol):
-    async def note(self, owner: str, noted: Sequence[LogChunk]) -> tuple[int, ...]: ...
+    async def append_log(self, owner: str, chunks: Sequence[LogChunk]) -> tuple[int, ...]: ...
 
     async def now(self) -> datetime: ...
 
-    async def doors(self, queue: str) -> list[QueueRules]: ...
+    async def queue_rules(self, queue: str) -> list[QueueRules]: ...
 
     async def pause_queue(
         self, name: str, by: str, reason: str | None, until: datetime | None
@@ -46,123 +46,125 @@ class JobLogWriter:
         self._telemetry = telemetry
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[HeldLease, None] = {}
-        self._last_words: dict[HeldLease, asyncio.Future[None]] = {}
-        self._something = asyncio.Event()
+        self._final_flushes: dict[HeldLease, asyncio.Future[None]] = {}
+        self._has_changes = asyncio.Event()
         self._urgent = asyncio.Event()
 
-    def notepad(self, held: HeldLease) -> JobLogBuffer:
+    def new_buffer(self, lease: HeldLease) -> JobLogBuffer:
         """For an attempt that is about to start."""
 
-        def on_news() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody writes any more
-                self._loop.call_soon_threadsafe(self._hear, held)
+        def on_change() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the writer with it
+                self._loop.call_soon_threadsafe(self._on_change, lease)
 
-        return JobLogBuffer(held.attempt.number, self._loop.time, on_news)
+        return JobLogBuffer(lease.attempt.number, self._loop.time, on_change)
 
-    def _hear(self, held: HeldLease) -> None:
-        self._waiting[held] = None
-        self._something.set()
-        if held.notes is not None and held.notes.wants_rest:
+    def _on_change(self, lease: HeldLease) -> None:
+        self._waiting[lease] = None
+        self._has_changes.set()
+        if lease.log_buffer is not None and lease.log_buffer.has_queue_pause:
             self._urgent.set()
 
     async def run(self) -> None:
         while True:
-            await self._something.wait()
+            await self._has_changes.wait()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_SECONDS):
                     await self._urgent.wait()
-            self._something.clear()
+            self._has_changes.clear()
             self._urgent.clear()
             if not await self.flush():
                 await asyncio.sleep(FLUSH_SECONDS)
-                self._something.set()
+                self._has_changes.set()
 
-    async def last_words(self, held: HeldLease, notes: JobLogBuffer) -> None:
-        """Before an attempt's end is written. What cannot be written in time is given up."""
-        if held.was_stopped_by(StopReason.LEASE_LOST):
+    async def flush_attempt(self, lease: HeldLease, buffer: JobLogBuffer) -> None:
+        """Writes the log of an attempt before its outcome, or gives it up after some seconds."""
+        if lease.was_stopped_by(StopReason.LEASE_LOST):
             return
-        if held.finished and not notes.wants_rest:
+        if lease.finished and not buffer.has_queue_pause:
             return
-        notes.close()
-        if notes.peek() is None:
+        buffer.close()
+        if buffer.peek() is None:
             return
-        self._last_words[held] = written = self._loop.create_future()
-        self._hear(held)
+        self._final_flushes[lease] = written = self._loop.create_future()
+        self._on_change(lease)
         self._urgent.set()
         try:
             async with asyncio.timeout(FLUSH_LIMIT_SECONDS):
                 await written
         except TimeoutError:
-            attempt = held.attempt
+            attempt = lease.attempt
             log.warning(
-                "job %d: its last words could not be written and are lost",
+                "job %d: the last lines of its log could not be written and are lost",
                 attempt.job_id,
                 extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
             )
         finally:
-            self._last_words.pop(held, None)
-            self._waiting.pop(held, None)
+            self._final_flushes.pop(lease, None)
+            self._waiting.pop(lease, None)
 
     async def flush(self) -> bool:
-        """Write what was said until now. Answers whether the store took it."""
+        """Writes all buffers. Returns whether the store accepted them."""
         waiting = list(self._waiting)
         for start in range(0, len(waiting), GROUP_LIMIT):
             group = waiting[start : start + GROUP_LIMIT]
-            said = {held: words for held in group if (words := _words(held)) is not None}
+            snapshots = {lease: found for lease in group if (found := _snapshot(lease)) is not None}
             try:
-                unclear = await self._write(said)
+                undecided = await self._write(snapshots)
             except StoreError as error:
-                self._telemetry.count("store_errors", label="scribe")
-                log.warning("writing down what handlers said failed, trying again: %s", error)
+                self._telemetry.count("store_errors", label="job_log")
+                log.warning("writing job logs failed, trying again: %s", error)
                 return False
-            for held in group:
-                self._settle(held, said.get(held), keeps_rest=held in unclear)
+            for lease in group:
+                self._written(lease, snapshots.get(lease), keep_pause=lease in undecided)
         return True
 
     async def _write(self, group: dict[HeldLease, LogSnapshot]) -> set[HeldLease]:
-        """Answers those whose lease is gone, by robbery or by their own transaction, which may
-        not have been told of its end yet: whether they may pause their queue is asked at their
-        end."""
+        """Returns the attempts with a queue pause to be decided at their end: their lease is lost,
+        or their own transaction has finished the job and is not marked finished here yet."""
         now = self._loop.time()
-        noted = [said.noted(held.key, now) for held, said in group.items()]
-        lost = set(await self._store.note(self._owner, noted))
-        gone = {held for held in group if held.attempt.job_id in lost and not held.finished}
-        unclear = {held for held in gone if group[held].rest and held not in self._last_words}
-        for held, said in group.items():
-            if said.rest is not None and held not in gone:
-                await self._pause(held, said.rest)
-        stale = [held for held in gone if held not in unclear or group[held].has_words]
-        self._telemetry.count("stale_writes", len(stale), label="note")
-        return unclear
+        chunks = [snapshot.chunk(lease.key, now) for lease, snapshot in group.items()]
+        lost = set(await self._store.append_log(self._owner, chunks))
+        gone = {lease for lease in group if lease.attempt.job_id in lost and not lease.finished}
+        undecided = {
+            lease for lease in gone if group[lease].queue_pause and lease not in self._final_flushes
+        }
+        for lease, snapshot in group.items():
+            if snapshot.queue_pause is not None and lease not in gone:
+                await self._pause_queue(lease, snapshot.queue_pause)
+        stale = [lease for lease in gone if lease not in undecided or group[lease].has_entries]
+        self._telemetry.count("stale_writes", len(stale), label="append_log")
+        return undecided
 
-    async def _pause(self, held: HeldLease, rest: QueuePauseRequest) -> None:
-        """Unless somebody has paused the queue for longer."""
-        queue, by = held.attempt.queue, f"job {held.attempt.job_id}"
-        left = timedelta(seconds=max(0.0, rest.seconds - (self._loop.time() - rest.at)))
+    async def _pause_queue(self, lease: HeldLease, request: QueuePauseRequest) -> None:
+        """Unless the queue is paused for longer already."""
+        queue, by = lease.attempt.queue, f"job {lease.attempt.job_id}"
+        passed = self._loop.time() - request.requested_at
+        left = timedelta(seconds=max(0.0, request.seconds - passed))
         until = await self._store.now() + left
-        for door in await self._store.doors(queue):
-            known = door.pause
-            if door.name == queue and known and (known.until is None or known.until >= until):
+        for rules in await self._store.queue_rules(queue):
+            pause = rules.pause
+            if rules.name == queue and pause and (pause.until is None or pause.until >= until):
                 return
-        await self._store.pause_queue(queue, by, rest.reason, until)
+        await self._store.pause_queue(queue, by, request.reason, until)
         log.warning(
             "queue %s is paused for %.1f s by %s: %s",
             queue,
             left.total_seconds(),
             by,
-            rest.reason or "no reason given",
+            request.reason or "no reason given",
         )
 
-    def _settle(self, held: HeldLease, said: LogSnapshot | None, *, keeps_rest: bool) -> None:
-        self._waiting.pop(held, None)
-        if said is not None and held.notes is not None:
-            held.notes.strike(said)
-            if not keeps_rest:
-                held.notes.strike_rest(said.rest)
-        written = self._last_words.get(held)
+    def _written(self, lease: HeldLease, snapshot: LogSnapshot | None, *, keep_pause: bool) -> None:
+        self._waiting.pop(lease, None)
+        if snapshot is not None and lease.log_buffer is not None:
+            lease.log_buffer.discard(snapshot)
+            if not keep_pause:
+                lease.log_buffer.discard_queue_pause(snapshot.queue_pause)
+        written = self._final_flushes.get(lease)
         if written is not None and not written.done():
             written.set_result(None)
 
 
-def _words(held: HeldLease) -> LogSnapshot | None:
-    return None if held.notes is None else held.notes.peek()
+def _snapshot(lease: HeldLease) -> LogSnapshot | None:
+    return None if lease.log_buffer is None else lease.log_buffer.peek()

@@ -1,1 +1,1 @@
-name, place, state, weight, max_slots, created_at, note, moving_to, moved_from
+name, shard, state, weight, max_slots, created_at, note, moving_to, moved_from

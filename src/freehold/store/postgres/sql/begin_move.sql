@@ -1,5 +1,5 @@
--- Also again, where it was interrupted.
-update {schema}.tenant set state = 'moving', moving_to = :place::text, note = :note::text
+-- Repeating an interrupted move is allowed.
+update {schema}.tenant set state = 'moving', moving_to = :shard::text, note = :note::text
 where name = :tenant::text and moved_from is null
-  and (state <> 'moving' or moving_to = :place::text)
+  and (state <> 'moving' or moving_to = :shard::text)
 returning name

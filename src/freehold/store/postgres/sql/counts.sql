@@ -1,2 +1,2 @@
--- Live jobs by what they wait for, each counted up to a bound.
-select * from {schema}.counts(:bound::integer)
+-- Live jobs by stage, each counted up to a bound.
+select * from {schema}.job_counts(:bound::integer)

@@ -3,7 +3,7 @@ with given as (
 ),
 locked as materialized (
     select id from {schema}.job
-    where id = any (array(select id from given)) and stage <> 'h'
+    where id = any (array(select id from given)) and stage <> {leased}
     order by id for update
 ),
 live as (
@@ -12,12 +12,12 @@ live as (
 finished as (
     delete from {schema}.history where id = any (array(select id from given)) returning id
 ),
-told as (
+deleted_events as (
     delete from {schema}.event
     where job_id = any (array(select id from live union all select id from finished))
 ),
 noted as (
-    delete from {schema}.note
+    delete from {schema}.job_log
     where job_id = any (array(select id from live union all select id from finished))
 )
 select id from live union all select id from finished

@@ -1,4 +1,4 @@
--- What can be claimed now, up to a bound: of a paused queue, nothing.
+-- Jobs that can be claimed now, up to a bound; none of a paused queue.
 select case when exists (
         select from {schema}.queue q
         where q.name in (:queue::text, '*') and q.paused_at is not null

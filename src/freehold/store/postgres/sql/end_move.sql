@@ -1,6 +1,6 @@
--- From now on it lives there. What was left behind is remembered until it is gone.
+-- The tenant is on its new shard. The old shard is remembered until its schema is dropped.
 update {schema}.tenant
-set state = :state::text, note = :note::text, place = moving_to, moving_to = null,
-    moved_from = nullif(place, moving_to)
-where name = :tenant::text and state = 'moving' and moving_to = :place::text
+set state = :state::text, note = :note::text, shard = moving_to, moving_to = null,
+    moved_from = nullif(shard, moving_to)
+where name = :tenant::text and state = 'moving' and moving_to = :shard::text
 returning name

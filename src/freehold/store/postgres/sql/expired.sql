@@ -1,19 +1,19 @@
--- Leases that have run out, oldest first within each queue. Takes no lock: what it reads is
--- decided in Python and written by settle, which looks again.
+-- Expired leases, oldest first within each queue. Takes no lock: Python decides, and `transition` writes
+-- only where the lease is still expired.
 with recursive leased_queue as (
-    (select queue from {schema}.job where stage = 'h' order by queue limit 1)
+    (select queue from {schema}.job where stage = {leased} order by queue limit 1)
     union all
     select (select j.queue from {schema}.job j
-            where j.stage = 'h' and j.queue > q.queue order by j.queue limit 1)
+            where j.stage = {leased} and j.queue > q.queue order by j.queue limit 1)
     from leased_queue q where q.queue is not null
 )
 select e.*
 from leased_queue q
 cross join lateral (
-    select j.id, j.lease_token, j.task, j.queue, j.args::text, j.attempt, j.max_attempts, j.lost,
-           j.priority, j.target, j.timeout_seconds, j.policy::text, j.limit_key, j.lease_owner, j.request
+    select j.id, j.lease_token, j.task, j.queue, j.args::text, j.attempt, j.max_attempts, j.lost_attempts,
+           j.priority, j.target, j.timeout_seconds, j.policy::text, j.limit_key, j.lease_owner, j.stop_request
     from {schema}.job j
-    where j.stage = 'h' and j.queue = q.queue
+    where j.stage = {leased} and j.queue = q.queue
       and j.lease_expires_at <= (select {schema}.clock())
     order by j.queue, j.lease_expires_at, j.id
     limit :limit::integer) e

@@ -1,5 +1,5 @@
--- All tenants of this database share one limit: how many may this claim take, of what is ready? The
--- setting ends with the transaction: it tells the claim that follows.
+-- One limit over all tenants of this database: how many of the ready jobs this claim may lease. The setting
+-- ends with the transaction; the claim that follows reads it.
 select set_config('freehold.granted',
     coalesce({control}.grant_leases('{schema}', {schema}.count_ready(:queue::text, :wanted::integer))::text, ''),
     true)

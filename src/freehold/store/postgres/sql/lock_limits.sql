@@ -1,4 +1,4 @@
--- Whoever frees room for a key waits for the claimer that is just counting, or both could miss what
--- the other did. In one order, and as the last thing that is waited for.
+-- Freeing room for a key waits for a claimer that is counting it, or each could miss the other's change.
+-- Locks are taken in one order, and after all others.
 select pg_advisory_xact_lock(hashtextextended(name, {schema_key} + 1))
 from (select name from json_to_recordset(:rows::json) as g(name text) order by name) n

@@ -1,6 +1,6 @@
 -- Jobs that wait for a person.
-with looked_at as materialized (
-    select * from {schema}.job where stage in ('n','p','q','x') and id < :before::bigint
+with examined as materialized (
+    select * from {schema}.job where stage in ({pending}, {paused}, {paused_follower}, {failed}) and id < :before::bigint
     order by id desc limit :window::integer
 )
 {page_of_jobs}

@@ -1,9 +1,9 @@
--- Jobs in somebody's hands: no more than there are slots in the fleet.
+-- Leased jobs: no more than the fleet has slots.
 with leased as materialized (
     -- All of them: walking all jobs by id until enough are leased would read the whole table.
-    select * from {schema}.job where stage = 'h'
+    select * from {schema}.job where stage = {leased}
 ),
-looked_at as materialized (
+examined as materialized (
     select * from leased where id < :before::bigint order by id desc limit :window::integer
 )
 {page_of_jobs}

@@ -1,5 +1,5 @@
 -- All live jobs by id: most of them wait in the queue.
-with looked_at as materialized (
+with examined as materialized (
     select * from {schema}.job where id < :before::bigint
     order by id desc limit :window::integer
 )

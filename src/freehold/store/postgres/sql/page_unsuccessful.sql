@@ -1,5 +1,5 @@
 -- Failed and canceled jobs, however many succeeded around them.
-with looked_at as materialized (
+with examined as materialized (
     select * from {schema}.history where state <> 'succeeded' and id < :before::bigint
     order by id desc limit :window::integer
 )

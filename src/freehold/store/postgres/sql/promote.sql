@@ -1,5 +1,5 @@
 -- The next of each freed lane becomes its holder. Runs after the statement that freed it, in
--- the same transaction, so that its snapshot is younger than the locks that one won.
+-- the same transaction, so that its snapshot is younger than the locks of that one.
 with freed as (
     select distinct target from json_to_recordset(:rows::json) as g(target text)
 ),
@@ -14,22 +14,22 @@ first as materialized (
            where h.target = f.target and h.stage in ({holds_lane}) limit 1) is null
 ),
 ready as materialized (
-    -- A claimer may have it in hand: then it stays ready, and needs nobody. Waiting for it
-    -- here would be a circle: the claimer may be waiting for us.
+    -- A claimer may have locked it: then it stays ready and needs no promotion. Waiting for the claimer
+    -- here could deadlock, because it may be waiting for this transaction.
     select id from {schema}.job
-    where id = any (array(select id from first where stage = 'r')) and stage = 'r'
+    where id = any (array(select id from first where stage = {ready})) and stage = {ready}
     order by id for update skip locked
 ),
 following as materialized (
     select id from {schema}.job
-    where id = any (array(select id from first where stage in ('f','q'))) and stage in ('f','q')
+    where id = any (array(select id from first where stage in ({follower}, {paused_follower}))) and stage in ({follower}, {paused_follower})
     order by id for update
 ),
 promoted as (
     update {schema}.job
-    set stage = case when stage = 'q' then 'p' else 'R' end
+    set stage = case when stage = {paused_follower} then {paused} else {lane_head} end
     where id = any (array(select id from ready union all select id from following))
     returning id
 )
--- Whose next one vanished while it was waited for, or is in somebody's hands: to be asked again.
+-- Lanes whose next job vanished or is locked: the verb tries them again.
 select target from first where id not in (select id from promoted)

@@ -7,10 +7,10 @@ with recursive ready_queue as (
     from ready_queue q where q.queue is not null
 ),
 leased_queue as (
-    (select queue from {schema}.job where stage = 'h' order by queue limit 1)
+    (select queue from {schema}.job where stage = {leased} order by queue limit 1)
     union all
     select (select j.queue from {schema}.job j
-            where j.stage = 'h' and j.queue > q.queue order by j.queue limit 1)
+            where j.stage = {leased} and j.queue > q.queue order by j.queue limit 1)
     from leased_queue q where q.queue is not null
 ),
 named as (
@@ -21,8 +21,8 @@ named as (
 select n.name,
     {schema}.count_ready(n.name, :bound::integer),
     (select count(*) from (select from {schema}.job j
-        where j.queue = n.name and j.stage = 'h' limit :bound::integer) x),
-    -- Since when: a job that waited for its time was not ready while it did.
+        where j.queue = n.name and j.stage = {leased} limit :bound::integer) x),
+    -- Ready since its run_at: before that, a scheduled job was not ready.
     (select greatest(j.created_at, j.run_at) from {schema}.job j
      where j.queue = n.name and {is_ready} order by j.queue, (-j.priority), j.id limit 1),
     p.paused_at, p.paused_by, p.pause_reason, p.paused_until,

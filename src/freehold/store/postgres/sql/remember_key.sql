@@ -1,4 +1,4 @@
--- An answer "there was one already" is remembered under its key like any other.
+-- "This job existed already" is remembered under the caller's key like any other result.
 insert into {schema}.idempotency as i (key, job_id, expires_at)
 select key, job_id, {schema}.clock() + make_interval(secs => seconds)
 from json_to_recordset(:rows::json) as g(key text, job_id bigint, seconds double precision)

@@ -1,4 +1,4 @@
--- The sign of life. A lease that has run out is not revived, even if nobody took the job yet.
+-- Extends leases. An expired lease is not renewed, even if its job was not recovered yet.
 with given as (
     select * from json_to_recordset(:rows::json) as g(id bigint, token bigint)
 ),
@@ -10,4 +10,4 @@ set heartbeat_at = t.now,
     lease_expires_at = t.now + make_interval(secs => :lease_seconds::double precision)
 from (select {schema}.clock() as now) t
 where j.id = any (array(select id from held))
-returning j.id, j.request
+returning j.id, j.stop_request

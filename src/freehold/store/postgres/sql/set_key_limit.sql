@@ -1,5 +1,5 @@
 with anew as (
-    delete from {schema}.spent
+    delete from {schema}.rate_usage
     where name = 'k/' || :key::text
        or (right(:key::text, 2) = ':*' and starts_with(name, 'k/' || rtrim(:key::text, '*')))
 )

@@ -1,4 +1,4 @@
--- Show leased jobs as running, since when they are; told to whoever still holds the lease.
+-- Shows leased jobs as running, for as long as they have run, where the lease still holds.
 with given as (
     select * from json_to_recordset(:rows::json) as g(
         id bigint, token bigint, ran_seconds double precision)

@@ -1,2 +1,2 @@
-id = :id and lease_token = :token and lease_owner = :owner and stage = 'h'
+id = :id and lease_token = :token and lease_owner = :owner and stage = {leased}
     and lease_expires_at > clock()

@@ -1,1 +1,1 @@
-case when :obeys then coalesce(request_reason, :reason) else :reason end
+case when :obeys then coalesce(stop_request_reason, :reason) else :reason end

@@ -1,7 +1,7 @@
-select m.low, m.looked_at, {history_columns}
-from (select min(id) as low, count(*) as looked_at from looked_at) m
+select m.low, m.examined, {history_columns}
+from (select min(id) as low, count(*) as examined from examined) m
 left join (
-    select * from looked_at l
+    select * from examined l
     where l.state in (select value from json_each(:states))
       and (:queue is null or l.queue = :queue)
       and (:task is null or l.task = :task)

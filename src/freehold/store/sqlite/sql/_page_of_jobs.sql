@@ -1,9 +1,9 @@
-select m.low, m.looked_at, {job_columns}
-from (select min(id) as low, count(*) as looked_at from looked_at) m
+select m.low, m.examined, {job_columns}
+from (select min(id) as low, count(*) as examined from examined) m
 left join (
-    select * from looked_at l
-    where case when l.stage = 'n' then 'pending' when l.stage in ('p','q') then 'paused'
-               when l.stage = 'x' then 'failed' when l.stage <> 'h' then 'queued'
+    select * from examined l
+    where case when l.stage = {pending} then 'pending' when l.stage in ({paused}, {paused_follower}) then 'paused'
+               when l.stage = {failed} then 'failed' when l.stage <> {leased} then 'queued'
                when l.started_at is null then 'assigned' else 'running' end
           in (select value from json_each(:states))
       and (:queue is null or l.queue = :queue)

@@ -1,4 +1,4 @@
-insert into tenant (name, place, state, weight, max_slots, created_at)
-values (:tenant, :place, 'active', :weight, :max_slots, clock())
+insert into tenant (name, shard, state, weight, max_slots, created_at)
+values (:tenant, :shard, 'active', :weight, :max_slots, clock())
 on conflict (name) do nothing
 returning {tenant_columns}

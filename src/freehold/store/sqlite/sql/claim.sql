@@ -1,66 +1,65 @@
--- Ready jobs -> leases, for one queue. Nobody else writes meanwhile: limits need no locks.
-delete from looked;
+-- Leases ready jobs of one queue. There is one writer at a time, so that limits need no locks.
+delete from candidate;
 
--- Born ready, a lane job learns here how its lane stands, and one with a key of its limit.
--- `looked` is a temporary table of the connection, see `engine`: where it stays empty, only the
--- last statement follows.
-insert into looked (id, priority, limit_key, goes, stopped, key_room, careful, known)
+-- A new lane job is stored as ready: its lane is looked up here, and the limit of its key. `candidate` is a
+-- temporary table of the connection (engine.py); if it stays empty, only the last statement follows.
+insert into candidate (id, priority, limit_key, may_run, lane_is_paused, key_room, never_ahead, known)
 select k.id, k.priority, k.limit_key,
-    k.target is null or k.stage = 'R' or (not {lane_held} and k.id = {next_in_lane}),
+    k.target is null or k.stage = {lane_head} or (not {lane_held} and k.id = {next_in_lane}),
     k.target is not null and exists (select 1 from lane l where l.target = k.target
         and coalesce(l.paused_until > clock(), 1)),
     case when k.limit_key is not null then {key_room} end,
-    k.lost > 0,
+    k.lost_attempts > 0,
     :tasks is null or k.task in (select value from json_each(:tasks))
 from (
     select * from job
-    where queue = :queue and stage in ('r','R') and {door_open} and (:locked or not {is_limited})
+    where queue = :queue and stage in ({ready}, {lane_head}) and {queue_is_open} and (:locked or not {is_limited})
     order by queue, -priority, id
-    limit case when {queue_room} > 0 then :looked_at else 0 end) k;
+    limit case when {queue_room} > 0 then :examined else 0 end) k;
 
--- A token only where there is something to claim: an idle claim writes nothing.
+-- An idle claim draws no token and writes nothing.
 update counter set value = value + 1
-where name = 'lease_token' and exists (select 1 from looked);
+where name = 'lease_token' and exists (select 1 from candidate);
 
--- Out of the way of the others, until the event that they wait for makes them ready.
-update job set stage = case when l.goes and l.stopped then 't' when l.goes then 'l' else 'f' end
-from looked l
-where job.id = l.id and (not l.goes or l.stopped or (l.key_room is not null
-    and (select key_place from ({keyed}) k where k.id = l.id) > l.key_room));
+-- These leave the ready set, until the event that they wait for makes them ready again.
+update job set stage = case when l.may_run and l.lane_is_paused then {lane_paused} when l.may_run then {limited} else {follower} end
+from candidate l
+where job.id = l.id and (not l.may_run or l.lane_is_paused or (l.key_room is not null
+    and (select key_position from ({keyed}) k where k.id = l.id) > l.key_room));
 
--- In the candidates' order. What is limited, or once lost its worker, is not claimed ahead.
-update looked set won = 1
+-- In the order of the candidates. A job that is limited or once lost its worker is not prefetched.
+update candidate set won = 1
 where id in (
-    select l.id from looked l
-    where l.goes and not l.stopped
+    select l.id from candidate l
+    where l.may_run and not l.lane_is_paused
       and (l.key_room is null
-           or (select key_place from ({keyed}) k where k.id = l.id) <= l.key_room)
-      and (not (l.careful or l.key_room is not null) or (
-           select count(*) from looked b where b.goes and not b.stopped
+           or (select key_position from ({keyed}) k where k.id = l.id) <= l.key_room)
+      and (not (l.never_ahead or l.key_room is not null) or (
+           select count(*) from candidate b where b.may_run and not b.lane_is_paused
              and (-b.priority, b.id) < (-l.priority, l.id)) < :wanted - :ahead)
     order by -l.priority, l.id limit {queue_room});
 
 insert into event (job_id, at, attempt, kind, state, by, reason)
 select id, clock(), attempt, 'parked', 'queued', :owner, 'no worker knows this task'
-from job join looked using (id)
+from job join candidate using (id)
 where won and not known;
 
--- How often a queue, all of them, or a key have started. What is parked does not start.
-insert into spent (name, slot, starts)
-select 'q/' || r.name, {slot}, count(*) from queue r join looked on won and known
+-- Starts under the rates of the queue, of all queues, and of keys. A parked job does not start.
+insert into rate_usage (name, slot, starts)
+select 'q/' || r.name, {slot}, count(*) from queue r join candidate on won and known
 where r.name in (:queue, '*') and r.rate_seconds is not null
 group by r.name
 on conflict (name, slot) do update set starts = starts + excluded.starts;
 
-insert into spent (name, slot, starts)
+insert into rate_usage (name, slot, starts)
 select 'k/' || k.limit_key, {slot}, count(*)
-from looked k join key_limit r on r.key = {rule_key}
+from candidate k join key_limit r on r.key = {rule_key}
 where k.won and k.known and r.rate_seconds is not null
 group by k.limit_key
 on conflict (name, slot) do update set starts = starts + excluded.starts;
 
 update job
-set stage = case when known then 'h' else 'u' end,
+set stage = case when known then {leased} else {parked} end,
     attempt = case when known then attempt + 1 else attempt end,
     lease_owner = case when known then :owner end,
     lease_token = case when known then (select value from counter where name = 'lease_token') end,
@@ -68,15 +67,15 @@ set stage = case when known then 'h' else 'u' end,
     lease_expires_at =
         case when known then clock() + cast(round(:lease_seconds * 1000000) as integer) end,
     reason = case when known then null else 'no worker knows this task' end
-from looked
-where won and job.id = looked.id
-returning case when stage = 'h' then job.id end, lease_token, task, queue, args, attempt,
-    max_attempts, lost, job.priority, target, timeout_seconds, policy, job.limit_key,
+from candidate
+where won and job.id = candidate.id
+returning case when stage = {leased} then job.id end, lease_token, task, queue, args, attempt,
+    max_attempts, lost_attempts, job.priority, target, timeout_seconds, policy, job.limit_key,
     null, null, null, null, null, null, null;
 
--- Whether more may be ready, and how many nobody could settle.
+-- Whether more may be ready, and how many candidates stayed ready.
 select null, null, null, null, null, null, null, null, null, null, null, null, null,
-    (select count(*) from looked) >= :looked_at,
-    (select count(*) from looked join job using (id) where stage in ('r','R')),
+    (select count(*) from candidate) >= :examined,
+    (select count(*) from candidate join job using (id) where stage in ({ready}, {lane_head})),
     null, {is_limited}, :locked and {queue_room} <= 0,
     coalesce((select weight from queue where name = :queue), 1), 0

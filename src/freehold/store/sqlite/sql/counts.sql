@@ -1,13 +1,13 @@
 select
-    (select count(*) from (select 1 from job where stage in ('r','R') limit :bound)),
-    (select count(*) from (select 1 from job where stage in ('w','b') limit :bound)),
+    (select count(*) from (select 1 from job where stage in ({ready}, {lane_head}) limit :bound)),
+    (select count(*) from (select 1 from job where stage in ({scheduled}, {backoff}) limit :bound)),
     (select count(*) from (select 1 from job
-        where target is not null and stage in ('r','f','q') and stage = 'f' limit :bound)),
-    (select count(*) from (select 1 from job where stage = 'h' limit :bound)),
+        where target is not null and stage in ({ready}, {follower}, {paused_follower}) and stage = {follower} limit :bound)),
+    (select count(*) from (select 1 from job where stage = {leased} limit :bound)),
     (select count(*) from (select 1 from job
-        where stage in ('n','p','q','x','u') and stage in ('p','q') limit :bound)),
+        where stage in ({pending}, {paused}, {paused_follower}, {failed}, {parked}) and stage in ({paused}, {paused_follower}) limit :bound)),
     (select count(*) from (select 1 from job
-        where stage in ('n','p','q','x','u') and stage = 'x' limit :bound)),
+        where stage in ({pending}, {paused}, {paused_follower}, {failed}, {parked}) and stage = {failed} limit :bound)),
     (select count(*) from (select 1 from job
-        where stage in ('n','p','q','x','u') and stage = 'n' limit :bound)),
-    (select count(*) from (select 1 from job where stage = 'u' limit :bound))
+        where stage in ({pending}, {paused}, {paused_follower}, {failed}, {parked}) and stage = {pending} limit :bound)),
+    (select count(*) from (select 1 from job where stage = {parked} limit :bound))

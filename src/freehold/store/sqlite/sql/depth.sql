@@ -1,2 +1,2 @@
--- What can be claimed now, up to a bound: of a paused queue, nothing.
+-- Jobs that can be claimed now, up to a bound; none of a paused queue.
 select count(*) from ({open_ready} limit :bound)

@@ -1,6 +1,6 @@
--- From now on it lives there. What was left behind is remembered until it is gone.
+-- The tenant is on its new shard. The old shard is remembered until its schema is dropped.
 update tenant
-set state = :state, note = :note, place = moving_to, moving_to = null,
-    moved_from = nullif(place, moving_to)
-where name = :tenant and state = 'moving' and moving_to = :place
+set state = :state, note = :note, shard = moving_to, moving_to = null,
+    moved_from = nullif(shard, moving_to)
+where name = :tenant and state = 'moving' and moving_to = :shard
 returning name

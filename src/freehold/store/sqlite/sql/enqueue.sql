@@ -1,7 +1,7 @@
 insert into job (created_at, run_at, stage, priority, max_attempts, timeout_seconds, queue, task,
     target, limit_key, tags, policy, args)
 select clock(), due_at,
-    case when :pending then 'n' when due_at > clock() then 'w' when :follows then 'f' else 'r' end,
+    case when :pending then {pending} when due_at > clock() then {scheduled} when :follows then {follower} else {ready} end,
     :priority, :max_attempts, :timeout_seconds, :queue, :task, :target, :limit_key, :tags, :policy,
     :args
 from (select coalesce(:run_at, clock() + cast(round(:delay_seconds * 1000000) as integer)) as due_at)

@@ -1,2 +1,2 @@
--- Nothing is shared with other files.
+-- Every tenant is a file of its own: no limit is shared.
 select 1

@@ -1,4 +1,4 @@
-with looked_at as materialized (
-    select * from job where stage = 'h' and id < :before order by id desc limit :window
+with examined as materialized (
+    select * from job where stage = {leased} and id < :before order by id desc limit :window
 )
 {page_of_jobs}

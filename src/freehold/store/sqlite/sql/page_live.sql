@@ -1,4 +1,4 @@
-with looked_at as materialized (
+with examined as materialized (
     select * from job where id < :before order by id desc limit :window
 )
 {page_of_jobs}

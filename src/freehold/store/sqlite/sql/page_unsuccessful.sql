@@ -1,4 +1,4 @@
-with looked_at as materialized (
+with examined as materialized (
     select * from history where state <> 'succeeded' and id < :before
     order by id desc limit :window
 )

@@ -1,5 +1,5 @@
 update job
-set stage = case when stage = 'q' then 'p' else 'R' end
+set stage = case when stage = {paused_follower} then {paused} else {lane_head} end
 where id = (select l.id from job l where l.target = :target and l.stage in ({in_lane})
             order by l.target, l.id limit 1)
   and not exists (select 1 from job h

@@ -1,14 +1,14 @@
 -- Queue by queue through the indexes: the number of jobs does not matter.
 with recursive ready_queue as (
-    select min(queue) as queue from job where stage in ('r','R')
+    select min(queue) as queue from job where stage in ({ready}, {lane_head})
     union all
-    select (select min(j.queue) from job j where j.stage in ('r','R') and j.queue > q.queue)
+    select (select min(j.queue) from job j where j.stage in ({ready}, {lane_head}) and j.queue > q.queue)
     from ready_queue q where q.queue is not null
 ),
 leased_queue as (
-    select min(queue) as queue from job where stage = 'h'
+    select min(queue) as queue from job where stage = {leased}
     union all
-    select (select min(j.queue) from job j where j.stage = 'h' and j.queue > q.queue)
+    select (select min(j.queue) from job j where j.stage = {leased} and j.queue > q.queue)
     from leased_queue q where q.queue is not null
 ),
 named as (
@@ -18,11 +18,11 @@ named as (
 )
 select n.name,
     (select count(*) from (select 1 from job j
-        where j.queue = n.name and j.stage in ('r','R') limit :bound)),
-    (select count(*) from (select 1 from job j where j.queue = n.name and j.stage = 'h'
+        where j.queue = n.name and j.stage in ({ready}, {lane_head}) limit :bound)),
+    (select count(*) from (select 1 from job j where j.queue = n.name and j.stage = {leased}
         limit :bound)),
-    -- Since when: a job that waited for its time was not ready while it did.
-    (select max(j.created_at, coalesce(j.run_at, j.created_at)) from job j where j.queue = n.name and j.stage in ('r','R')
+    -- Ready since its run_at: before that, a scheduled job was not ready.
+    (select max(j.created_at, coalesce(j.run_at, j.created_at)) from job j where j.queue = n.name and j.stage in ({ready}, {lane_head})
      order by j.queue, -j.priority, j.id limit 1),
     p.paused_at, p.paused_by, p.pause_reason, p.paused_until,
     coalesce(s.weight, 1), s.max_leases, s.rate_starts, s.rate_seconds

@@ -1,3 +1,3 @@
-select id, lease_token, request
+select id, lease_token, stop_request
 from job
-where lease_owner = :owner and request is not null and stage = 'h'
+where lease_owner = :owner and stop_request is not null and stage = {leased}

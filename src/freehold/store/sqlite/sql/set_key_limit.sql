@@ -1,4 +1,4 @@
-delete from spent
+delete from rate_usage
 where name = 'k/' || :key
    or (:key like '%:*' and substr(name, 1, length(:key) + 1) = 'k/' || rtrim(:key, '*'));
 

@@ -1,4 +1,4 @@
-delete from spent where name = 'q/' || :queue;
+delete from rate_usage where name = 'q/' || :queue;
 
 insert into queue (name, max_leases, rate_starts, rate_seconds)
 values (:queue, :max_leases, :rate_starts, :rate_seconds)

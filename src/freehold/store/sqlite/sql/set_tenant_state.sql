@@ -1,4 +1,4 @@
--- One that moves ends its move first.
+-- A moving tenant has to end its move first.
 update tenant set state = :state, note = :note
 where name = :tenant and state <> 'moving'
 returning name

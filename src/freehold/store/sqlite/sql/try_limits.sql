@@ -1,2 +1,2 @@
--- Nobody else writes meanwhile.
+-- There is one writer at a time: no lock is needed.
 select 1

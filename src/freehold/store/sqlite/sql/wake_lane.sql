@@ -1,1 +1,1 @@
-update job set stage = 'R' where target = :target and stage = 't'
+update job set stage = {lane_head} where target = :target and stage = {lane_paused}

@@ -1,0 +1,1 @@
+"""This tree against another commit: both programs, in alternating pairs, on one server."""

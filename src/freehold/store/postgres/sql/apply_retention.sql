@@ -1,0 +1,34 @@
+-- Deletes expired rows of the default partitions, and expired idempotency keys, row by row.
+with stray_history as (
+    delete from {schema}.history_rest where ctid = any (array(
+        select ctid from {schema}.history_rest
+        where finished_at < {schema}.clock() - make_interval(secs => :history_days::double precision * 86400)
+        limit :limit::integer))
+    returning 1
+),
+stray_events as (
+    delete from {schema}.event_rest where ctid = any (array(
+        select ctid from {schema}.event_rest
+        where at < {schema}.clock() - make_interval(secs => :history_days::double precision * 86400)
+        limit :limit::integer))
+    returning 1
+),
+stray_notes as (
+    delete from {schema}.job_log_rest where ctid = any (array(
+        select ctid from {schema}.job_log_rest
+        where at < {schema}.clock() - make_interval(secs => :history_days::double precision * 86400)
+        limit :limit::integer))
+    returning 1
+),
+old_keys as (
+    delete from {schema}.idempotency where key = any (array(
+        select i.key from {schema}.idempotency i
+        where i.expires_at <= (select {schema}.clock())
+          and (select j.id from {schema}.job j where j.id = i.job_id) is null
+        order by i.expires_at limit :limit::integer
+        for update skip locked))
+    returning 1
+)
+select (select count(*) from stray_history)::integer
+     + (select count(*) from stray_events)::integer + (select count(*) from stray_notes)::integer
+     + (select count(*) from old_keys)::integer

@@ -1,2 +1,0 @@
--- And when those who wait for it were last told of something.
-{plain_job} returning id, {told_ago}

@@ -1,0 +1,2 @@
+-- Also returns how long ago workers were last notified of the queue.
+{plain_job} returning id, {notify_age}

@@ -1,3 +1,0 @@
-select distinct on (token, number) job_id, token, number, at, line
-from {schema}.note where job_id = :id::bigint
-order by token, number, at

@@ -1,0 +1,23 @@
+-- What a sweep would find to do, without a lock; and how many workers could do it.
+with recursive leased_queue as (
+    (select queue from {schema}.job where stage = {leased} order by queue limit 1)
+    union all
+    select (select j.queue from {schema}.job j
+            where j.stage = {leased} and j.queue > q.queue order by j.queue limit 1)
+    from leased_queue q where q.queue is not null
+)
+select
+    exists (
+        select from leased_queue q
+        cross join lateral (
+            select from {schema}.job j
+            where j.stage = {leased} and j.queue = q.queue and j.lease_expires_at <= t.now
+            order by j.queue, j.lease_expires_at limit 1) e) as expired,
+    exists (select from {schema}.job where stage = {limited}) as limited,
+    exists (select from {schema}.lane where paused_until <= t.now) as stopped,
+    exists (select from {schema}.job where stage = {parked} and task = any (:tasks::text[])) as parked,
+    extract(epoch from (
+        select run_at from {schema}.job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - t.now)
+        ::double precision as due_seconds,
+    (select count(*) from {schema}.worker where expires_at > t.now) as workers
+from (select {schema}.clock() as now) t

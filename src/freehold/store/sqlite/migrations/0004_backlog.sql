@@ -1,1 +1,0 @@
--- Nothing here: an embedded store has no roles, and nobody scales its workers from outside.

@@ -1,1 +1,0 @@
--- Every tenant is a file of its own here: nothing is shared.

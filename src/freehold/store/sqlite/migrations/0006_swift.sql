@@ -1,2 +1,0 @@
--- A statement is read once here, with its constraints: they stay as they are. And every commit can be
--- seen by whoever watches the file: nobody has to be told.

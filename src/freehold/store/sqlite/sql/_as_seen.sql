@@ -1,3 +1,0 @@
-stage = :seen_stage and (stage <> 'h' or (
-    lease_token = :token and lease_owner = :owner
-    and (lease_expires_at <= clock()) = :expired))

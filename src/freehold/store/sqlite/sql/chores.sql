@@ -1,8 +1,0 @@
--- What a sweep would find to do, in one look; and how many could do it.
-select
-    exists (select 1 from job where stage = 'h' and lease_expires_at <= clock()),
-    exists (select 1 from job where stage = 'l'),
-    exists (select 1 from lane where paused_until <= clock()),
-    exists (select 1 from job where stage = 'u' and task in (select value from json_each(:tasks))),
-    ((select run_at from job where stage in ('w','b') order by run_at limit 1) - clock()) / 1e6,
-    (select count(*) from worker where expires_at > clock())

@@ -1,2 +1,0 @@
--- Nothing is shared with other files.
-select 1

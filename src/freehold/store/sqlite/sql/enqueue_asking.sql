@@ -1,2 +1,0 @@
--- Here nobody has to be told.
-{plain_job} returning id, null

@@ -1,0 +1,2 @@
+-- Listeners see every commit in the file itself: there is no notification whose age matters.
+{plain_job} returning id, null

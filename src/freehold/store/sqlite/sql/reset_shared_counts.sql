@@ -1,0 +1,2 @@
+-- Every tenant is a file of its own: no limit is shared.
+select 1

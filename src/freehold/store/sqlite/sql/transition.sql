@@ -1,0 +1,34 @@
+-- Every other change of a live job, from what was read to what was decided. The clock stands still within
+-- a transaction, so that all statements below agree.
+select id, {unchanged_since_read} and stop_request is :stop_request, {unchanged_since_read}, stop_request from job where id = :id;
+
+insert into event (job_id, at, leased_at, started_at, due_at, token, attempt, kind, state, by,
+    reason, error)
+select id, clock(), leased_at,
+    coalesce(started_at, clock() - cast(round(:ran_seconds * 1000000) as integer)),
+    case when :state = 'queued' then {new_run_at} end,
+    lease_token, attempt, :event, :state, coalesce(:by, lease_owner), {new_reason}, :error
+from job where id = :id and {unchanged_since_read} and stop_request is :stop_request;
+
+insert into history (id, created_at, run_at, leased_at, started_at, finished_at, token,
+    timeout_seconds, priority, attempt, max_attempts, lost_attempts, state, queue, task, finished_by, target,
+    limit_key, unique_key, tags, policy, reason, error, result, progress, args)
+select id, created_at, run_at, leased_at,
+    coalesce(started_at, clock() - cast(round(:ran_seconds * 1000000) as integer)), clock(), lease_token,
+    timeout_seconds, priority, attempt - :refund, max_attempts, lost_attempts + :lost_attempts, :state, queue, task,
+    coalesce(:by, lease_owner), target, limit_key, unique_key, tags, policy, {new_reason}, :error,
+    :result, progress, args
+from job where :leaves and id = :id and {unchanged_since_read} and stop_request is :stop_request;
+
+update job
+set stage = case when {new_run_at} > clock() then :stage_later else :stage_due end,
+    run_at = {new_run_at},
+    attempt = case when :fresh_attempts then 0 else attempt - :refund end,
+    lost_attempts = case when :fresh_attempts then 0 else lost_attempts + :lost_attempts end,
+    lease_owner = null, lease_token = null, lease_expires_at = null, leased_at = null,
+    heartbeat_at = null, started_at = null,
+    stop_request = null, stop_requested_by = null, stop_request_reason = null,
+    reason = {new_reason}
+where not :leaves and id = :id and {unchanged_since_read} and stop_request is :stop_request;
+
+delete from job where :leaves and id = :id and {unchanged_since_read} and stop_request is :stop_request

@@ -1,2 +1,0 @@
--- SQLite keeps no days apart: everything old goes in `retain`.
-select 0

@@ -1,0 +1,38 @@
+"""Recovering: jobs whose lease has expired go through the same policy as failures."""
+
+from __future__ import annotations
+
+from freehold.model.job import StopRequest
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.rows import attempt_of
+from freehold.store.statements import Verb, read
+from freehold.store.types import AttemptEnd, Recovered
+from freehold.store.verbs.finish import end_attempts
+
+
+def recover(limit: int, chance: float) -> Verb[list[Recovered]]:
+    """Read expired leases without locks, decide, and write where they are still expired."""
+    rows = yield from read("expired", limit=limit)
+    if not rows:
+        return []
+    outcome = Outcome(kind=OutcomeKind.LOST_LEASE)
+    ended = [
+        AttemptEnd(
+            attempt_of(row, row[13]),
+            outcome,
+            StopRequest(row[14]) if row[14] else None,
+            _spread(chance, index),
+        )
+        for index, row in enumerate(rows)
+    ]
+    decisions = yield from end_attempts(None, ended, expired=True)
+    return [
+        Recovered(end.attempt, decisions[end.attempt.job_id])
+        for end in ended
+        if end.attempt.job_id in decisions
+    ]
+
+
+def _spread(chance: float, index: int) -> float:
+    """One random draw, spread by the golden ratio: jobs lost together are retried apart."""
+    return (chance + index * 0.618033988749895) % 1.0

@@ -1,0 +1,162 @@
+"""Compares the store with all records at the end of a run."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from freehold.app import Freehold
+from freehold.lab.checker import check_lanes
+from freehold.lab.checker.checker import RULES
+from freehold.lab.checker.evidence import Evidence
+from freehold.lab.checker.indexed_history import IndexedHistory
+from freehold.lab.checker.job_intervals import LeaseInterval
+from freehold.lab.checker.record import Record
+from freehold.lab.checker.violation import Violation
+from freehold.model.history import Event, EventKind
+from freehold.model.job import Job
+from freehold.model.limit import Limit
+from freehold.model.state import FINAL, State
+from freehold.store.types import JobFilter
+from tests.chaos.plan import LIMITED_KEY, LIMITED_TO
+
+_MICROS = 1_000_000
+#: Does not hold for concurrent transactions, because a claim skips rows that others have locked.
+_SKIPPED_RULES = (check_lanes.by_priority,)
+_PAGE = 1000
+#: How long a stalled connection can keep a transaction open.
+_COMMIT_LAG_MICROS = 5 * _MICROS
+
+
+@dataclass(slots=True)
+class Judgement:
+    """The result of a run."""
+
+    jobs: int = 0
+    acknowledged: int = 0
+    states: dict[str, int] = field(default_factory=dict)
+    attempts: int = 0
+    #: Second runs of a job, by the end of the attempt before.
+    second_runs: dict[str, int] = field(default_factory=dict)
+    #: Responses to producers and operators.
+    responses: dict[str, int] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+    #: From a kill to the stored end of its lease, if no other fault happened meanwhile.
+    worst_recovery_seconds: float = 0.0
+    #: The same, with other faults.
+    worst_disturbed_recovery_seconds: float = 0.0
+    #: From the database's return to the next success.
+    worst_standstill_seconds: float = 0.0
+
+    def of_rules(self, *rules: str) -> int:
+        return sum(violation.rule in rules for violation in self.violations)
+
+
+def gather_evidence(app: Freehold, events: list[Event], records: list[Record]) -> Evidence:
+    jobs = {job.id: job for job in _every_job(app)}
+    response: dict[int, list[Event]] = {job_id: [] for job_id in jobs}
+    for event in events:
+        response.setdefault(event.job_id, []).append(event)
+    return Evidence(
+        records,
+        jobs,
+        response,
+        {LIMITED_KEY: Limit(LIMITED_TO)},
+        commit_lag_micros=_COMMIT_LAG_MICROS,
+    )
+
+
+def _every_job(app: Freehold) -> Iterator[Job]:
+    before: int | None = None
+    while True:
+        page = app._client.store.page(JobFilter(limit=_PAGE, before=before))
+        yield from page.jobs
+        if page.next is None:
+            return
+        before = page.next
+
+
+def judge(evidence: Evidence) -> Judgement:
+    history = IndexedHistory(evidence)
+    found = Judgement(
+        jobs=len(evidence.jobs), attempts=len(history.runs) + len(history.duplicate_starts)
+    )
+    found.states = dict(Counter(str(job.state) for job in evidence.jobs.values()))
+    found.violations = [
+        violation for rule in RULES if rule not in _SKIPPED_RULES for violation in rule(history)
+    ]
+    found.second_runs = _second_runs(history)
+    found.acknowledged = len(
+        {
+            job_id
+            for invocation in history.invocations
+            if invocation.response is not None
+            for job_id, _created in invocation.response.info.get("results", ())
+        }
+    )
+    found.responses = dict(
+        Counter(
+            invocation.response.info.get("error", "answered")
+            if invocation.response
+            else "no response"
+            for invocation in history.invocations
+        )
+    )
+    _measure(history, found)
+    return found
+
+
+def _second_runs(history: IndexedHistory) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    runs: dict[int, list[int]] = {}
+    for job_id, token in history.runs:
+        runs.setdefault(job_id, []).append(token)
+    for job_id, tokens in runs.items():
+        intervals = history.jobs.get(job_id)
+        for token in sorted(tokens)[:-1]:
+            lease = intervals.by_token.get(token) if intervals is not None else None
+            counts[_cause(lease)] += 1
+    return dict(counts)
+
+
+def _cause(lease: LeaseInterval | None) -> str:
+    if lease is None or lease.kind is None:
+        return "unexplained"
+    return "operator's retry" if lease.state in FINAL else str(lease.kind)
+
+
+def _measure(history: IndexedHistory, found: Judgement) -> None:
+    faults = [record for record in history.evidence.records if record.kind == "fault"]
+    kills = {record.actor: record.at for record in faults if record.info["kind"] == "kill"}
+    shared = sorted(
+        (record.at, record.info["until"], record.info["kind"])
+        for record in faults
+        if record.actor == "all"
+    )
+    for intervals in history.jobs.values():
+        for lease in intervals.leases:
+            killed = kills.get(lease.owner or "")
+            if lease.kind is not EventKind.LEASE_LOST or killed is None or lease.end < killed:
+                continue
+            seconds = (lease.end - killed) / _MICROS
+            found.worst_disturbed_recovery_seconds = max(
+                found.worst_disturbed_recovery_seconds, seconds
+            )
+            is_undisturbed = not any(at <= lease.end and killed <= until for at, until, _ in shared)
+            if is_undisturbed:
+                found.worst_recovery_seconds = max(found.worst_recovery_seconds, seconds)
+    successes = sorted(
+        lease.end
+        for intervals in history.jobs.values()
+        for lease in intervals.leases
+        if lease.state is State.SUCCEEDED
+    )
+    for _, until, kind in shared:
+        if kind in ("hard_stop", "promotion", "blackhole", "disk_full"):
+            index = bisect_left(successes, until)
+            after = successes[index] if index < len(successes) else until
+            found.worst_standstill_seconds = max(
+                found.worst_standstill_seconds, (after - until) / _MICROS
+            )

@@ -1,0 +1,251 @@
+"""Authorization: every route for every kind of caller, and attacks through browsers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from freehold.http.asgi import TABLE
+from freehold.http.request_limits import RequestLimits
+from freehold.http.routes import Route, Routes
+from freehold.http_auth import Role
+from tests.http.api_client import TOKENS, ApiClient, bearer, problem, settings_with
+
+SHORT_STREAMS = RequestLimits(stream_seconds=0.0)
+ADMITTED = "admitted"
+#: The status for each kind of caller, by the role of a route.
+EXPECTED: dict[str, dict[Role, int | str]] = {
+    "no token": {Role.ANYONE: ADMITTED, Role.VIEWER: 401, Role.OPERATOR: 401, Role.ADMIN: 401},
+    "wrong": {Role.ANYONE: ADMITTED, Role.VIEWER: 401, Role.OPERATOR: 401, Role.ADMIN: 401},
+    "viewer": {Role.ANYONE: ADMITTED, Role.VIEWER: ADMITTED, Role.OPERATOR: 403, Role.ADMIN: 403},
+    "operator": {
+        Role.ANYONE: ADMITTED,
+        Role.VIEWER: ADMITTED,
+        Role.OPERATOR: ADMITTED,
+        Role.ADMIN: 403,
+    },
+    "admin": {
+        Role.ANYONE: ADMITTED,
+        Role.VIEWER: ADMITTED,
+        Role.OPERATOR: ADMITTED,
+        Role.ADMIN: ADMITTED,
+    },
+    "admin@other": {Role.ANYONE: ADMITTED, Role.VIEWER: 403, Role.OPERATOR: 403, Role.ADMIN: 403},
+    "admin@ours": {
+        Role.ANYONE: ADMITTED,
+        Role.VIEWER: ADMITTED,
+        Role.OPERATOR: ADMITTED,
+        Role.ADMIN: ADMITTED,
+    },
+}
+#: The roles of the API, repeated: a new route must be added here, deliberately.
+ROLES = {
+    "GET /livez": Role.ANYONE,
+    "GET /readyz": Role.ANYONE,
+    "GET /metrics": Role.VIEWER,
+    "GET /api/openapi.json": Role.VIEWER,
+    "GET /api/jobs": Role.VIEWER,
+    "GET /api/jobs/{id}": Role.VIEWER,
+    "GET /api/jobs/{id}/explain": Role.VIEWER,
+    "GET /api/queues": Role.VIEWER,
+    "GET /api/stats": Role.VIEWER,
+    "GET /api/lanes": Role.VIEWER,
+    "GET /api/limits": Role.VIEWER,
+    "GET /api/workers": Role.VIEWER,
+    "POST /api/lanes/{target}/pause": Role.OPERATOR,
+    "POST /api/lanes/{target}/resume": Role.OPERATOR,
+    "POST /api/limits/all": Role.ADMIN,
+    "POST /api/limits/queues/{name}": Role.ADMIN,
+    "POST /api/limits/keys/{key}": Role.ADMIN,
+    "POST /api/queues/{name}/set_weight": Role.ADMIN,
+    "GET /api/events": Role.VIEWER,
+    "GET /api/tenants": Role.VIEWER,
+    "GET /api/tenants/{tenant}": Role.VIEWER,
+    "POST /api/tenants": Role.ADMIN,
+    "POST /api/tenants/{tenant}/pause": Role.OPERATOR,
+    "POST /api/tenants/{tenant}/resume": Role.OPERATOR,
+    "POST /api/tenants/{tenant}/set_weight": Role.ADMIN,
+    "POST /api/tenants/{tenant}/drop": Role.ADMIN,
+    "POST /api/jobs": Role.OPERATOR,
+    "POST /api/jobs/{id}/cancel": Role.OPERATOR,
+    "POST /api/jobs/{id}/pause": Role.OPERATOR,
+    "POST /api/jobs/{id}/resume": Role.OPERATOR,
+    "POST /api/jobs/{id}/retry": Role.OPERATOR,
+    "POST /api/jobs/{id}/submit": Role.OPERATOR,
+    "POST /api/queues/{name}/pause": Role.OPERATOR,
+    "POST /api/queues/{name}/resume": Role.OPERATOR,
+    "POST /targets/{target}/jobs/{id}/resume/": Role.OPERATOR,
+}
+
+#: Routes that need an admin of all tenants.
+NOT_FOR_TENANTS = {
+    "POST /api/tenants",
+    "POST /api/tenants/{tenant}/pause",
+    "POST /api/tenants/{tenant}/resume",
+    "POST /api/tenants/{tenant}/set_weight",
+    "POST /api/tenants/{tenant}/drop",
+}
+
+#: Bodies of routes that do not accept an empty one.
+BODIES: dict[str, dict[str, Any]] = {
+    "/api/jobs": {"task": "greet"},
+    "/api/queues/{name}/set_weight": {"weight": 2},
+    "/api/tenants": {"name": "fresh"},
+    "/api/tenants/{tenant}/set_weight": {"weight": 2},
+    "/api/tenants/{tenant}/drop": {"name": "ours", "force": True},
+}
+
+
+def _request(client: ApiClient, route: Route, **request: Any) -> httpx.Response:
+    path = route.at.format(id=1, name="default", target="t", key="k", tenant="ours")
+    if route.body is not None:
+        request.setdefault("json", BODIES.get(route.at, {}))
+    return client.request(route.method, path, **request)
+
+
+def _headers(caller: str) -> dict[str, str]:
+    if caller == "no token":
+        return {}
+    if caller == "wrong":
+        return {"Authorization": f"Bearer {TOKENS['admin'][:-1]}"}
+    return bearer(caller)
+
+
+def test_the_routes_have_the_listed_roles() -> None:
+    assert {route.name: route.role for route in TABLE} == ROLES
+
+
+@pytest.mark.parametrize("caller", EXPECTED)
+def test_every_route_admits_the_right_callers(
+    client: ApiClient, tokens: list[str], caller: str
+) -> None:
+    client.app.tenants.create("ours")
+    client.open(settings_with(client.folder, *tokens), SHORT_STREAMS, tenant="ours")
+    # A dropped tenant is not served: its route comes last.
+    routes = sorted(TABLE, key=lambda route: route.at.endswith("/drop"))
+    headers = _headers(caller)
+    met = {route.name: _request(client, route, headers=headers).status_code for route in routes}
+    refused = {name: status if status in (401, 403) else ADMITTED for name, status in met.items()}
+    expected = {name: EXPECTED[caller][role] for name, role in ROLES.items()}
+    if caller == "admin@ours":
+        expected |= dict.fromkeys(NOT_FOR_TENANTS, 403)
+    assert refused == expected
+    assert all(status < 500 for status in met.values()), met
+
+
+def test_a_refused_request_changes_nothing(client: ApiClient, tokens: list[str]) -> None:
+    client.app.tenants.create("ours")
+    client.open(settings_with(client.folder, *tokens), SHORT_STREAMS, tenant="ours")
+    body = {"task": "greet", "args": {"name": "x"}}
+    for headers in ({}, bearer("viewer"), bearer("admin@other")):
+        assert client.post("/api/jobs", body, headers=headers).status_code in (401, 403)
+    assert client.get_json("/api/jobs", headers=bearer("viewer"))["jobs"] == []
+
+
+def test_a_request_without_a_token_gets_instructions(
+    sqlite_client: ApiClient, tokens: list[str]
+) -> None:
+    sqlite_client.open(settings_with(sqlite_client.folder, *tokens))
+    response = sqlite_client.get("/api/stats")
+    assert "Authorization: Bearer" in problem(response, 401, "unauthorized")
+    assert response.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_token_works_from_anywhere(sqlite_client: ApiClient, tokens: list[str]) -> None:
+    sqlite_client.open(settings_with(sqlite_client.folder, *tokens))
+    response = sqlite_client.get(
+        "/api/stats", headers=bearer("viewer"), host="queue.example", peer=("10.1.2.3", 9)
+    )
+    assert response.status_code == 200
+
+
+def test_a_route_without_a_role_cannot_be_registered() -> None:
+    routes = Routes()
+    with pytest.raises(TypeError, match="name the role that it needs"):
+
+        @routes.get("/open", None, responses={200: str})  # type: ignore[arg-type]
+        async def open_route(request: object) -> str:
+            return ""
+
+    assert list(routes) == []
+
+
+# -- without tokens --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"peer": ("10.1.2.3", 9)},
+        {"host": "evil.example"},
+        {"headers": {"Host": "["}},
+        {"host": "localhost.evil.example"},
+        {"headers": {"Origin": "http://evil.example"}},
+        {"headers": {"Origin": "null"}},
+        {"headers": {"Sec-Fetch-Site": "cross-site"}},
+        {"headers": {"X-Forwarded-For": "127.0.0.1"}},
+        {"headers": {"Forwarded": "for=127.0.0.1"}},
+    ],
+    ids=str,
+)
+def test_without_tokens_only_this_machine_is_served(
+    sqlite_client: ApiClient, request_: dict[str, Any]
+) -> None:
+    for route in TABLE:
+        if route.role is not Role.ANYONE:
+            assert _request(sqlite_client, route, **request_).status_code == 403, route.name
+    assert sqlite_client.get_json("/api/jobs")["jobs"] == []
+
+
+@pytest.mark.parametrize("host", ["localhost:8787", "127.0.0.1:8787", "[::1]:8787"])
+def test_this_machine_is_served_without_tokens(sqlite_client: ApiClient, host: str) -> None:
+    assert sqlite_client.get("/api/stats", host=host).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+def test_a_form_of_another_page_changes_nothing(
+    sqlite_client: ApiClient, content_type: str | None
+) -> None:
+    headers = {"Content-Type": content_type} if content_type else {}
+    for route in TABLE:
+        if route.method == "POST":
+            response = _request(sqlite_client, route, json=None, content=b"{}", headers=headers)
+            problem(response, 415, "unsupported-media-type")
+
+
+# -- everywhere ------------------------------------------------------------------------------
+
+
+def test_responses_forbid_caching_framing_and_sniffing(sqlite_client: ApiClient) -> None:
+    for path in ("/api/jobs", "/api/jobs/1", "/metrics", "/livez"):
+        headers = sqlite_client.get(path).headers
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "access-control-allow-origin" not in headers
+
+
+def test_a_wrong_path_or_method_gets_an_error_response(sqlite_client: ApiClient) -> None:
+    assert "openapi" in problem(sqlite_client.get("/nothing"), 404, "not-found")
+    response = sqlite_client.request("DELETE", "/api/jobs")
+    problem(response, 405, "method-not-allowed")
+    assert set(response.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
+
+
+def test_it_can_be_mounted_into_another_application(client: ApiClient, tokens: list[str]) -> None:
+    client.open(settings_with(client.folder, *tokens))
+    outer = Starlette(routes=[Mount("/queue", app=client.api)])
+    admin = bearer("admin")
+    made = client.post(
+        "/queue/api/jobs", {"task": "greet", "args": {"name": "x"}}, to=outer, headers=admin
+    )
+    assert made.status_code == 201
+    assert client.get("/queue/api/jobs", to=outer).status_code == 401
+    described = client.get_json("/queue/api/openapi.json", to=outer, headers=admin)
+    assert described["servers"] == [{"url": "/queue"}]

@@ -1,0 +1,151 @@
+"""Errors: an unavailable or slow database, an invalid or too large request, a bug."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from freehold import errors
+from freehold.errors import FreeholdError, UniqueKeyTaken
+from freehold.http.problems import of_error
+from freehold.http.request_limits import RequestLimits
+from tests.http.api_client import ApiClient, app_on, problem, settings_with
+
+
+@pytest.fixture
+def down(tmp_path: Path) -> Iterator[ApiClient]:
+    client = ApiClient(app_on("postgresql://127.0.0.1:1/none"), tmp_path)
+    yield client
+    client.close()
+
+
+def test_livez_succeeds_with_the_database_down(down: ApiClient) -> None:
+    assert down.get_json("/livez") == {"status": "alive"}
+
+
+def test_other_routes_return_503_with_the_database_down(down: ApiClient) -> None:
+    for path in ("/readyz", "/api/jobs", "/api/jobs/1", "/api/queues", "/api/stats", "/api/events"):
+        response = down.get(path)
+        problem(response, 503, "store-unavailable")
+        assert response.headers["retry-after"] == "1"
+    problem(down.post("/api/jobs", {"task": "x", "raw": True}), 503, "store-unavailable")
+
+
+def test_metrics_show_the_unavailable_store_and_the_counters_of_the_process(
+    down: ApiClient,
+) -> None:
+    down.telemetry.count("recovered", 3)
+    text = down.get("/metrics").text
+    assert "freehold_store_up 0\n" in text
+    assert "freehold_recovered_total 3\n" in text
+
+
+def test_readyz_names_a_missing_schema(tmp_path: Path, postgres_url: str) -> None:
+    client = ApiClient(app_on(postgres_url), tmp_path)
+    try:
+        assert problem(client.get("/readyz"), 503, "store-unavailable").endswith("SchemaMissing")
+        client.app.migrate()
+        assert client.get_json("/readyz") == {"status": "ready"}
+    finally:
+        client.close()
+
+
+def test_a_request_that_takes_too_long_is_ended(postgres_client: ApiClient) -> None:
+    client = postgres_client
+    client.open(settings_with(client.folder), RequestLimits(request_seconds=2.0, ready_seconds=1.0))
+    job_id = client.add()
+    with psycopg.connect(client.app.url) as other:
+        other.execute("lock table freehold.job")
+        problem(client.get("/api/jobs"), 503, "store-unavailable")
+        response = client.post(f"/api/jobs/{job_id}/pause")
+        assert "may have happened or not" in problem(response, 503, "outcome-unknown")
+        assert "freehold_store_up 0\n" in client.get("/metrics").text
+    assert client.get_json(f"/api/jobs/{job_id}")["job"]["state"] == "queued"
+
+
+def test_a_body_is_not_read_beyond_the_limit(sqlite_client: ApiClient) -> None:
+    sqlite_client.open(settings_with(sqlite_client.folder), RequestLimits(body_bytes=1000))
+    read = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal read
+        while True:
+            read += 100
+            yield b" " * 100
+            await asyncio.sleep(0)
+
+    json = {"Content-Type": "application/json"}
+    response = sqlite_client.request("POST", "/api/jobs", content=endless(), headers=json)
+    assert "at most 1,000 bytes" in problem(response, 413, "content-too-large")
+    assert read <= 1200
+    announced = sqlite_client.request("POST", "/api/jobs", content=b"x" * 1001, headers=json)
+    problem(announced, 413, "content-too-large")
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"\xff\xfe", b'{"task": "\xff"}', b"[" * 100_000, b"nope", b'{"a":"\\ud800"}']
+)
+def test_a_body_that_is_not_json_is_refused(sqlite_client: ApiClient, body: bytes) -> None:
+    json = {"Content-Type": "application/json; charset=utf-8"}
+    response = sqlite_client.request("POST", "/api/jobs", content=body, headers=json)
+    assert response.status_code in (400, 422), response.text
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_arguments_beyond_the_limits_are_refused(client: ApiClient) -> None:
+    deep: object = "x"
+    for _ in range(80):
+        deep = [deep]
+    body = {"task": "any", "raw": True, "args": {"a": deep}}
+    assert "64 levels" in problem(client.post("/api/jobs", body), 422, "bad-payload")
+    body = {"task": "any", "raw": True, "args": {"a": "x" * 1024 * 1024}}
+    assert "the limit is" in problem(client.post("/api/jobs", body), 422, "bad-payload")
+
+
+def test_every_error_of_the_tree_is_mapped() -> None:
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, FreeholdError)
+    ]
+    made = {
+        kind.__name__: of_error(kind("why", 7) if kind is UniqueKeyTaken else kind("why"))
+        for kind in kinds
+    }
+    statuses = {name: response.status_code for name, response in made.items()}
+    assert statuses == {
+        "FreeholdError": 500,
+        "BadInput": 422,
+        "BadName": 422,
+        "BadArguments": 422,
+        "BadPayload": 422,
+        "BadSettings": 422,
+        "UnknownTask": 422,
+        "Refused": 409,
+        "IllegalTransition": 409,
+        "JobNotFound": 404,
+        "UniqueKeyTaken": 409,
+        "LeaseLost": 409,
+        "TenantExists": 409,
+        "TenantNotFound": 404,
+        "StoreError": 500,
+        "StoreUnavailable": 503,
+        "OutcomeUnknown": 503,
+        "StoreReadOnly": 503,
+        "StoreFull": 503,
+        "SchemaMissing": 503,
+        "SchemaTooNew": 503,
+    }
+
+
+def test_the_text_of_a_bug_goes_only_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        response = of_error(ZeroDivisionError("inner secret"))
+    assert response.status_code == 500
+    assert b"inner secret" not in bytes(response.body)
+    assert "inner secret" in caplog.text

@@ -1,0 +1,93 @@
+"""Configured queues and limits are checked, and written into the store by a worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from freehold import Freehold
+from freehold.errors import BadName, BadSettings
+from freehold.model.limit import Limit, QueueRule, Rate
+from freehold.settings import load
+
+
+def loaded(folder: Path, text: str) -> tuple[dict[str, QueueRule], dict[str, Limit]]:
+    (folder / "freehold.toml").write_text(text)
+    settings = load(environment={}, folder=folder)
+    return settings.queues, settings.limits
+
+
+@pytest.mark.requirement("S0.10")
+def test_queues_and_limits_are_read(tmp_path: Path) -> None:
+    queues, limits = loaded(
+        tmp_path,
+        '[queues.mail]\nweight = 5\nmax = 7\nrate = "100/min"\n'
+        '[queues."*"]\nmax = 50\n[limits."github:*"]\nmax = 2\n',
+    )
+    assert queues == {
+        "mail": QueueRule(5.0, Limit(7, Rate(100, 60.0))),
+        "*": QueueRule(None, Limit(50)),
+    }
+    assert limits == {"github:*": Limit(2)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[queues.mail]\nwieght = 5\n",
+            ":1: there is no wieght here; did you mean weight?",
+        ),
+        ("[queues.mail]\nweight = 0\n", "0.001 to 1000000"),
+        ("[queues.mail]\nmax = 1.5\n", "give a whole number"),
+        ("[queues.mail]\nrate = 5\n", "write it as a string"),
+        ('[queues.mail]\nrate = "many"\n', "100/min"),
+        ("[queues]\nmail = 5\n", "give a table"),
+        ("[limits.smtp]\n", "give max, or rate, or both"),
+        ("[limits.smtp]\nweight = 3\n", "there is no weight here"),
+    ],
+)
+def test_bad_rules_are_refused_with_their_position(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BadSettings) as caught:
+        loaded(tmp_path, text)
+    assert message in str(caught.value)
+
+
+def test_a_bad_queue_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadName):
+        loaded(tmp_path, '[queues."no such name!"]\nmax = 1\n')
+
+
+def test_a_worker_writes_weights_and_limits_into_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "freehold.toml").write_text(
+        "[queues.mail]\nweight = 5\nmax = 7\n[limits.smtp]\nmax = 2\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    app = Freehold()
+    assert app.run_worker(until_idle=True) == 0
+    (mail,) = app.operator.queues()
+    assert (mail.weight, mail.limit) == (5.0, Limit(7))
+    assert [(rule.name, rule.limit) for rule in app.operator.key_limits()] == [("smtp", Limit(2))]
+    app.close()
+
+
+def test_the_limit_of_all_queues_is_written_into_the_control_store_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str
+) -> None:
+    """By a host of all tenants, and not by a worker of one tenant."""
+    (tmp_path / "freehold.toml").write_text('[queues.mail]\nmax = 2\n[queues."*"]\nmax = 7\n')
+    monkeypatch.chdir(tmp_path)
+    app = Freehold(postgres_url)
+    app.migrate()
+    app.tenants.create("acme")
+    acme = app.tenant("acme")
+    assert acme.run_worker(until_idle=True) == 0
+    assert [rule.name for rule in acme.operator.queue_limits()] == ["mail"]
+    assert app.operator.queue_limits() == []
+    assert app.run_worker(tenants="all", until_idle=True) == 0
+    assert [(rule.name, rule.limit) for rule in app.operator.queue_limits()] == [("*", Limit(7))]
+    assert [rule.name for rule in acme.operator.queue_limits()] == ["mail"]
+    app.close()

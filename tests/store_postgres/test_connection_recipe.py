@@ -1,0 +1,139 @@
+"""Internal connections keep generic plans; handlers get plain connections."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+
+from freehold.errors import StoreUnavailable
+from freehold.store.postgres.connections import Connections
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.pool import ConnectionRecipe
+from freehold.store.postgres.pooled_connection import PooledConnection
+from freehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
+from freehold.store.store import AsyncStore, Store
+
+_MODE = "show plan_cache_mode"
+#: A statement that is repeated is prepared.
+_REPEATS = 2
+_PREPARED = "select count(*) from pg_prepared_statements where statement !~ 'pg_prepared'"
+
+
+def test_internal_connections_keep_generic_plans_and_handlers_connections_do_not(
+    database: PostgresDatabase,
+) -> None:
+    connections = Connections(database.url)
+
+    async def modes() -> list[Any]:
+        found = []
+        for pool in (connections.pool_of_loop(), connections.handler_pool_of_loop()):
+            async with pool.connection(writes=False) as connection:
+                found.append(await (await connection.execute(_MODE)).fetchone())
+        connections.close_current_loop()
+        return found
+
+    assert asyncio.run(modes()) == [("force_generic_plan",), ("auto",)]
+    with connections.pool.connection(writes=False) as connection:
+        assert connection.execute(_MODE).fetchone() == ("force_generic_plan",)
+    with connections.handler_pool.connection(writes=False) as connection:
+        assert connection.execute(_MODE).fetchone() == ("auto",)
+    connections.close()
+
+
+def test_options_of_the_url_are_kept(database: PostgresDatabase) -> None:
+    url = database.url + "&options=-c%20work_mem%3D5MB"
+    connections = Connections(url)
+    with connections.pool.connection(writes=False) as connection:
+        assert connection.execute("show work_mem").fetchone() == ("5MB",)
+        assert connection.execute(_MODE).fetchone() == ("force_generic_plan",)
+    connections.close()
+
+
+def test_a_pooler_that_refuses_options_is_connected_to_without_them(
+    database: PostgresDatabase,
+) -> None:
+    recipe = ConnectionRecipe(database.url, internal=True)
+    refusal = psycopg.OperationalError("FATAL: unsupported startup parameter: options")
+    info = recipe.info
+    assert not recipe.drop_options(info, psycopg.OperationalError("no route"))
+    assert recipe.drop_options(info, refusal)
+    assert "plan_cache_mode" not in recipe.info
+    assert recipe.drop_options(info, refusal)  # a connection that was opened at the same time
+    assert not recipe.drop_options(recipe.info, refusal)
+    with PooledConnection.connect(recipe.info) as connection:
+        recipe.set_up(connection)
+        assert connection.prepare_threshold is None
+
+
+#: In a DO block, so that the client does not notice.
+_FORGET = "do $$ begin execute 'deallocate all'; end $$"
+
+
+def test_a_pooler_that_loses_prepared_statements_causes_no_error(
+    database: PostgresDatabase,
+) -> None:
+    connections = Connections(database.url)
+    store = Store(PostgresSession(connections.pool, Statements("freehold", "1")))
+    for _ in range(_REPEATS):
+        store.now()
+    with connections.pool.connection(writes=False) as connection:
+        assert connection.execute(_PREPARED).fetchone() == (1,)
+        connection.execute(_FORGET)
+    store.now()
+    for _ in range(_REPEATS):
+        store.now()
+    with connections.pool.connection(writes=False) as connection:
+        assert connection.execute(_PREPARED).fetchone() == (0,)
+    connections.close()
+
+
+_ALWAYS = b"""
+    create schema forgetful;
+    create function forgetful.clock() returns timestamptz language plpgsql
+        as 'begin execute ''execute nothing''; end'
+"""
+
+
+def test_a_pooler_that_also_refuses_unprepared_statements_is_unavailable_in_the_end(
+    database: PostgresDatabase,
+) -> None:
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute(_ALWAYS)
+    connections, forgetful = Connections(database.url), Statements("forgetful", "1")
+
+    async def read_clock() -> None:
+        try:
+            await AsyncStore(AsyncPostgresSession(connections.pool_of_loop, forgetful)).now()
+        finally:
+            connections.close_current_loop()
+
+    with pytest.raises(StoreUnavailable):
+        Store(PostgresSession(connections.pool, forgetful)).now()
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(read_clock())
+    connections.close()
+
+
+def test_a_pooler_that_loses_prepared_statements_causes_no_error_on_asyncio(
+    database: PostgresDatabase,
+) -> None:
+    async def scenario() -> list[Any]:
+        connections = Connections(database.url)
+        pool = connections.pool_of_loop()
+        store = AsyncStore(
+            AsyncPostgresSession(connections.pool_of_loop, Statements("freehold", "1"))
+        )
+        found = []
+        for _ in range(2):
+            for _ in range(_REPEATS):
+                await store.now()
+            async with pool.connection(writes=False) as connection:
+                found.append(await (await connection.execute(_PREPARED)).fetchone())
+                await connection.execute(_FORGET)
+        connections.close_current_loop()
+        return found
+
+    assert asyncio.run(scenario()) == [(1,), (0,)]

@@ -1,0 +1,140 @@
+"""One check of all tenants finds those with work and those that are broken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from freehold.client import Client
+from freehold.model.job import NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.tenant import HOME_SHARD
+from freehold.store.shard import Shard, TenantActivity
+from freehold.store.types import AttemptEnd
+from tests.concurrency import wait_until
+from tests.tenants.tenant_stores import TenantStores, add, claim_request
+
+
+def check(shard: Shard, *tenants: str) -> list[TenantActivity]:
+    async def checking() -> list[TenantActivity]:
+        try:
+            return await shard.tenants_with_work(tenants)
+        finally:
+            await shard.aclose()
+
+    return asyncio.run(checking())
+
+
+def has_work(stores: TenantStores, tenant: str) -> bool:
+    (activity,) = check(stores.shards[HOME_SHARD], tenant)
+    assert activity.error is None
+    return activity.has_work
+
+
+@pytest.fixture
+def acme(stores: TenantStores) -> TenantStores:
+    stores.tenants.create("acme")
+    assert not has_work(stores, "acme")
+    return stores
+
+
+@pytest.mark.requirement("S4.2")
+def test_a_ready_job_is_work_until_it_is_claimed(acme: TenantStores) -> None:
+    add(acme.store_of("acme"))
+    assert has_work(acme, "acme")
+    (attempt,) = acme.store_of("acme").claim(claim_request())
+    assert not has_work(acme, "acme")
+    acme.store_of("acme").finish("w", [AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS))])
+    assert not has_work(acme, "acme")
+
+
+def test_a_scheduled_job_is_work_when_it_is_due(acme: TenantStores) -> None:
+    add(acme.store_of("acme"), delay_seconds=0.4)
+    assert not has_work(acme, "acme")
+    wait_until(lambda: has_work(acme, "acme"), "work")
+
+
+def test_an_expired_lease_is_work_also_in_a_paused_tenant(acme: TenantStores) -> None:
+    add(acme.store_of("acme"))
+    acme.store_of("acme").claim(claim_request(lease_seconds=0.5))
+    acme.tenants.pause("acme", "ann")
+    assert not has_work(acme, "acme")
+    wait_until(lambda: has_work(acme, "acme"), "work")
+
+
+def test_paused_jobs_are_not_work_until_the_pause_ends(acme: TenantStores) -> None:
+    store = acme.store_of("acme")
+    add(store)
+    store.pause_queue("default", "ann", None, None)
+    assert not has_work(acme, "acme")
+    store.pause_queue("default", "ann", None, datetime.now(UTC) + timedelta(seconds=0.4))
+    assert not has_work(acme, "acme")
+    wait_until(lambda: has_work(acme, "acme"), "work")
+
+
+@pytest.mark.requirement("S4.2")
+def test_a_broken_tenant_is_reported_and_does_not_affect_the_others(stores: TenantStores) -> None:
+    names = ("acme", "beta", "gone", "broken", "zeta")
+    for name in ("acme", "beta", "broken", "zeta"):
+        stores.tenants.create(name)
+    drop_job_table(stores, "broken")
+    add(stores.store_of("zeta"))
+    found = {each.tenant: each for each in check(stores.shards[HOME_SHARD], *names)}
+    assert [name for name in names if found[name].error] == ["gone", "broken"]
+    assert [name for name in names if found[name].has_work] == ["zeta"]
+    assert "job" in str(found["broken"].error)
+
+
+def drop_job_table(stores: TenantStores, tenant: str) -> None:
+    """Outside the store."""
+    if stores.kind == "postgres":
+        with psycopg.connect(stores.urls[HOME_SHARD]) as connection:
+            connection.execute(f"drop table freehold_t_{tenant}.job cascade".encode())
+    else:
+        stores.shards[HOME_SHARD].retire(tenant)
+
+
+def test_notifications_of_a_shard_name_their_tenant(stores: TenantStores) -> None:
+    for name in ("acme", "beta"):
+        stores.tenants.create(name)
+    received: list[tuple[str, str | None]] = []
+
+    async def scenario() -> None:
+        notified = asyncio.Event()
+
+        def on_notification(tenant: str, topic: str | None) -> None:
+            received.append((tenant, topic))
+            notified.set()
+
+        listening = asyncio.create_task(
+            stores.shards[HOME_SHARD].listen(lambda: ["acme"], on_notification)
+        )
+        async with asyncio.timeout(10):
+            await notified.wait()
+            notified.clear()
+            for name in ("beta", "acme"):
+                Client(stores.tenants.open(name)).enqueue([NewJob(task="t")])
+            await notified.wait()
+        listening.cancel()
+        await asyncio.wait([listening])
+
+    asyncio.run(scenario())
+    assert received[0] == ("acme", "")
+    assert {tenant for tenant, _ in received} == {"acme"}
+    if stores.kind == "postgres":
+        assert received[1] == ("acme", "+default")
+
+
+def test_files_of_tenants_are_private(stores: TenantStores) -> None:
+    if stores.kind == "postgres":
+        return
+    stores.tenants.create("acme")
+    add(stores.store_of("acme"))
+    files: Sequence[Path] = sorted(Path(stores.urls[HOME_SHARD]).parent.glob("jobs.acme.db*"))
+    assert files
+    assert {oct(file.stat().st_mode & 0o777) for file in files} == {"0o600"}

@@ -1,0 +1,198 @@
+"""Hosts as processes: shares over several hosts, drain, kill, and a broken tenant."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+
+from freehold.model.tenant import TenantState
+from tests.tenants import host_app
+from tests.tenants.host_processes import HostProcesses
+
+WEIGHTS = {"five": 5.0, "three": 3.0, "one": 1.0}
+
+
+@pytest.mark.requirement("S4.2", "S3.6")
+def test_saturated_tenants_share_two_processes_by_weight(hosts: HostProcesses) -> None:
+    """Jobs take a while, so that slots are scarce, and not the speed of a tenant's store."""
+    for name, weight, count in (("five", 5.0, 2000), ("three", 3.0, 1400), ("one", 1.0, 700)):
+        hosts.add(name, weight)
+        hosts.enqueue(name, count, seconds=0.02)
+    processes = [hosts.start() for _ in range(2)]
+    hosts.until(lambda: len(hosts.lines("start")) >= 2700)
+    assert {process.drain() for process in processes} == {0}
+    starts = sorted(hosts.lines("start"), key=lambda line: line.at)[:2700]
+    counts = Counter(line.tenant for line in starts)
+    for name, weight in WEIGHTS.items():
+        assert counts[name] == pytest.approx(2700 * weight / 9, rel=0.1), counts
+    assert len({line.pid for line in starts}) == 2
+    assert all(hosts.leased(name) == 0 for name in WEIGHTS)
+
+
+@pytest.mark.requirement("S4.2", "S3.6")
+def test_an_idle_tenants_share_goes_to_the_others(hosts: HostProcesses) -> None:
+    hosts.add("idle", 100.0)
+    hosts.add("busy", 1.0)
+    hosts.enqueue("busy", 40, seconds=0.1)
+    hosts.start("--concurrency", "4")
+    hosts.until(lambda: hosts.ended("busy") == 40)
+    lines = sorted(
+        [(line.at, 1 if line.what == "start" else -1) for line in hosts.lines("start")]
+        + [(line.at, -1) for line in hosts.lines("end")]
+    )
+    running, most = 0, 0
+    for _, change in lines:
+        running += change
+        most = max(most, running)
+    assert most == 4
+
+
+@pytest.mark.requirement("S4.11", "S4.2")
+def test_drain_leaves_nothing_leased_and_loses_nothing(hosts: HostProcesses) -> None:
+    names = [f"t{number}" for number in range(6)]
+    for name in names:
+        hosts.add(name)
+        hosts.enqueue(name, 60, seconds=0.1)
+    host = hosts.start("--concurrency", "6")
+    hosts.until(lambda: len({line.tenant for line in hosts.lines("start")}) == 6)
+    assert host.drain() == 0
+    assert [hosts.leased(name) for name in names] == [0] * 6
+    starts = Counter((line.tenant, line.job) for line in hosts.lines("start"))
+    ends = Counter((line.tenant, line.job) for line in hosts.lines("end"))
+    assert starts == ends  # within the grace period
+    assert 0 < sum(ends.values()) < 360
+    assert hosts.start("--until-idle", "--concurrency", "20").ended() == 0
+    assert [hosts.live(name) for name in names] == [0] * 6
+    again = Counter((line.tenant, line.job) for line in hosts.lines("start"))
+    assert len(again) == 360
+    assert set(again.values()) == {1}
+
+
+@pytest.mark.requirement("S4.11")
+def test_a_second_signal_stops_the_jobs_of_all_tenants(hosts: HostProcesses) -> None:
+    for name in ("a", "b"):
+        hosts.add(name)
+        hosts.enqueue(name, 2, seconds=60.0)
+    host = hosts.start()
+    hosts.until(lambda: len(hosts.lines("start")) == 4)
+    host.send(signal.SIGTERM)
+    hosts.until(lambda: "host drains" in host.log)
+    host.send(signal.SIGTERM)
+    assert host.ended() == 0
+    assert hosts.leased("a") == hosts.leased("b") == 0
+
+
+@pytest.mark.requirement("S4.2", "S3.3")
+def test_a_killed_hosts_jobs_are_recovered_in_every_tenant(hosts: HostProcesses) -> None:
+    names = [f"t{number}" for number in range(5)]
+    for name in names:
+        hosts.add(name)
+        hosts.enqueue(name, 2, seconds=1.5)
+    victim = hosts.start("--concurrency", "10", lease=1.0)
+    hosts.until(lambda: len(hosts.lines("start")) == 10)
+    victim.send(signal.SIGKILL)
+    victim.ended()
+    assert not hosts.lines("end")
+    hosts.start("--concurrency", "10", lease=1.0)
+    hosts.until(lambda: all(hosts.ended(name) == 2 for name in names))
+    hosts.until(lambda: all(hosts.live(name) == 0 for name in names))
+    starts = Counter((line.tenant, line.job) for line in hosts.lines("start"))
+    assert set(starts.values()) == {2}
+
+
+@pytest.mark.requirement("S4.2")
+def test_a_tenant_with_a_dropped_table_is_degraded_and_the_others_are_served(
+    hosts: HostProcesses,
+) -> None:
+    for name in ("bad", "good"):
+        hosts.add(name)
+        hosts.enqueue(name, 2)
+    host = hosts.start("--poll-interval-ms", "50", lease=1.0)
+    hosts.until(lambda: hosts.ended("bad") == hosts.ended("good") == 2)
+    _rename(hosts, "job", "gone")
+    hosts.until(lambda: hosts.state("bad") is TenantState.DEGRADED)
+    hosts.enqueue("good", 5)
+    hosts.until(lambda: hosts.ended("good") == 7)
+    assert host.log.count("tenant bad is degraded") == 1
+    _rename(hosts, "gone", "job")
+    hosts.until(lambda: hosts.state("bad") is TenantState.ACTIVE)
+    hosts.enqueue("bad", 3)
+    hosts.until(lambda: hosts.ended("bad") == 5)
+    assert host.is_alive
+
+
+def _rename(hosts: HostProcesses, before: str, after: str) -> None:
+    """Rename a table of the tenant `bad`, outside the store."""
+    if hosts.url.startswith("postgres"):
+        with psycopg.connect(hosts.url, autocommit=True) as postgres:
+            postgres.execute(f"alter table freehold_t_bad.{before} rename to {after}".encode())
+        return
+    with closing(sqlite3.connect(hosts.folder / "jobs.bad.db")) as sqlite, sqlite:
+        sqlite.execute("pragma legacy_alter_table = on")
+        sqlite.execute(f"alter table {before} rename to {after}")
+
+
+def test_a_host_serves_the_named_tenants_only(hosts: HostProcesses) -> None:
+    for name in ("a", "b", "c"):
+        hosts.add(name)
+        hosts.enqueue(name, 3)
+    assert hosts.start("--until-idle", tenants="a,c").ended() == 0
+    assert [hosts.ended(name) for name in ("a", "b", "c")] == [3, 0, 3]
+
+
+def test_plain_functions_of_all_tenants_share_threads(hosts: HostProcesses) -> None:
+    for name in ("a", "b"):
+        hosts.add(name)
+        hosts.app.tenant(name).enqueue_many([host_app.threaded.prepare(name) for _ in range(30)])
+    assert hosts.start("--until-idle").ended() == 0
+    assert hosts.ended("a") == hosts.ended("b") == 30
+
+
+def test_an_unknown_tenant_is_refused(postgres_hosts: HostProcesses) -> None:
+    postgres_hosts.add("acme")
+    host = postgres_hosts.start(tenants="acne")
+    assert host.ended() != 0
+    assert "did you mean acme" in host.log
+
+
+def test_a_tenant_that_is_created_later_is_served_too(postgres_hosts: HostProcesses) -> None:
+    postgres_hosts.add("a")
+    postgres_hosts.start().until_ready()
+    postgres_hosts.add("b")
+    postgres_hosts.enqueue("b", 2)
+    postgres_hosts.until(lambda: postgres_hosts.ended("b") == 2)
+
+
+@pytest.mark.requirement("S4.2")
+def test_locked_tables_of_one_tenant_do_not_delay_the_others(postgres_hosts: HostProcesses) -> None:
+    hosts = postgres_hosts
+    for name in ("hung", "good"):
+        hosts.add(name)
+        hosts.enqueue(name, 2)
+    hosts.start("--concurrency", "4")
+    hosts.until(lambda: hosts.ended("hung") == hosts.ended("good") == 2)
+    with psycopg.connect(hosts.url) as postgres:
+        postgres.execute("lock table freehold_t_hung.job in access exclusive mode")
+        hosts.enqueue("good", 50, seconds=0.01)
+        hosts.until(lambda: hosts.ended("good") == 52)
+    hosts.enqueue("hung", 3)
+    hosts.until(lambda: hosts.ended("hung") == 5)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [host_app.record_tenant, host_app.record_tenant_in_child],
+    ids=["coroutine", "process"],
+)
+def test_a_handler_knows_the_tenant_of_its_job(sqlite_hosts: HostProcesses, task: Any) -> None:
+    for name in ("a", "b"):
+        sqlite_hosts.add(name)
+        sqlite_hosts.app.tenant(name).enqueue_many([task.prepare()])
+    assert sqlite_hosts.start("--until-idle").ended() == 0
+    assert sorted(line.tenant for line in sqlite_hosts.lines("start")) == ["a", "b"]

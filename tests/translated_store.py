@@ -1,0 +1,171 @@
+"""A store that translates its ids and tokens to the oracle's, so that results can be compared.
+
+Each store has its own numbers: PostgreSQL's sequences skip numbers, and one claim may use several
+tokens. Stores only guarantee that numbers grow, which is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from freehold.model.history import Event
+from freehold.model.job import Attempt, Enqueued, Job, NewJob, StopRequest
+from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.store.rows import event_of
+from freehold.store.types import AttemptEnd, ClaimRequest, Finished, LeaseKey, Recovered, Renewed
+from tests.stores import StoreUnderTest
+
+#: An id that no job has, in the stores or in the oracle.
+NO_JOB = 10**9
+_EVENTS = """
+select id, job_id, at, kind, state, attempt, by, reason, cast(error as text), token, leased_at,
+    started_at, due_at from {s}event order by id
+"""
+
+
+class TranslatedStore:
+    def __init__(self, under_test: StoreUnderTest) -> None:
+        self.under_test = under_test
+        self._store = under_test.store
+        self._store_ids: dict[int, int] = {NO_JOB: NO_JOB}
+        self._oracle_ids: dict[int, int] = {NO_JOB: NO_JOB}
+        self._attempts: dict[LeaseKey, Attempt] = {}
+        self._tokens: dict[int, int] = {}
+        self._claims = 0
+
+    # -- enqueue -----------------------------------------------------------------------------
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        results = self._store.enqueue(jobs)
+        for result in results:
+            if result.created:
+                self._learn_id(result.id)
+        return [Enqueued(self._oracle_ids[result.id], result.created) for result in results]
+
+    def _learn_id(self, store_id: int) -> None:
+        oracle_id = len(self._oracle_ids)
+        newest = max((i for i in self._oracle_ids if i != NO_JOB), default=0)
+        assert store_id > newest, "ids must grow"
+        self._oracle_ids[store_id], self._store_ids[oracle_id] = oracle_id, store_id
+
+    def oracle_id(self, store_id: int) -> int:
+        return self._oracle_ids[store_id]
+
+    # -- claim, start, renew -----------------------------------------------------------------
+
+    def claim(self, request: ClaimRequest) -> list[Attempt]:
+        self._claims += 1
+        before = max(self._tokens, default=0)
+        translated = []
+        for attempt in self._store.claim(request):
+            assert attempt.token > before, "tokens must grow from claim to claim"
+            self._tokens[attempt.token] = self._claims
+            translated.append(self._translated(attempt))
+            self._attempts[LeaseKey(translated[-1].job_id, translated[-1].token)] = attempt
+        return translated
+
+    def _translated(self, attempt: Attempt) -> Attempt:
+        job_id, token = self._oracle_ids[attempt.job_id], self._tokens[attempt.token]
+        return replace(attempt, job_id=job_id, token=token)
+
+    def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
+        return self._all_oracle_ids(self._store.start(owner, self._keys(leases)))
+
+    def renew(self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float) -> Renewed:
+        result = self._store.renew(owner, self._keys(leases), lease_seconds)
+        held = {self._oracle_ids[job_id]: request for job_id, request in result.held.items()}
+        return Renewed(held, self._all_oracle_ids(result.lost))
+
+    def requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
+        requests = self._store.requests(owner)
+        return {
+            LeaseKey(self._oracle_ids[key.job_id], self._tokens[key.token]): request
+            for key, request in requests.items()
+        }
+
+    def _keys(self, leases: Sequence[LeaseKey]) -> list[LeaseKey]:
+        attempts = [self._attempts[key] for key in leases]
+        return [LeaseKey(attempt.job_id, attempt.token) for attempt in attempts]
+
+    def _all_oracle_ids(self, ids: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self._oracle_ids[job_id] for job_id in ids)
+
+    # -- finish, release, recover ------------------------------------------------------------
+
+    def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
+        ends = [replace(end, attempt=self._store_attempt(end.attempt)) for end in ended]
+        return self._finished(self._store.finish(owner, ends))
+
+    def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
+        store_attempts = [self._store_attempt(attempt) for attempt in attempts]
+        return self._finished(self._store.release(owner, store_attempts))
+
+    def recover(self, limit: int, chance: float) -> list[Recovered]:
+        recovered = self._store.recover(limit, chance)
+        return [replace(each, attempt=self._translated(each.attempt)) for each in recovered]
+
+    def _store_attempt(self, attempt: Attempt) -> Attempt:
+        return self._attempts[LeaseKey(attempt.job_id, attempt.token)]
+
+    def _finished(self, result: Finished) -> Finished:
+        decisions = {self._oracle_ids[job_id]: each for job_id, each in result.decisions.items()}
+        return Finished(decisions, self._all_oracle_ids(result.lost))
+
+    # -- operators and maintenance -----------------------------------------------------------
+
+    def operate(
+        self, verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None
+    ) -> list[ActionResult]:
+        results = self._store.operate(verb, [self._store_ids[i] for i in ids], by, reason)
+        return [replace(result, id=self._oracle_ids[result.id]) for result in results]
+
+    def delete(self, ids: Sequence[int]) -> list[int]:
+        deleted = self._store.delete([self._store_ids[i] for i in ids])
+        return [self._oracle_ids[job_id] for job_id in deleted]
+
+    def pause_queue(self, name: str, until: datetime | None) -> None:
+        self._store.pause_queue(name, "ops", "why not", until)
+
+    def resume_queue(self, name: str) -> bool:
+        return self._store.resume_queue(name)
+
+    def make_ready(self, limit: int) -> int:
+        return self._store.make_ready(limit)
+
+    def next_due_seconds(self) -> float | None:
+        return self._store.sweep_check(()).due_seconds
+
+    def unpark(self, tasks: Sequence[str], limit: int) -> int:
+        return self._store.unpark(tasks, limit)
+
+    def advance(self, by: float) -> None:
+        self.under_test.advance(by)
+
+    # -- everything that is stored -----------------------------------------------------------
+
+    def all_jobs(self) -> dict[int, Job]:
+        found = self._store.read([i for i in self._oracle_ids if i != NO_JOB])
+        return {self._oracle_ids[job_id]: self._job(job) for job_id, job in found.items()}
+
+    def _job(self, job: Job) -> Job:
+        job = replace(job, id=self._oracle_ids[job.id])
+        if job.lease is not None:
+            job = replace(job, lease=replace(job.lease, token=self._tokens[job.lease.token]))
+        if job.report is not None and job.report.token is not None:
+            report = replace(job.report, token=self._tokens[job.report.token])
+            job = replace(job, report=report)
+        return job
+
+    def all_events(self) -> dict[int, list[Event]]:
+        """Reads the table itself, because `events` reads one job at a time."""
+        found: dict[int, list[Event]] = {}
+        for row in self.under_test.sql(_EVENTS):
+            event = event_of(row)
+            job_id = self._oracle_ids[event.job_id]
+            token = None if event.token is None else self._tokens[event.token]
+            translated = replace(event, id=0, job_id=job_id, token=token)
+            found.setdefault(job_id, []).append(translated)
+        return found
