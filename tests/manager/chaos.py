@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import signal
@@ -14,7 +13,9 @@ from pathlib import Path
 
 from freehold.manager.process_slots import manager_in
 from freehold.model.history import EventKind
+from freehold.model.state import LEASED
 from freehold.model.worker_info import LiveWorker, WorkerState
+from freehold.store.types import JobFilter
 from tests.manager.load_app import naps
 from tests.manager.service import Service
 from tests.worker.fleet import eventually
@@ -109,10 +110,21 @@ class Chaos:
             self._until_adopted()
 
     def _kill_worker(self, kill: Kill) -> None:
-        pids = eventually(self._service.worker_pids)
-        with contextlib.suppress(ProcessLookupError):
+        """Kills a worker that holds leases, so that they have to be recovered."""
+        pids = eventually(self._busy_pids)
+        try:
             os.kill(pids[int(kill.share * len(pids))], signal.SIGKILL)
-        self.found.workers_killed += 1
+        except ProcessLookupError:  # it ended just before, by a drain
+            self._kill_worker(kill)
+        else:
+            self.found.workers_killed += 1
+
+    def _busy_pids(self) -> list[int]:
+        leased = self._service.app.operator.jobs(JobFilter(states=LEASED, limit=100)).jobs
+        owners = {job.lease.owner for job in leased if job.lease is not None}
+        workers = self._service.app._client.store.workers()
+        alive = set(self._service.worker_pids())
+        return sorted({each.pid for each in workers if each.owner in owners} & alive)
 
     def _produce(self) -> None:
         """Keep a bounded backlog all the time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -22,6 +23,9 @@ from tests.worker.lifeline import LIFELINE_VARIABLE
 
 PRODUCERS = 3
 TASK = "tests.worker.fleet_app.quick"
+#: Two minutes of refusals: no move takes that long, and the error is shown before the time limit.
+_TRIES = 6000
+_RETRY_SECONDS = 0.02
 
 
 def environment_of(urls: dict[str, str], folder: Path) -> dict[str, str]:
@@ -56,13 +60,14 @@ class Producer(threading.Thread):
 
     def _enqueue(self, key: str) -> None:
         job = raw_job(TASK, Options(idempotency_key=key), b"{}")
-        while True:
+        for _ in range(_TRIES):
             try:
                 self.acknowledged.append(self._app._submit(job).id)
                 return
             except (StoreUnavailable, OutcomeUnknown) as refusal:
                 self.refusal = refusal
-                self._halt.wait(0.02)
+                time.sleep(_RETRY_SECONDS)
+        raise AssertionError(f"refused {_TRIES} times") from self.refusal
 
 
 @contextmanager

@@ -49,7 +49,7 @@ def test_no_handler_notices_that_all_connections_are_terminated_repeatedly(
 
 
 @pytest.mark.requirement("S4.5", "S0.15")
-def test_a_terminated_listener_reconnects_and_latency_is_short_again(
+def test_a_terminated_listener_reconnects_and_jobs_arrive_by_notification_again(
     postgres_fleet: Fleet,
 ) -> None:
     """Only a notification can deliver the cancel in time: see test_stop_requests."""
