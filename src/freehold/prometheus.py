@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from freehold.telemetry import BUCKETS, COUNTERS, DURATIONS, GAUGES, LABELS, Telemetry
+from freehold.telemetry import BUCKETS, COUNTERS, DURATIONS, GAUGES, LABEL_VALUES, LABELS, Telemetry
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "freehold_"
@@ -49,8 +49,9 @@ def process_metrics(telemetry: Telemetry) -> Iterator[Metric]:
 def _counted(name: str, counts: dict[tuple[str, str], int]) -> list[Sample]:
     if name not in LABELS:  # a counter without events is 0, not missing
         return [Sample(counts.get((name, ""), 0))]
-    found = sorted((label, n) for (key, label), n in counts.items() if key == name)
-    return [Sample(n, ((LABELS[name], label),)) for label, n in found]
+    found = dict.fromkeys(LABEL_VALUES.get(name, ()), 0)
+    found |= {label: n for (key, label), n in counts.items() if key == name}
+    return [Sample(n, ((LABELS[name], label),)) for label, n in sorted(found.items())]
 
 
 def _measured(telemetry: Telemetry, name: str) -> list[Sample]:

@@ -16,17 +16,20 @@ COUNTERS = {
     "claims": "claim statements sent",
     "claimed": "jobs leased",
     "finished": "attempts that ended, by outcome",
-    "retried": "attempts that were followed by a retry",
-    "recovered": "jobs recovered after their lease expired",
+    "retried": "attempts whose job was queued again: retries, snoozes and drains",
+    "recovered": "jobs that a sweeper took back after their lease expired",
     "lanes_freed": "stalled lanes whose next job was promoted",
-    "stale_writes": "writes refused because the lease was lost",
-    "lost_leases": "leases lost while the handler was running",
+    "stale_writes": "late writes that the store refused because the lease was lost, by write",
+    "lost_leases": "leases that their owner found lost before the attempt ended",
     "timeouts": "attempts stopped by their timeout",
     "loop_blocks": "times that a handler blocked the event loop",
     "store_errors": "statements that failed and were retried, by part",
 }
-#: The name of a counter's label; other counters have none.
-LABELS = {"finished": "outcome", "store_errors": "part"}
+#: The name of a counter's label. A counter listed here is always counted with a label, any other
+#: counter never: /metrics exports nothing else.
+LABELS = {"finished": "outcome", "stale_writes": "write", "store_errors": "part"}
+#: Labels that are known in advance: a counter without events is exported as 0, not left out.
+LABEL_VALUES = {"stale_writes": ("append_log", "finish", "transaction")}
 GAUGES = {
     "slots": "jobs that this worker can run at once",
     "slots_running": "slots in use",
@@ -59,6 +62,7 @@ class Telemetry:
 
     def count(self, name: str, amount: int = 1, label: str = "") -> None:
         assert name in COUNTERS, name
+        assert bool(label) == (name in LABELS), f"{name}: {label!r}"
         with self._lock:
             self._counts[name, label] += amount
 

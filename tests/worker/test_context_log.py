@@ -12,6 +12,7 @@ import pytest
 
 from freehold import Retry, StoreUnavailable
 from freehold.model.job_log import LINE_LIMIT, LINES_LIMIT, Progress
+from freehold.prometheus import metrics_text, process_metrics
 from freehold.worker.execution.context import Context
 from freehold.worker.job_log import writer
 from tests.worker import context_app
@@ -166,6 +167,8 @@ def test_the_log_of_a_stale_owner_is_refused_and_counted(local_worker: LocalWork
     assert local_worker.lines(job_id) == []
     assert local_worker.job(job_id).progress is None
     assert worker.telemetry.total("stale_writes", "append_log") == 1
+    exported = metrics_text(process_metrics(worker.telemetry))
+    assert 'freehold_stale_writes_total{write="append_log"} 1\n' in exported
 
 
 def test_a_store_that_refuses_the_log_does_not_delay_the_outcome(

@@ -74,6 +74,28 @@ def test_prometheus_can_read_every_counter() -> None:
     assert (by_bound["10.0"], by_bound["+Inf"]) == (2, 3)
 
 
+@pytest.mark.requirement("S3.8")
+def test_refused_writes_are_exported_with_the_write_that_was_refused() -> None:
+    telemetry = Telemetry()
+    telemetry.count("stale_writes", 2, label="append_log")
+    telemetry.count("stale_writes", label="finish")
+    found = numbers(metrics_text(process_metrics(telemetry)))
+    name = "freehold_stale_writes_total"
+    assert {dict(labels)["write"]: n for (key, labels), n in found.items() if key == name} == {
+        "append_log": 2,
+        "finish": 1,
+        "transaction": 0,
+    }
+
+
+def test_a_count_that_would_not_be_exported_is_refused() -> None:
+    telemetry = Telemetry()
+    with pytest.raises(AssertionError, match="claimed"):
+        telemetry.count("claimed", label="default")
+    with pytest.raises(AssertionError, match="finished"):
+        telemetry.count("finished")
+
+
 def test_every_metric_has_its_help() -> None:
     text = metrics_text(process_metrics(Telemetry()))
     helps = dict(re.findall(r"^# HELP freehold_(\S+) (.+)$", text, re.MULTILINE))

@@ -178,7 +178,7 @@ class Finisher:
     def _report(self, ended: AttemptEnd, decision: Decision | None) -> None:
         attempt = ended.attempt
         if decision is None:
-            self._telemetry.count("stale_writes")
+            self._telemetry.count("stale_writes", label="finish")
             log.warning(
                 "job %d: its lease was lost, its outcome was refused",
                 attempt.job_id,

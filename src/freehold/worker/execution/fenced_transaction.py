@@ -65,7 +65,7 @@ class FencedTransactions:
 
     def lost(self, lease: HeldLease) -> None:
         self._leases.remove(lease)
-        self._telemetry.count("stale_writes")
+        self._telemetry.count("stale_writes", label="transaction")
         if lease.stop(StopReason.LEASE_LOST):
             self._telemetry.count("lost_leases")
 
