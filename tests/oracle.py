@@ -128,7 +128,7 @@ class Oracle(Table):
         )
         return self._last_id
 
-    # -- claim, start, renew -----------------------------------------------------------------
+    # -- claim, mark_running, renew ----------------------------------------------------------
 
     def claim(self, request: ClaimRequest) -> list[Attempt]:
         self._last_token += 1
@@ -169,7 +169,7 @@ class Oracle(Table):
         )
         return attempt_of(leased_job)
 
-    def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
+    def mark_running(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
         for key in leases:
             if (lease := self._valid_lease(owner, key)) and lease.started_at is None:
                 started = replace(lease, started_at=self.now)
@@ -190,7 +190,7 @@ class Oracle(Table):
         }
         return Renewed(held, lost)
 
-    def requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
+    def stop_requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
         return {
             LeaseKey(job.id, job.lease.token): job.stop_request
             for job in self.live()

@@ -34,7 +34,7 @@ TABLES = (
     "tenant",
 )
 
-#: The one override of the store's clock, for tests only (P11).
+#: The one override of the store's clock, for tests only (requirement P11).
 _TEST_CLOCK = """
 create table if not exists {schema}.test_clock (at timestamptz);
 create or replace function {schema}.clock() returns timestamptz language sql volatile

@@ -54,7 +54,7 @@ class TranslatedStore:
     def oracle_id(self, store_id: int) -> int:
         return self._oracle_ids[store_id]
 
-    # -- claim, start, renew -----------------------------------------------------------------
+    # -- claim, mark_running, renew ----------------------------------------------------------
 
     def claim(self, request: ClaimRequest) -> list[Attempt]:
         self._claims += 1
@@ -71,16 +71,16 @@ class TranslatedStore:
         job_id, token = self._oracle_ids[attempt.job_id], self._tokens[attempt.token]
         return replace(attempt, job_id=job_id, token=token)
 
-    def start(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
-        return self._all_oracle_ids(self._store.start(owner, self._keys(leases)))
+    def mark_running(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
+        return self._all_oracle_ids(self._store.mark_running(owner, self._keys(leases)))
 
     def renew(self, owner: str, leases: Sequence[LeaseKey], lease_seconds: float) -> Renewed:
         result = self._store.renew(owner, self._keys(leases), lease_seconds)
         held = {self._oracle_ids[job_id]: request for job_id, request in result.held.items()}
         return Renewed(held, self._all_oracle_ids(result.lost))
 
-    def requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
-        requests = self._store.requests(owner)
+    def stop_requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
+        requests = self._store.stop_requests(owner)
         return {
             LeaseKey(self._oracle_ids[key.job_id], self._tokens[key.token]): request
             for key, request in requests.items()

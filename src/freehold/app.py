@@ -15,7 +15,8 @@ from freehold.client import Client, JobHandle
 from freehold.errors import BadSettings
 from freehold.fork_safety import lock_of
 from freehold.model.job import DEFAULT_QUEUE, NewJob
-from freehold.model.names import check_name, plural
+from freehold.model.names import check_name
+from freehold.model.plural import count
 from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
 from freehold.model.retry import DEFAULT_RETRY, Retry
 from freehold.model.tenant import HOME_SHARD, check_tenant
@@ -293,7 +294,7 @@ class Freehold:
         return client, tenants
 
     def __repr__(self) -> str:
-        return f"<Freehold with {plural(len(self.tasks.names), 'task')}>"
+        return f"<Freehold with {count(len(self.tasks.names), 'task')}>"
 
 
 class _TenantApp(Freehold):
@@ -322,5 +323,5 @@ class _TenantApp(Freehold):
         await self._app.aclose()
 
     def __repr__(self) -> str:
-        tasks = plural(len(self.tasks.names), "task")
+        tasks = count(len(self.tasks.names), "task")
         return f"<Freehold of tenant {self._name} with {tasks}>"

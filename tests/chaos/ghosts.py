@@ -53,7 +53,7 @@ class Ghosts:
             self._count(f"finish ({outcome.kind})", keys, finished.lost)
         renewed = await self._store.renew(owner, keys, lease_seconds, None, 1.0)
         self._count("renew", keys, renewed.lost)
-        self._count("start", keys, await self._store.start(owner, keys))
+        self._count("mark_running", keys, await self._store.mark_running(owner, keys))
         chunks = [LogChunk(key, None, ()) for key in keys]
         self._count("append_log", keys, await self._store.append_log(owner, chunks))
 

@@ -69,7 +69,7 @@ def test_one_screen_shows_queues_workers_and_running_jobs(shell: Shell) -> None:
     key = LeaseKey(attempt.job_id, attempt.token)
     assigned = shell.store.add(task="not.started")
     shell.store.claim_one()
-    shell.store.store.start("w1", [key])
+    shell.store.store.mark_running("w1", [key])
     shell.store.store.append_log("w1", [LogChunk(key, Progress(3, 10, "pages\x1b[2J"), ())])
     heartbeat = Heartbeat(
         owner="w1",

@@ -154,12 +154,12 @@ def test_after_a_clock_was_set_back_ages_are_ignored() -> None:
 def test_a_notification_that_failed_with_its_job_is_sent_again() -> None:
     limiter = NotifyLimiter(Clock())
     failing, canceled, good = (enqueue([NewJob(task="t")], limiter) for _ in range(3))
-    assert next(failing).then == notify_after(TOPICS)
+    assert next(failing).notification == notify_after(TOPICS)
     with contextlib.suppress(StoreUnavailable):
         failing.throw(StoreUnavailable("no connection"))
-    assert next(canceled).then == notify_after(TOPICS)
+    assert next(canceled).notification == notify_after(TOPICS)
     canceled.close()  # as when its task is cancelled
-    assert next(good).then == notify_after(TOPICS)
+    assert next(good).notification == notify_after(TOPICS)
 
 
 def test_notifications_of_a_queue_do_not_replace_those_of_scheduled_jobs() -> None:
@@ -167,7 +167,7 @@ def test_notifications_of_a_queue_do_not_replace_those_of_scheduled_jobs() -> No
     limiter = NotifyLimiter(clock)
     for _ in range(3):
         verb = enqueue([NewJob(task="t", delay_seconds=5.0)], limiter)
-        assert next(verb).then == notify_after({SCHEDULED})
+        assert next(verb).notification == notify_after({SCHEDULED})
         with contextlib.suppress(StopIteration):
             verb.send([[(1, 0.001)]])
         clock.now += 1.0

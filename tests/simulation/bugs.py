@@ -432,7 +432,7 @@ bug("a cancel overwrites a success", _overwriting)
 bug(
     "a request is not read",
     sql(
-        ("requests", "stop_request is not null", "0"),
+        ("stop_requests", "stop_request is not null", "0"),
         ("renew", "returning id, stop_request", "returning id, null"),
     ),
 )

@@ -43,9 +43,9 @@ def test_the_whole_life_of_a_job_can_be_awaited(store: StoreUnderTest) -> None:
     async def life() -> int:
         job = (await store.awaited.enqueue([NewJob(task="t", target="lane")]))[0]
         (attempt,) = await claim(store)
-        assert await store.awaited.start("w1", [key_of(attempt)]) == ()
+        assert await store.awaited.mark_running("w1", [key_of(attempt)]) == ()
         await store.awaited.operate(OperatorVerb.CANCEL, [job.id], "ann", None)
-        assert await store.awaited.requests("w1") == {key_of(attempt): StopRequest.CANCEL}
+        assert await store.awaited.stop_requests("w1") == {key_of(attempt): StopRequest.CANCEL}
         renewed = await store.awaited.renew("w1", [key_of(attempt)], LEASE_SECONDS)
         assert renewed.held == {job.id: StopRequest.CANCEL}
         ended = AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS, result=b"[1]"))

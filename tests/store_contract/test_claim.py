@@ -130,7 +130,7 @@ def test_a_claim_counts_one_attempt(store: StoreUnderTest) -> None:
     job_id = store.add()
     assert store.claim_one().number == 1
     assert store.job(job_id).attempt == 1
-    store.store.start("w1", [])
+    store.store.mark_running("w1", [])
     assert store.job(job_id).attempt == 1
 
 
@@ -162,7 +162,7 @@ def test_a_claim_starts_without_a_stale_request(store: StoreUnderTest) -> None:
         None,
         None,
     )
-    assert store.store.requests("w1") == {}
+    assert store.store.stop_requests("w1") == {}
 
 
 @pytest.mark.requirement("S0.17")

@@ -50,7 +50,7 @@ def test_every_outcome_leads_where_the_state_machine_says(
     store.add()
     attempt = store.claim_one()
     if started:
-        store.store.start("w1", [key_of(attempt)])
+        store.store.mark_running("w1", [key_of(attempt)])
     assert store.end(attempt, kind)
     assert store.state(attempt.job_id) == state
 
@@ -63,7 +63,7 @@ def test_no_ending_leaves_anything_of_the_lease(
 ) -> None:
     store.add(target=target)
     attempt = store.claim_one()
-    store.store.start("w1", [key_of(attempt)])
+    store.store.mark_running("w1", [key_of(attempt)])
     store.store.renew("w1", [key_of(attempt)], LEASE_SECONDS)
     assert store.end(attempt, kind)
     leftovers = store.sql(
@@ -183,7 +183,7 @@ def test_a_success_leaves_a_report(store: StoreUnderTest) -> None:
     attempt = store.claim_one()
     leased_at = store.now()
     store.advance(1.0)
-    store.store.start("w1", [key_of(attempt)])
+    store.store.mark_running("w1", [key_of(attempt)])
     store.advance(4.0)
     assert store.end(attempt, OutcomeKind.SUCCESS, result=b'{"sent": [1, 2]}')
     job = store.job(attempt.job_id)

@@ -79,7 +79,7 @@ def test_assigned_and_running_are_distinct(store: StoreUnderTest) -> None:
     attempt = store.claim_one()
     assert store.state(attempt.job_id) == "assigned"
     store.advance(1.0)
-    assert store.store.start("w1", [key_of(attempt)]) == ()
+    assert store.store.mark_running("w1", [key_of(attempt)]) == ()
     assert store.state(attempt.job_id) == "running"
     assert lease_of(store, attempt.job_id).started_at == store.now()
 
@@ -94,7 +94,7 @@ def test_started_at_is_the_start_of_the_run_and_not_of_the_write(
     first, second = store.claim("w1", 2)
     leased_at = store.now()
     store.advance(5.0)
-    assert store.store.start("w1", [key_of(first), key_of(second)], [2.0, 60.0]) == ()
+    assert store.store.mark_running("w1", [key_of(first), key_of(second)], [2.0, 60.0]) == ()
     assert lease_of(store, first.job_id).started_at == store.now() - timedelta(seconds=2)
     assert lease_of(store, second.job_id).started_at == leased_at
 
@@ -103,10 +103,10 @@ def test_started_at_is_the_start_of_the_run_and_not_of_the_write(
 def test_a_second_start_does_not_move_the_first(store: StoreUnderTest) -> None:
     store.add()
     attempt = store.claim_one()
-    store.store.start("w1", [key_of(attempt)])
+    store.store.mark_running("w1", [key_of(attempt)])
     started_at = store.now()
     store.advance(1.0)
-    assert store.store.start("w1", [key_of(attempt)]) == ()
+    assert store.store.mark_running("w1", [key_of(attempt)]) == ()
     assert lease_of(store, attempt.job_id).started_at == started_at
 
 
@@ -144,4 +144,4 @@ def test_an_owner_can_ask_whether_its_lease_still_holds(store: StoreUnderTest) -
 def test_renewing_and_starting_nothing_is_no_error(store: StoreUnderTest) -> None:
     renewed = store.store.renew("w1", [], LEASE_SECONDS)
     assert (renewed.held, renewed.lost) == ({}, ())
-    assert store.store.start("w1", []) == ()
+    assert store.store.mark_running("w1", []) == ()

@@ -18,7 +18,7 @@ Maker = Callable[[StoreUnderTest], int]
 
 def _running(store: StoreUnderTest) -> int:
     job_id = store.add()
-    store.store.start("w1", [key_of(store.claim_one())])
+    store.store.mark_running("w1", [key_of(store.claim_one())])
     return job_id
 
 

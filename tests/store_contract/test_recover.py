@@ -103,7 +103,7 @@ def test_a_lost_lease_is_a_failed_attempt_with_its_backoff(
     job_id = store.add(policy=STEADY)
     attempt = store.claim_one()
     if started:
-        store.store.start("w1", [key_of(attempt)])
+        store.store.mark_running("w1", [key_of(attempt)])
     store.advance(LEASE_SECONDS)
     store.store.recover(10, 0.0)
     job = store.job(job_id)

@@ -36,7 +36,7 @@ def test_the_owner_reads_every_stop_request(
     attempt = store.claim_one()
     answer = store.store.operate(verb, [job_id], "ann", "not now")
     assert answer == [ActionResult(job_id, ActionStatus.REQUESTED, State.ASSIGNED)]
-    assert store.store.requests("w1") == {key_of(attempt): request_}
+    assert store.store.stop_requests("w1") == {key_of(attempt): request_}
     job = store.job(job_id)
     assert (job.stop_request, job.stop_requested_by, job.stop_request_reason) == (
         request_,
@@ -51,8 +51,8 @@ def test_an_owner_reads_no_stop_request_of_another(store: StoreUnderTest) -> Non
     store.claim_one("w1")
     store.claim_one("w2")
     store.store.operate(OperatorVerb.CANCEL, [other], "ann", None)
-    assert store.store.requests("w1") == {}
-    assert {key.job_id for key in store.store.requests("w2")} == {other}
+    assert store.store.stop_requests("w1") == {}
+    assert {key.job_id for key in store.store.stop_requests("w2")} == {other}
     assert store.job(mine).stop_request is None
 
 
@@ -62,7 +62,7 @@ def test_reading_requests_changes_nothing(store: StoreUnderTest) -> None:
     store.claim_one()
     store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
     before = store.everything()
-    assert store.store.requests("w1") == store.store.requests("w1")
+    assert store.store.stop_requests("w1") == store.store.stop_requests("w1")
     assert store.everything() == before
 
 
@@ -174,7 +174,7 @@ def test_a_request_does_not_outlive_the_attempt_it_was_for(store: StoreUnderTest
     assert store.end(attempt, OutcomeKind.PAUSE)
     store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     again = store.claim_one()
-    assert store.store.requests("w1") == {}
+    assert store.store.stop_requests("w1") == {}
     assert store.end(again, OutcomeKind.ERROR)
     assert store.state(job_id) == "queued"
 

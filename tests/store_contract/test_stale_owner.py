@@ -21,8 +21,8 @@ Staleness = Callable[[StoreUnderTest, Attempt], Attempt]
 # -- what an owner can do; each returns the leases that the verb reported as lost -------------
 
 
-def _start(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
-    return store.store.start(attempt.owner, [key_of(attempt)])
+def _mark_running(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    return store.store.mark_running(attempt.owner, [key_of(attempt)])
 
 
 def _renew(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ def _finish_within(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
 
 
 VERBS: dict[str, OwnerVerb] = {
-    "start": _start,
+    "mark_running": _mark_running,
     "renew": _renew,
     "append_log": _note,
     "finish_within": _finish_within,
@@ -202,7 +202,7 @@ def test_one_stale_lease_does_not_cost_its_neighbours_theirs(
 @pytest.mark.requirement("S0.6", "S0.12")
 def test_a_lease_that_never_was_is_lost_too(store: StoreUnderTest) -> None:
     ghost = LeaseKey(4711, 1)
-    assert store.store.start("w1", [ghost]) == (4711,)
+    assert store.store.mark_running("w1", [ghost]) == (4711,)
     assert store.store.renew("w1", [ghost], LEASE_SECONDS).lost == (4711,)
 
 

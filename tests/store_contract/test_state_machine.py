@@ -107,9 +107,9 @@ class StoresAgree(RuleBasedStateMachine):
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), stale=st.booleans())
-    def start(self, data: st.DataObject, stale: bool) -> None:
+    def mark_running(self, data: st.DataObject, stale: bool) -> None:
         owner, keys = self._keys(data, stale)
-        self.all(lambda store: store.start(owner, keys))
+        self.all(lambda store: store.mark_running(owner, keys))
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), stale=st.booleans(), lease_seconds=leases, later=st.booleans())
@@ -275,7 +275,7 @@ class StoresAgree(RuleBasedStateMachine):
         for answer in self.all(lambda store: store.operate(verb, ids, "ops", reason)):
             if verb in (OperatorVerb.RESUME, OperatorVerb.RETRY) and answer.status == "done":
                 self.charged[answer.id] = 0
-        self.all(lambda store: [store.requests(owner) for owner in OWNERS])
+        self.all(lambda store: [store.stop_requests(owner) for owner in OWNERS])
 
     def _claim(self, request: ClaimRequest) -> None:
         self.attempts += self.all(lambda store: store.claim(request))

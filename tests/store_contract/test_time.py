@@ -112,7 +112,7 @@ def test_every_time_in_the_store_is_the_stores_own(store: StoreUnderTest) -> Non
     store.add()
     store.advance(5.0)
     attempt = store.claim_one()
-    store.store.start("w1", [key_of(attempt)])
+    store.store.mark_running("w1", [key_of(attempt)])
     store.store.renew("w1", [key_of(attempt)], 30.0)
     store.store.operate(OperatorVerb.PAUSE, [attempt.job_id], "ann", None)
     store.store.pause_queue("default", "ann", None, None)

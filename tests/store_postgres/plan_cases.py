@@ -160,14 +160,14 @@ def _owner(found: Found) -> Iterator[Case]:
     leases = [{"id": i, "token": t, "result": None, "ran_seconds": 0.1} for i, t in found.leases]
     owner = {"owner": OWNER}
     yield Case("renew", Statement("renew", {**owner, "lease_seconds": 30.0}, leases), BATCH)
-    yield Case("start", Statement("start", owner, leases), BATCH)
+    yield Case("mark_running", Statement("mark_running", owner, leases), BATCH)
     yield Case("succeed", Statement("succeed", owner, leases), BATCH)
     yield Case(
         "transition",
         Statement("transition", {"by": None}, [_lost(*x) for x in found.leases]),
         BATCH,
     )
-    yield Case("requests", Statement("requests", owner), 10)
+    yield Case("stop_requests", Statement("stop_requests", owner), 10)
     lanes = [{"target": f"lane{i}"} for i in range(1_500, 1_500 + BATCH)]
     yield Case("promote", Statement("promote", {}, lanes), BATCH)
     job_id, token = found.leases[0] if found.leases else (0, 0)

@@ -119,7 +119,7 @@ def test_a_claim_does_not_wait_for_a_lane_that_is_being_claimed(
 
 
 @pytest.mark.requirement("S1.4", "S4.3")
-@pytest.mark.parametrize("verb", ["succeed", "retry", "renew", "start", "cancel"])
+@pytest.mark.parametrize("verb", ["succeed", "retry", "renew", "mark_running", "cancel"])
 def test_a_claim_does_not_wait_for_a_lane_whose_holder_is_being_changed(
     queue: Store, open_transaction: Open, verb: str
 ) -> None:
@@ -140,8 +140,8 @@ def change(inside: Store, holder: Attempt, verb: str) -> None:
             end(inside, holder, OutcomeKind.ERROR)
         case "renew":
             assert not inside.renew("owner", [key], 60.0).lost
-        case "start":
-            assert not inside.start("owner", [key])
+        case "mark_running":
+            assert not inside.mark_running("owner", [key])
         case "cancel":
             end(inside, holder, OutcomeKind.CANCEL)
 

@@ -78,7 +78,7 @@ class SharedLeases:
     def renew(self, rng: random.Random) -> None:
         keys = [LeaseKey(each.job_id, each.token) for each in self.some(rng)]
         self.queue.renew(OWNER, keys, 0.2)
-        self.queue.start(OWNER, keys)
+        self.queue.mark_running(OWNER, keys)
 
     def finish(self, rng: random.Random) -> None:
         kinds = [OutcomeKind.ERROR, OutcomeKind.SNOOZE, OutcomeKind.GIVE_BACK]

@@ -30,7 +30,7 @@ LIVE = sorted(
     name
     for name in EVERY
     if not name.startswith(("page_history", "page_unsuccessful", "read_", "delete", "re"))
-    or name in ("renew", "requests")
+    or name in ("renew", "stop_requests")
 )
 
 

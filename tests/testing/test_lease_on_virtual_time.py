@@ -83,7 +83,8 @@ def test_a_short_job_after_a_long_idle_time_costs_no_renewal(virtual: VirtualApp
             await virtual.until(lambda: virtual.state(job.id) == "succeeded", within=5)
 
     virtual.run(scenario())
-    assert not {"renew", "start", "requests"} & {name for name, _ in virtual.database.seen}
+    seen = {name for name, _ in virtual.database.seen}
+    assert not {"renew", "mark_running", "stop_requests"} & seen
 
 
 @pytest.mark.requirement("S0.6")

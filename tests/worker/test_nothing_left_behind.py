@@ -73,13 +73,13 @@ class _HungStore:
     async def renew(self, *_: Any) -> Renewed:
         return await asyncio.Future()
 
-    async def start(self, *_: Any) -> tuple[int, ...]:
+    async def mark_running(self, *_: Any) -> tuple[int, ...]:
         return await asyncio.Future()
 
     async def heartbeat(self, *_: Any) -> None:
         await asyncio.Future()
 
-    async def requests(self, _owner: str) -> dict[LeaseKey, StopRequest]:
+    async def stop_requests(self, _owner: str) -> dict[LeaseKey, StopRequest]:
         return await asyncio.Future()
 
 

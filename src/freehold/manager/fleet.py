@@ -11,7 +11,7 @@ from freehold.manager import process_slots
 from freehold.manager.restart_backoff import RestartBackoff
 from freehold.manager.spawn import Kill, Start, kill, start_in
 from freehold.manager.worker_process import ProcessEnd, WorkerProcess
-from freehold.model.names import plural
+from freehold.model.plural import count
 from freehold.model.worker_info import LiveWorker, WorkerState
 from freehold.telemetry import log
 
@@ -67,7 +67,7 @@ class Fleet:
             if slot.is_taken()
         ]
         if self._workers:
-            log.info("took over %s of a former manager", plural(len(self), "worker"))
+            log.info("took over %s of a former manager", count(len(self), "worker"))
 
     def start(self, count: int, now: float) -> None:
         """Start as many as there are free slots for; none during the restart backoff."""

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from freehold.model.names import plural
+from freehold.model.plural import count
 from freehold.telemetry import log
 
 CHECK_SECONDS = 1.0
@@ -28,7 +28,7 @@ async def watch_sources(folder: Path, on_change: Callable[[], None]) -> None:
         changed = {path for path, _ in before.items() ^ after.items()}
         if changed:
             first = min(changed).relative_to(folder)
-            others = f" and {plural(len(changed) - 1, 'other file')}" if len(changed) > 1 else ""
+            others = f" and {count(len(changed) - 1, 'other file')}" if len(changed) > 1 else ""
             log.info("changed: %s%s; replacing the workers", first, others)
             on_change()
         before = after

@@ -10,7 +10,7 @@ import msgspec
 
 from freehold.model.job import Job
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
-from freehold.model.names import plural
+from freehold.model.plural import count
 from freehold.model.state import LEASED, Stage, State
 from freehold.model.worker_info import LiveWorker, WorkerState
 
@@ -191,13 +191,13 @@ def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
         )
     slots = sum(worker.concurrency for worker in knowing)
     if all(worker.running >= worker.concurrency for worker in knowing):
-        text = f"all {slots} slots of the {plural(len(knowing), 'worker')} that can run it are busy"
+        text = f"all {slots} slots of the {count(len(knowing), 'worker')} that can run it are busy"
         return [Cause("no_free_slot", text, "it runs when a slot is free; start more workers")]
     return []
 
 
 def _in_queue(job: Job, facts: Facts) -> Cause:
-    jobs = f"{plural(facts.ahead, 'job')} {'is' if facts.ahead == 1 else 'are'}"
+    jobs = f"{count(facts.ahead, 'job')} {'is' if facts.ahead == 1 else 'are'}"
     if facts.ahead >= facts.ahead_bound:
         jobs = f"at least {jobs}"
     return Cause(

@@ -40,11 +40,6 @@ def check_key(what: str, key: object) -> str:
     )
 
 
-def plural(count: int, noun: str) -> str:
-    """``1 job``, ``2 jobs``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -53,7 +53,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delay_seconds: float | None = None
     refund: bool = False
     lost: bool = False
-    #: The job ends so because of a stop request, and takes over its reason.
+    #: True if the job stops because of a stop request; its stored reason is then the request's.
     obeys: bool = False
     ran_seconds: float | None = None
 
@@ -61,7 +61,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 _CHARGED = frozenset(
     {OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER}
 )
-#: Outcomes that leave the job unfinished obey a stop request that came meanwhile (P2).
+#: Outcomes that leave the job unfinished obey a stop request that came meanwhile.
 _OBEDIENT = _CHARGED | {
     OutcomeKind.SNOOZE,
     OutcomeKind.PAUSE,

@@ -50,14 +50,14 @@ class StoreContract(Protocol):
         notified, by the limiter if there is one."""
         ...
 
-    async def claim(self, ask: ClaimRequest) -> list[Attempt]:
+    async def claim(self, request: ClaimRequest) -> list[Attempt]:
         """Lease ready jobs: highest priority first, then oldest. Counts an attempt, clears
         stale requests, never waits for another claimer, never returns a job twice for a token.
         Jobs of tasks that the claimer does not know are parked. Never leaves more live leases
         than a limit allows. A job that is limited, or lost its worker before, is not prefetched."""
         ...
 
-    async def start(
+    async def mark_running(
         self, owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float] | None = None
     ) -> tuple[int, ...]:
         """Show leased jobs as running, for as long as each has run by now. Returns the jobs whose
@@ -69,19 +69,19 @@ class StoreContract(Protocol):
         owner: str,
         leases: Sequence[LeaseKey],
         lease_seconds: float,
-        beat: Heartbeat | None = None,
-        beat_seconds: float = 0.0,
+        heartbeat: Heartbeat | None = None,
+        heartbeat_seconds: float = 0.0,
     ) -> Renewed:
         """Extend leases that still hold. An expired lease is no lease, even if its job was not
         recovered yet. A heartbeat that is due as well shares the round trip."""
         ...
 
-    async def append_log(self, owner: str, noted: Sequence[LogChunk]) -> tuple[int, ...]:
+    async def append_log(self, owner: str, chunks: Sequence[LogChunk]) -> tuple[int, ...]:
         """Store progress and log lines. Returns the jobs whose lease was lost: nothing of them was
         stored."""
         ...
 
-    async def requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
+    async def stop_requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
         """The stop requests for this owner's jobs. Reads only."""
         ...
 
@@ -232,7 +232,7 @@ class StoreContract(Protocol):
         how many partitions (PostgreSQL) or rows (SQLite) went. Repeat while it is > 0."""
         ...
 
-    async def heartbeat(self, beat: Heartbeat, beat_seconds: float) -> None:
+    async def heartbeat(self, heartbeat: Heartbeat, heartbeat_seconds: float) -> None:
         """Record that a worker is alive, for this long. It decides nothing."""
         ...
 

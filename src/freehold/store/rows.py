@@ -178,7 +178,7 @@ def event_of(row: Row) -> Event:
     )
 
 
-def note_of(row: Row) -> LogLine:
+def log_line_of(row: Row) -> LogLine:
     """Columns: job_id, token, number, at, line."""
     return LogLine(row[0], row[1], row[2], time_of(row[3]), row[4])
 

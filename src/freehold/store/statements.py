@@ -43,12 +43,12 @@ class Statement(msgspec.Struct, frozen=True):
 class StatementGroup(msgspec.Struct, frozen=True):
     """Statements of one transaction.
 
-    ``then``: a notification that is sent after they are written. Its failure is ignored.
+    ``notification`` is sent after they are written. Its failure is ignored.
     """
 
     statements: tuple[Statement, ...]
     writes: bool
-    then: Statement | None = None
+    notification: Statement | None = None
 
 
 Verb: TypeAlias = Generator[StatementGroup, list[Rows], T]
@@ -86,13 +86,13 @@ def write(name: str, rows: Sequence[Mapping[str, Any]] | None = None, **params: 
     return answers[0]
 
 
-def together(*statements: Statement, then: Statement | None = None) -> Verb[list[Rows]]:
+def together(*statements: Statement, notification: Statement | None = None) -> Verb[list[Rows]]:
     """Several statements that write, as one transaction."""
-    answers = yield StatementGroup(statements, writes=True, then=then)
+    answers = yield StatementGroup(statements, writes=True, notification=notification)
     return answers
 
 
-def insistently(*statements: Statement) -> Verb[list[Rows]]:
+def together_retrying_lanes(*statements: Statement) -> Verb[list[Rows]]:
     """Like together, repeated where a lane got another holder meanwhile: the next try sees it. A
     conflict on a unique key is raised."""
     conflict = Conflict("")

@@ -176,7 +176,7 @@ class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     expired: bool
     limited: bool
-    stopped: bool
+    ended_lane_pauses: bool
     parked: bool
     due_seconds: float | None
     workers: int

@@ -22,7 +22,7 @@ from typing import Any
 
 from freehold.errors import BadSettings, FreeholdError, StoreError, StoreUnavailable
 from freehold.exit_codes import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
-from freehold.model.names import plural
+from freehold.model.plural import count
 from freehold.model.tenant import Tenant
 from freehold.store import notifications
 from freehold.store.database import Database
@@ -96,9 +96,9 @@ class TenantHost:
         self._loop = asyncio.get_running_loop()
         self._draining = asyncio.Event()
         self._changed = asyncio.Event()
-        count = self._settings.concurrency
-        self.slots = slots = SharedSlots(count, self._loop.time, self._loop.call_soon)
-        self.schedule = WakeSchedule(max(AWAKE_TENANTS_LIMIT, 2 * count), self._loop.time)
+        concurrency = self._settings.concurrency
+        self.slots = slots = SharedSlots(concurrency, self._loop.time, self._loop.call_soon)
+        self.schedule = WakeSchedule(max(AWAKE_TENANTS_LIMIT, 2 * concurrency), self._loop.time)
         self.telemetry.watch("slots", lambda: slots.count)
         self.telemetry.watch("slots_running", lambda: slots.running)
         self.telemetry.watch("slots_waiting", lambda: slots.held - slots.running)
@@ -107,9 +107,9 @@ class TenantHost:
         log.info(
             "host starts: queues %s, %s, %s, %s",
             ", ".join(self._settings.queues),
-            plural(count, "slot"),
-            plural(len(self._tasks.names), "task"),
-            plural(len(self.schedule.entries), "tenant"),
+            count(concurrency, "slot"),
+            count(len(self._tasks.names), "task"),
+            count(len(self.schedule.entries), "tenant"),
         )
         with stop_signals(self.drain, self.stop_now), serve_metrics(self.telemetry, self._settings):
             self._renewal_thread.start()
@@ -170,7 +170,7 @@ class TenantHost:
     def drain(self) -> None:
         """Stop claiming, and end when all jobs have ended."""
         if not self._draining.is_set():
-            log.info("host drains: workers of %s", plural(len(self.workers), "tenant"))
+            log.info("host drains: workers of %s", count(len(self.workers), "tenant"))
             self._draining.set()
         for worker in self.workers.values():
             worker.drain()

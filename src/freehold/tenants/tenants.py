@@ -9,7 +9,8 @@ import msgspec
 from freehold.errors import BadInput, FreeholdError, Refused, SchemaMissing, TenantExists
 from freehold.model.job_log import check_reason
 from freehold.model.limit import ALL_QUEUES
-from freehold.model.names import check_key, plural
+from freehold.model.names import check_key
+from freehold.model.plural import count
 from freehold.model.tenant import HOME_SHARD, Tenant, TenantState, check_tenant
 from freehold.store.database import Database
 from freehold.store.store import Store
@@ -82,7 +83,7 @@ class Tenants:
         tenant = self._not_moving(name)
         if not force and (live := self._count_live_jobs(tenant)):
             raise Refused(
-                f"tenant {name} has {plural(live, 'live job')}: cancel or finish them, or drop the "
+                f"tenant {name} has {count(live, 'live job')}: cancel or finish them, or drop the "
                 "tenant with --force, which loses them"
             )
         self._drop_leftovers(tenant)

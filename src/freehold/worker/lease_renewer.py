@@ -29,7 +29,7 @@ from freehold.worker.heartbeat import (
 )
 from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
 
-#: A job that has run this long is marked as running; most have ended by then (P3).
+#: A job that has run this long is marked as running; most have ended by then.
 MARK_RUNNING_SECONDS = 0.25
 #: The share of its time by which a lease is given up before it can have expired.
 MARGIN_SHARE = 0.05
@@ -51,11 +51,11 @@ class RenewStore(Protocol):
 
     async def heartbeat(self, heartbeat: Heartbeat, heartbeat_seconds: float) -> None: ...
 
-    async def start(
+    async def mark_running(
         self, owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float]
     ) -> tuple[int, ...]: ...
 
-    async def requests(self, owner: str) -> dict[LeaseKey, StopRequest]: ...
+    async def stop_requests(self, owner: str) -> dict[LeaseKey, StopRequest]: ...
 
 
 class LeaseRenewer:
@@ -216,7 +216,7 @@ class LeaseRenewer:
             lease.marked_running = True
         try:
             keys, ran_seconds = [lease.key for lease, _ in late], [ran for _, ran in late]
-            lost = await self._store.start(self._owner, keys, ran_seconds)
+            lost = await self._store.mark_running(self._owner, keys, ran_seconds)
         except StoreError:
             for lease, _ in late:  # marked in the next round; nothing depends on it
                 lease.marked_running = False
@@ -230,7 +230,7 @@ class LeaseRenewer:
         self._has_requests = False
         self._read_requests_at = now + self._request_poll_seconds
         try:
-            requests = await self._store.requests(self._owner)
+            requests = await self._store.stop_requests(self._owner)
         except StoreError:
             self._telemetry.count("store_errors", label="renewer")
             return

@@ -154,7 +154,7 @@ class Sweeper:
         made_ready = 0
         if check.limited:
             made_ready += await self._store.admit_limited(BATCH)
-        if check.stopped:
+        if check.ended_lane_pauses:
             made_ready += await self._store.wake_lanes(BATCH)
         if check.parked and (room := self._room()) > 0:
             made_ready += await self._store.unpark(self._tasks, room)

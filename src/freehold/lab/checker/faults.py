@@ -12,7 +12,7 @@ _MICROS = 1_000_000
 LATE_MICROS = 4 * _MICROS
 #: Statements that renew or end a lease, or run before a renewal. One that fails is retried before
 #: the lease expires; a second failure may leave no time for that.
-_RENEWAL_STATEMENTS = ("renew", "start", "requests", "succeed", "transition")
+_RENEWAL_STATEMENTS = ("renew", "mark_running", "stop_requests", "succeed", "transition")
 _MANY_RENEWALS = 2
 #: The actor of a fault that concerns all machines.
 STORE = "store"

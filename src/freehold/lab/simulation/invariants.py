@@ -22,7 +22,7 @@ from freehold.store.statements import Rows, Statement, StatementGroup
 from freehold.store.store import Store
 
 #: Statements of an owner, which are valid only while its lease holds.
-_OWNER_STATEMENTS = frozenset({"succeed", "renew", "start", "append_log"})
+_OWNER_STATEMENTS = frozenset({"succeed", "renew", "mark_running", "append_log"})
 _OPERATOR_STATEMENTS = frozenset({"requeue_finished", "mark_resolved"})
 
 

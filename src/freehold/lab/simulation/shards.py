@@ -48,7 +48,9 @@ class LinkShard:
                 return TenantActivity(tenant, has_work=False, error=str(error))
             raise
         is_due = sweep_check.due_seconds is not None and sweep_check.due_seconds <= 0
-        has_work = sweep_check.expired or sweep_check.limited or sweep_check.stopped or is_due
+        has_work = (
+            is_due or sweep_check.expired or sweep_check.limited or sweep_check.ended_lane_pauses
+        )
         return TenantActivity(tenant, has_work=has_work or counts.ready > 0)
 
     async def listen(

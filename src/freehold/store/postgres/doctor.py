@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from freehold.model.names import plural
+from freehold.model.plural import count
 from freehold.store.database import Diagnosis
 
 _OLDEST = 140000
@@ -17,7 +17,7 @@ def diagnose(connection: Connection[Any], schema: str, pending: int) -> list[Dia
     return [
         _version(connection),
         Diagnosis(
-            "schema", pending == 0, f"schema {schema}: {plural(pending, 'migration')} pending"
+            "schema", pending == 0, f"schema {schema}: {count(pending, 'migration')} pending"
         ),
         _writable(connection),
         _durable(connection),

@@ -127,11 +127,11 @@ class AsyncPostgresSession:
 
 
 def _exchange(pipeline: Pipeline, group: StatementGroup, statements: Statements) -> Exchange:
-    if len(group.statements) == 1 and group.then is None:
+    if len(group.statements) == 1 and group.notification is None:
         return pipeline.exchange_one(*statements.prepare(group.statements[0]))
     return pipeline.exchange(
         [statements.prepare_lazily(each) for each in group.statements],
-        then=None if group.then is None else statements.prepare_lazily(group.then),
+        then=None if group.notification is None else statements.prepare_lazily(group.notification),
         streams=all(each.name.startswith(_INSERTS) for each in group.statements),
     )
 
@@ -172,7 +172,9 @@ class AsyncPostgresSavepointSession:
 def all_statements(group: StatementGroup) -> tuple[Statement, ...]:
     """With the notification: inside a larger transaction the server delivers it at the commit, so
     that it can be sent with the others."""
-    return group.statements if group.then is None else (*group.statements, group.then)
+    if group.notification is None:
+        return group.statements
+    return (*group.statements, group.notification)
 
 
 def rows_of(connection: Connection[Any], sql: bytes, values: list[Any]) -> Rows:

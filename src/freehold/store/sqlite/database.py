@@ -9,7 +9,7 @@ from typing import Any
 
 from freehold.clock import Micros, system_micros
 from freehold.errors import BadInput, StoreError
-from freehold.model.names import plural
+from freehold.model.plural import count
 from freehold.store.database import AsyncTransaction, Diagnosis, Migration, Transaction
 from freehold.store.schema_version import check_not_newer
 from freehold.store.sqlfiles import load_migrations, load_statements, script
@@ -127,7 +127,7 @@ class SqliteDatabase:
         pending = self.pending()
         return [
             Diagnosis("store", True, f"{self.shown}, SQLite {sqlite3.sqlite_version}"),
-            Diagnosis("schema", not pending, f"{plural(len(pending), 'migration')} pending"),
+            Diagnosis("schema", not pending, f"{count(len(pending), 'migration')} pending"),
             Diagnosis("integrity", *self._engine.integrity()),
         ]
 

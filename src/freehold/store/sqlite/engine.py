@@ -33,7 +33,7 @@ _BUSY_SECONDS = 30.0
 #: How long a fork, or close(), waits for an open transaction of another thread.
 _LOCK_TIMEOUT_SECONDS = 2.0
 #: Statements that need no notification: they make no job ready and request no stop.
-_NOT_NOTIFIED = frozenset({"renew", "start", "heartbeat", "remove_worker"})
+_NOT_NOTIFIED = frozenset({"renew", "mark_running", "heartbeat", "remove_worker"})
 #: The jobs that a claim examines, and its decisions. Each connection has its own table, in memory.
 _CREATE_CANDIDATE = """create temp table candidate (
     id integer primary key, priority integer, limit_key text, may_run integer,

@@ -7,28 +7,28 @@ from collections.abc import Sequence
 import msgspec
 
 from freehold.model.job_log import LogLine
-from freehold.store.rows import json_text, note_of
+from freehold.store.rows import json_text, log_line_of
 from freehold.store.statements import Verb, read, write
 from freehold.store.types import LogChunk
 
 
-def append_log(owner: str, noted: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
+def append_log(owner: str, chunks: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
     """Repeating a write is safe: lines have numbers."""
-    if not noted:
+    if not chunks:
         return ()
     rows = [
         {
-            "id": each.lease.job_id,
-            "token": each.lease.token,
-            "progress": json_text(each.progress),
-            "lines": msgspec.to_builtins(each.lines),
+            "id": chunk.lease.job_id,
+            "token": chunk.lease.token,
+            "progress": json_text(chunk.progress),
+            "lines": msgspec.to_builtins(chunk.lines),
         }
-        for each in noted
+        for chunk in chunks
     ]
     held = {row[0] for row in (yield from write("append_log", rows, owner=owner))}
-    return tuple(each.lease.job_id for each in noted if each.lease.job_id not in held)
+    return tuple(chunk.lease.job_id for chunk in chunks if chunk.lease.job_id not in held)
 
 
 def read_log(job_id: int) -> Verb[list[LogLine]]:
     rows = yield from read("read_log", id=job_id)
-    return [note_of(row) for row in rows]
+    return [log_line_of(row) for row in rows]

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from freehold.store import notifications
-from freehold.store.statements import Rows, Statement, Verb, insistently, read
+from freehold.store.statements import Rows, Statement, Verb, read, together_retrying_lanes
 from freehold.store.types import LaneScan
 
 _ROUNDS = 10
@@ -32,7 +32,7 @@ def then_promote(
     left = sorted({target for target in lanes if target is not None})
     promotions = [_promote(left)] if left else []
     admissions = then_admit({key for key in keys if key is not None})
-    answers = yield from insistently(*statements, *promotions, *admissions)
+    answers = yield from together_retrying_lanes(*statements, *promotions, *admissions)
     rows = answers[0]
     if promotions:
         yield from _promote_again([target for (target,) in answers[len(statements)]])
@@ -43,7 +43,7 @@ def _promote_again(lanes: list[str]) -> Verb[None]:
     for _ in range(_ROUNDS):
         if not lanes:
             break
-        again = yield from insistently(_promote(lanes))
+        again = yield from together_retrying_lanes(_promote(lanes))
         lanes = [target for (target,) in again[0]]
 
 
@@ -52,7 +52,7 @@ def promote_stalled_lanes(after: str, limit: int) -> Verb[LaneScan]:
     stalled = [(target, queue) for target, queue in rows if queue is not None]
     for target, queue in stalled:
         # One by one, so that no lock is held while waiting for another.
-        yield from insistently(
+        yield from together_retrying_lanes(
             _promote([target]), notifications.notify_within([notifications.queue_ready(queue)])
         )
     freed = tuple(target for target, _ in stalled)

@@ -15,11 +15,11 @@ def make_ready(limit: int) -> Verb[int]:
 
 def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
     rows = yield from read("sweep_check", tasks=sorted(set(tasks)))
-    expired, limited, stopped, parked, due_seconds, workers = rows[0]
+    expired, limited, ended_lane_pauses, parked, due_seconds, workers = rows[0]
     return SweepCheck(
         expired=bool(expired),
         limited=bool(limited),
-        stopped=bool(stopped),
+        ended_lane_pauses=bool(ended_lane_pauses),
         parked=bool(parked),
         due_seconds=None if due_seconds is None else max(0.0, float(due_seconds)),
         workers=workers,

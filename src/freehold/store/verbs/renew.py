@@ -11,7 +11,7 @@ from freehold.store.types import LeaseKey, Renewed
 from freehold.store.verbs.workers import heartbeat_statement
 
 
-def start(
+def mark_running(
     owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float] | None = None
 ) -> Verb[tuple[int, ...]]:
     if not leases:
@@ -20,7 +20,7 @@ def start(
     started = [
         {**key, "ran_seconds": seconds} for key, seconds in zip(_keys(leases), ran, strict=True)
     ]
-    rows = yield from write("start", started, owner=owner)
+    rows = yield from write("mark_running", started, owner=owner)
     return _missing(leases, {row[0] for row in rows})
 
 
@@ -40,8 +40,8 @@ def renew(
     return Renewed(held, _missing(leases, held.keys()))
 
 
-def requests(owner: str) -> Verb[dict[LeaseKey, StopRequest]]:
-    rows = yield from read("requests", owner=owner)
+def stop_requests(owner: str) -> Verb[dict[LeaseKey, StopRequest]]:
+    rows = yield from read("stop_requests", owner=owner)
     return {LeaseKey(row[0], row[1]): StopRequest(row[2]) for row in rows}
 
 

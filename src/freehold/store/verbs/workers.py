@@ -10,29 +10,29 @@ from freehold.store.rows import json_text, names_of, time_of
 from freehold.store.statements import Row, Statement, Verb, read, write
 
 
-def heartbeat(beat: Heartbeat, beat_seconds: float) -> Verb[None]:
-    word = heartbeat_statement(beat, beat_seconds)
-    yield from write(word.name, **word.params)
+def heartbeat(heartbeat: Heartbeat, heartbeat_seconds: float) -> Verb[None]:
+    statement = heartbeat_statement(heartbeat, heartbeat_seconds)
+    yield from write(statement.name, **statement.params)
 
 
-def heartbeat_statement(beat: Heartbeat, beat_seconds: float) -> Statement:
+def heartbeat_statement(heartbeat: Heartbeat, heartbeat_seconds: float) -> Statement:
     """The statement alone, for callers that send it together with others."""
     return Statement(
         "heartbeat",
         {
-            "owner": beat.owner,
-            "manager": beat.manager,
-            "host": beat.host,
-            "pid": beat.pid,
-            "beat_seconds": beat_seconds,
-            "concurrency": beat.concurrency,
-            "running": beat.running,
-            "waiting": beat.waiting,
-            "finished": beat.finished,
-            "state": beat.state.value,
-            "version": beat.version,
-            "queues": json_text(beat.queues),
-            "tasks": json_text(beat.tasks),
+            "owner": heartbeat.owner,
+            "manager": heartbeat.manager,
+            "host": heartbeat.host,
+            "pid": heartbeat.pid,
+            "heartbeat_seconds": heartbeat_seconds,
+            "concurrency": heartbeat.concurrency,
+            "running": heartbeat.running,
+            "waiting": heartbeat.waiting,
+            "finished": heartbeat.finished,
+            "state": heartbeat.state.value,
+            "version": heartbeat.version,
+            "queues": json_text(heartbeat.queues),
+            "tasks": json_text(heartbeat.tasks),
         },
     )
 

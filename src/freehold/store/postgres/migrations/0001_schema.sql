@@ -132,7 +132,7 @@ create unique index job_unique on {schema}.job (unique_key)
     where unique_key is not null and stage <> {failed};
 create index job_stop_request on {schema}.job (lease_owner) where stop_request is not null;
 -- Leased and ready jobs of a limit_key; and the jobs that wait for it, in the order of the claim.
-create index job_key on {schema}.job (limit_key, stage)
+create index job_limit_key on {schema}.job (limit_key, stage)
     where limit_key is not null and stage in ({ready}, {lane_head}, {leased});
 create index job_limited on {schema}.job (limit_key, (-priority), id) where stage = {limited};
 create index job_parked on {schema}.job (task) where stage = {parked};

@@ -14,7 +14,7 @@ select
             where j.stage = {leased} and j.queue = q.queue and j.lease_expires_at <= t.now
             order by j.queue, j.lease_expires_at limit 1) e) as expired,
     exists (select from {schema}.job where stage = {limited}) as limited,
-    exists (select from {schema}.lane where paused_until <= t.now) as stopped,
+    exists (select from {schema}.lane where paused_until <= t.now) as ended_lane_pauses,
     exists (select from {schema}.job where stage = {parked} and task = any (:tasks::text[])) as parked,
     extract(epoch from (
         select run_at from {schema}.job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - t.now)

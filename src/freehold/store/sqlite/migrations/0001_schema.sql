@@ -60,7 +60,7 @@ create index job_due on job (run_at) where stage in ({scheduled}, {backoff});
 create unique index job_unique on job (unique_key)
     where unique_key is not null and stage <> {failed};
 create index job_stop_request on job (lease_owner) where stop_request is not null;
-create index job_key on job (limit_key, stage)
+create index job_limit_key on job (limit_key, stage)
     where limit_key is not null and stage in ({ready}, {lane_head}, {leased});
 create index job_limited on job (limit_key, -priority, id) where stage = {limited};
 create index job_parked on job (task) where stage = {parked};
