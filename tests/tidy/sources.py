@@ -16,7 +16,6 @@ FOLDERS = (
     "bench",
     "deploy",
     "docs",
-    "examples",
     "requirements",
     "scripts",
     "src",
