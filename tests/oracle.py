@@ -143,7 +143,7 @@ class Oracle(Table):
             if len(claimed) == demand.count or not self._leads_its_lane(job):
                 continue
             if request.tasks is not None and job.task not in request.tasks:
-                why = "no worker knows this task"
+                why = "the claiming worker does not know this task"
                 self.set_stage(job, Stage.PARKED, reason=why)
                 self.add_event(job, EventKind.PARKED, State.QUEUED, request.owner, why)
             else:

@@ -25,7 +25,7 @@ def test_a_worker_never_claims_a_task_it_does_not_know(store: StoreUnderTest) ->
 def test_a_parked_job_is_shown_as_such(store: StoreUnderTest) -> None:
     job_id = store.add(task="strange")
     assert store.claim(tasks=KNOWN) == []
-    assert store.job(job_id).reason == "no worker knows this task"
+    assert store.job(job_id).reason == "the claiming worker does not know this task"
     assert (store.store.counts().parked, store.store.counts().ready) == (1, 0)
     event = store.store.events(job_id)[-1]
     assert (event.kind, event.state, event.by) == (EventKind.PARKED, "queued", "w1")

@@ -136,7 +136,7 @@ sidelined as (
                      when j.id = any (array(select id from decided where lane_is_paused)) then {lane_paused}
                      else {limited} end,
         reason = case when j.id = any (array(select id from winner where not known))
-                      then 'no worker knows this task' else reason end
+                      then 'the claiming worker does not know this task' else reason end
     where j.id = any (array(
         select s.id from decided s
         where not s.may_run

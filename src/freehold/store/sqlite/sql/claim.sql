@@ -40,7 +40,7 @@ where id in (
     order by -l.priority, l.id limit {queue_room});
 
 insert into event (job_id, at, attempt, kind, state, by, reason)
-select id, clock(), attempt, 'parked', 'queued', :owner, 'no worker knows this task'
+select id, clock(), attempt, 'parked', 'queued', :owner, 'the claiming worker does not know this task'
 from job join candidate using (id)
 where won and not known;
 
@@ -66,7 +66,7 @@ set stage = case when known then {leased} else {parked} end,
     leased_at = case when known then clock() end,
     lease_expires_at =
         case when known then clock() + cast(round(:lease_seconds * 1000000) as integer) end,
-    reason = case when known then null else 'no worker knows this task' end
+    reason = case when known then null else 'the claiming worker does not know this task' end
 from candidate
 where won and job.id = candidate.id
 returning case when stage = {leased} then job.id end, lease_token, task, queue, args, attempt,
