@@ -1,4 +1,4 @@
-"""Everything an operator can read and do, for the command line, the API and the dashboard alike.
+"""Everything an operator can read and do, for the command line and the API alike.
 
 Each function checks its input and composes verbs of the store. `Operator` and `AsyncOperator`
 offer them as methods.

@@ -73,9 +73,10 @@ def up(
 
     The manager starts workers while jobs are waiting, drains them when they are idle, and
     replaces those that die. SIGTERM or Ctrl-C drains all workers: running jobs may end within
-    the grace period. A second SIGTERM stops running jobs at once and puts them back into the
-    queue. If this process is killed, its workers continue and the next `freehold up` takes them
-    over; if none is started within seconds, they drain.
+    the grace period. A second SIGTERM stops running jobs at once: by on_drain they return to
+    the queue or, as lane jobs do by default, are paused. If this process is killed, its workers
+    continue and the next `freehold up` takes them over; if none is started within seconds, they
+    drain.
 
     Exit codes: 0 drained, 1 another manager of this name runs here, 70 a part crashed, 75 a
     worker did not end in time and was killed.

@@ -73,8 +73,9 @@ def worker(
     """Run the jobs of an app.
 
     SIGTERM or Ctrl-C drains the worker: it claims no more jobs, and running jobs may end within
-    the grace period. A second SIGTERM stops running jobs at once and puts them back into the
-    queue. SIGUSR1 drains the worker only if it holds no job.
+    the grace period. A second SIGTERM stops running jobs at once: by on_drain they return to
+    the queue or, as lane jobs do by default, are paused. SIGUSR1 drains the worker only if it holds
+    no job.
 
     Exit codes: 0 drained, 70 a part crashed, 75 a handler could not be stopped and the process
     should be replaced.

@@ -51,10 +51,11 @@ class StoreContract(Protocol):
         ...
 
     async def claim(self, request: ClaimRequest) -> list[Attempt]:
-        """Lease ready jobs: highest priority first, then oldest. Counts an attempt, clears
-        stale requests, never waits for another claimer, never returns a job twice for a token.
-        Jobs of tasks that the claimer does not know are parked. Never leaves more live leases
-        than a limit allows. A job that is limited, or lost its worker before, is not prefetched."""
+        """Lease ready jobs: highest priority first, then oldest. Counts an attempt, never returns a
+        job twice for a token. On PostgreSQL it never waits for another claimer; on SQLite writers
+        take turns. A ready job has no stop request: `transition` has cleared it. Jobs of tasks that
+        the claimer does not know are parked. Never leaves more live leases than a limit allows. A
+        job that is limited, or lost its worker before, is not prefetched."""
         ...
 
     async def mark_running(

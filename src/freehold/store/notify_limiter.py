@@ -20,8 +20,8 @@ from freehold.store import notifications
 
 #: A worker that was woken claims again within this time: a second notification would be wasted.
 NOTIFY_SECONDS = 0.004
-#: While jobs come closer together than that, each claim finds one. A claim that finds none is
-#: repeated within this time.
+#: Interval while a producer's jobs come less than NOTIFY_SECONDS apart: the workers keep finding
+#: jobs, and an empty claim is repeated within 20 ms.
 STREAM_SECONDS = 0.02
 #: With many producers, others notify of later jobs. If this job was the last for a while, a worker
 #: that found nothing twice claims once more within this time.

@@ -163,7 +163,7 @@ class LaneInfo(msgspec.Struct, frozen=True):
     head_state: State | None
     head_reason: str | None
     head_since: datetime | None
-    #: The head waits for a person: paused, failed, or of a task that no worker knows.
+    #: The head waits for a person: paused, failed, or parked.
     blocked: bool
     #: The pause of the lane itself.
     pause: PauseInfo | None

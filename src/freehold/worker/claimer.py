@@ -15,7 +15,8 @@ from freehold.telemetry import Telemetry, log
 
 #: The first wait of a claimer that found nothing. It grows with each further empty claim.
 FIRST_WAIT_SECONDS = 0.005
-#: By this factor: one job wakes a whole fleet, and each further claim costs one per worker.
+#: Growth of the wait after each empty claim. Large, because one notification wakes every worker,
+#: and each of them repeats its empty claims.
 _WAIT_FACTOR = 4
 #: Where notifications are proven to arrive, polling is only a safety net.
 LISTENING_WAIT_SECONDS = 10.0

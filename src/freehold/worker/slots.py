@@ -5,9 +5,9 @@ work, measured by how fast jobs have been ending. A job that still waits after a
 back, because another worker may have a free slot. A job that once lost its worker may crash this
 one too: it is not claimed ahead, and while the worker holds one, no other job is.
 
-Limited jobs are not claimed ahead either: meanwhile another worker could have run them. But jobs
-that were claimed ahead can keep all slots taken for ever, and limited jobs must get their share.
-So a limited job is claimed if it will start before the next claim, and waits in front.
+Limited jobs are not prefetched, because another worker could run them now. To avoid starving behind
+prefetched jobs, a limited job is claimed when a slot will be free before the next claim, and goes
+to the front of the line.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from freehold.store.rows import attempt_of
 from freehold.store.statements import Conflict, Rows, Statement, Verb, together, write
 from freehold.store.types import ClaimRequest, QueueDemand
 
-#: Rounds of one claim. A round moves jobs of held lanes out of the ready set, or meets another
-#: claimer.
+#: Maximum rounds of one claim. A round can end without a lease because it only moved followers
+#: aside, or because another claimer had locked the rows.
 _ROUNDS = 50
 #: Rounds in a row that changed nothing: other claimers have locked the rest.
 _IDLE_ROUNDS = 2
@@ -61,7 +61,8 @@ def _claim_queue(
         attempts += won
         if _is_unfinished(cursor, won, found):
             window.move(wanted, len(won), found)
-        # Attempts do not wait for another claim from the head: the next one begins there.
+        # If this call already has attempts, return them; the next claim starts at the head of the
+        # index.
         elif found.limit_reached or not cursor.back_to_start() or attempts:
             break
     attempts.sort(key=lambda attempt: (-attempt.priority, attempt.job_id))

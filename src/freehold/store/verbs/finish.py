@@ -22,7 +22,7 @@ from freehold.store.verbs.job_log import append_log
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.transition import transition_row
 
-#: Between the end of the job and the commit there is nothing left to do but to commit.
+#: Server-side timeout for the commit that follows: only COMMIT is left to be sent.
 COMMIT_SECONDS = 5.0
 _FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
 

@@ -1,14 +1,14 @@
 """Promotion: removing a job frees its lane, and room under its limit, for waiting jobs.
 
 The next job of a lane becomes its holder in the same transaction, by a statement of its own, whose
-snapshot is younger than the locks of the first one. Two removals can cross: one waits for the job
-that the other removes, and promotes none. Such a lane is tried again by a statement that sees what
-happened meanwhile; not in the same transaction, because locks are taken in the order of the jobs,
-and more of them would come out of order. If the process ends between the two, the lane has no
-holder, and the scan over all lanes (`promote_stalled_lanes`) finds it.
+snapshot is younger than the locks of the first one. Two transactions that each remove a job of the
+same lane can both miss the next job. The verb then sends `promote` once more, in a new transaction:
+a second set of row locks in the first one would break the lock order and could deadlock. If the
+process ends between the two, the lane has no holder, and the scan over all lanes
+(`promote_stalled_lanes`) finds it.
 
-Jobs that wait for a limit_key become ready last, after the lock under which claims count: nothing
-in this transaction waits for a lock after that one.
+Jobs that wait for a limit key are admitted last: their lock is the one that claims count under, and
+no other lock may be taken after it.
 """
 
 from __future__ import annotations

@@ -114,9 +114,9 @@ alter table {schema}.job
     alter column stage set statistics 0, alter column queue set statistics 0,
     alter column task set statistics 0;
 
--- The ready set. (-priority) makes "highest first, then oldest" one ascending range. The planner takes
--- coalesce() for half of the table, so that walking this index in order up to a limit always looks
--- cheaper than collecting and sorting. See sql/_is_ready.sql.
+-- The ready set. (-priority) makes "highest first, then oldest" one ascending range.
+-- coalesce() hides the real selectivity. The planner then assumes half of the table matches, and
+-- prefers this index with a LIMIT over a sort. See sql/_is_ready.sql.
 create index job_claim on {schema}.job (queue, (-priority), id)
     where coalesce(stage in ({ready}, {lane_head}), false);
 -- Jobs that stand in a lane without holding it, in order.
