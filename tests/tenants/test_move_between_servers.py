@@ -20,6 +20,7 @@ from freehold import Freehold
 from freehold.lab.devpostgres import DevPostgres
 from freehold.model.tenant import HOME_SHARD, TenantState
 from freehold.store.shard import MovableShard
+from freehold.tenants.shards import Shards
 from tests.concurrency import DEADLINE_SECONDS
 from tests.conftest import SERVER_SETTINGS
 from tests.sizes import is_long
@@ -29,9 +30,9 @@ from tests.tenants.tenant_stores import EAST
 from tests.worker.fleet import ROOT, eventually
 
 BEFORE_SWITCH = ("mark", "pause", "retire", HALF_COPIED, "copy")
-ALL_STEPS = (*BEFORE_SWITCH, "switch", "clean up")
+ALL_STEPS = (*BEFORE_SWITCH, "switch", "restore", "resume", "end", "clean up")
 STEPS = {
-    "continue": ALL_STEPS if is_long() else ("pause", "copy", "switch"),
+    "continue": ALL_STEPS if is_long() else ("pause", "copy", "switch", "end"),
     "cancel": BEFORE_SWITCH if is_long() else ("retire", HALF_COPIED),
 }
 
@@ -43,18 +44,19 @@ def servers(postgres_url: str) -> Iterator[dict[str, str]]:
         yield {HOME_SHARD: postgres_url, EAST: second.url}
 
 
-def die_at(step: str, to: str, environment: dict[str, str], source: MovableShard) -> None:
-    """Returns when the server has released the dead mover's lock, which refuses the next mover."""
+def die_at(step: str, to: str, environment: dict[str, str], shards: Shards) -> None:
+    """Returns when both servers have released the dead mover's lock, which refuses the next one."""
     mover = [sys.executable, "-m", "tests.tenants.dying_mover", environment["FREEHOLD_URL"], to]
     ended = subprocess.run(
         [*mover, step], cwd=ROOT, env=environment, check=False, timeout=DEADLINE_SECONDS
     )
     assert ended.returncode == -signal.SIGKILL
-    eventually(lambda: is_unlocked(source))
+    for shard in (HOME_SHARD, EAST):
+        eventually(lambda shard=shard: is_unlocked(shards[shard]))  # type: ignore[misc]
 
 
-def is_unlocked(source: MovableShard) -> bool:
-    with source.move_lock("acme") as is_locked_here:
+def is_unlocked(shard: MovableShard) -> bool:
+    with shard.move_lock("acme") as is_locked_here:
         return is_locked_here
 
 
@@ -78,7 +80,7 @@ def test_no_job_is_lost_or_doubled_at_whichever_step_the_mover_dies(
     with traffic.working(environment, tmp_path) as worker:
         with traffic.producing(acme) as producers:
             for step in STEPS[then]:
-                die_at(step, goal, environment, app.tenants.shards[source])
+                die_at(step, goal, environment, app.tenants.shards)
                 if then == "cancel":
                     assert app.tenants.get("acme").state is TenantState.MOVING
                     app.tenants.move("acme", source)

@@ -281,14 +281,18 @@ class StoreContract(Protocol):
         """Mark it as moving. False: it is moving elsewhere, or its last move is not cleaned up."""
         ...
 
-    async def cancel_move(self, name: str, note: str | None = None) -> str | None:
-        """It moves back to its shard. Returns the shard that may have a copy of it."""
+    async def cancel_move(self, name: str, shard: str, note: str | None = None) -> bool:
+        """It moves back to its shard. False: it is elsewhere, or was not moving away."""
+        ...
+
+    async def switch_move(self, name: str, shard: str) -> bool:
+        """It is on the new shard, still moving. False: it was not moving there any more."""
         ...
 
     async def end_move(
-        self, name: str, place: str, state: TenantState, note: str | None = None
+        self, name: str, shard: str, state: TenantState, note: str | None = None
     ) -> bool:
-        """It is on the new shard from now on. False: it was not moving there any more."""
+        """It is usable on its shard. False: it was not arriving there any more."""
         ...
 
     async def clear_move(self, name: str) -> None:

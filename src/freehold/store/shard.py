@@ -5,8 +5,9 @@ databases of its tenants, which share connections, and checks all of them at onc
 tenant costs next to nothing.
 
 A tenant that moves is *retired* on its old shard: its tables get other names, so that a late
-process finds no table and cannot write. On its new shard it is absent, or half copied and marked as
-such, or whole; it becomes whole in one step.
+process finds no table and cannot write. The copy on its new shard appears whole, in one step, and
+retired as well. So at most one shard has the tenant under its own name at any time, and a process
+with an outdated row of the directory finds either the tenant or nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from freehold.errors import BadInput
+from freehold.errors import BadInput, TenantExists
 from freehold.store.database import Database
 
 #: The name under which a tenant is paused while it moves; that pause ends with the move.
@@ -79,11 +80,12 @@ class MovableShard(Shard, Protocol):
     """A shard that tenants can move from and to. Each step can be repeated."""
 
     def holds(self, tenant: str) -> bool:
-        """Whether a schema or file of this name exists here, whole or not."""
+        """Whether its schema or file exists here, retired or not."""
         ...
 
     def move_lock(self, tenant: str) -> AbstractContextManager[bool]:
-        """False if another process is moving it. Ends with the block, or with the process."""
+        """False if another process moves it from or to here. Ends with the block, or with the
+        process."""
         ...
 
     def is_retired(self, tenant: str) -> bool: ...
@@ -99,9 +101,13 @@ class MovableShard(Shard, Protocol):
     def drop_retired(self, tenant: str) -> None: ...
 
     def copy_from(self, tenant: str, source: Any) -> None:
-        """Copy the retired tenant from there, all or nothing, without the mover's pause. Does
-        nothing if it is whole here already."""
+        """Copy the retired tenant from there, all or nothing. The copy is retired too, until
+        `restore`. Does nothing if it is retired here already. Raises TenantExists."""
         ...
+
+
+def already_has(shard: Shard, tenant: str) -> TenantExists:
+    return TenantExists(f"{shard.shown} already has a tenant {tenant}: drop that one first")
 
 
 def cannot_move(source: Shard, goal: Shard) -> BadInput:

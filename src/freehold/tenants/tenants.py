@@ -17,7 +17,7 @@ from freehold.store.store import Store
 from freehold.store.types import JobCounts
 from freehold.store.verbs.tenant_directory import check_room_for_tenants
 from freehold.tenants.directory_cache import DirectoryCache, get_tenant
-from freehold.tenants.move import TenantMove
+from freehold.tenants.move import TenantMove, drop_leftovers, locked_tenant
 from freehold.tenants.served_tenants import ServedTenants
 from freehold.tenants.shards import Shards
 from freehold.tenants.tenant_database import TenantDatabase
@@ -80,15 +80,16 @@ class Tenants:
 
     def drop(self, name: str, *, force: bool = False) -> None:
         """Removes the row of the directory last, so that a drop that died can be repeated."""
-        tenant = self._not_moving(name)
-        if not force and (live := self._count_live_jobs(tenant)):
-            raise Refused(
-                f"tenant {name} has {count(live, 'live job')}: cancel or finish them, or drop the "
-                "tenant with --force, which loses them"
-            )
-        self._drop_leftovers(tenant)
-        self.shards[tenant.shard].drop(name)
-        self._directory.remove_tenant(name)
+        with locked_tenant(self._directory, self.shards, name) as tenant:
+            _check_not_moving(tenant)
+            if not force and (live := self._count_live_jobs(tenant)):
+                raise Refused(
+                    f"tenant {name} has {count(live, 'live job')}: cancel or finish them, or drop "
+                    "the tenant with --force, which loses them"
+                )
+            drop_leftovers(self._directory, self.shards, tenant)
+            self.shards[tenant.shard].drop(name)
+            self._directory.remove_tenant(name)
 
     def _count_live_jobs(self, tenant: Tenant) -> int:
         try:
@@ -99,12 +100,7 @@ class Tenants:
 
     def _not_moving(self, name: str) -> Tenant:
         tenant = self.get(name)
-        if tenant.state is TenantState.MOVING:
-            raise Refused(
-                f"tenant {name} is moving from {tenant.shard} to {tenant.moving_to}: finish the "
-                f"move with `freehold tenants move {name} {tenant.moving_to}`, or cancel it with "
-                f"`freehold tenants move {name} {tenant.shard}`"
-            )
+        _check_not_moving(tenant)
         return tenant
 
     # -- state -------------------------------------------------------------------------------
@@ -162,16 +158,28 @@ class Tenants:
     def move_steps(self, name: str, shard: str, timeout_seconds: float = 60.0) -> Iterator[str]:
         """The same, yielding the name of each step when it is done."""
         tenant = self.get(name)
-        self._drop_leftovers(tenant)
-        if tenant.shard == shard and tenant.state is not TenantState.MOVING:
+        if (
+            tenant.shard == shard
+            and tenant.state is not TenantState.MOVING
+            and not tenant.moved_from
+        ):
             return  # the move is done
         yield from TenantMove(self._directory, self.shards, name, shard, timeout_seconds).steps()
 
-    def _drop_leftovers(self, tenant: Tenant) -> None:
-        """Drop the retired tables of a move that died in its last step."""
-        if tenant.moved_from is not None and tenant.state is not TenantState.MOVING:
-            self.shards[tenant.moved_from].drop_retired(tenant.name)
-            self._directory.clear_move(tenant.name)
+
+def _check_not_moving(tenant: Tenant) -> None:
+    if tenant.state is not TenantState.MOVING:
+        return
+    move = f"freehold tenants move {tenant.name}"
+    if tenant.moving_to == tenant.shard:
+        raise Refused(
+            f"tenant {tenant.name} is moving from {tenant.moved_from} to {tenant.shard}: finish "
+            f"the move with `{move} {tenant.shard}`"
+        )
+    raise Refused(
+        f"tenant {tenant.name} is moving from {tenant.shard} to {tenant.moving_to}: finish the "
+        f"move with `{move} {tenant.moving_to}`, or cancel it with `{move} {tenant.shard}`"
+    )
 
 
 def _check_share(weight: float, max_slots: int | None) -> None:

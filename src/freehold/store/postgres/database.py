@@ -117,6 +117,11 @@ class PostgresDatabase:
             applied.append(migration)
         return applied
 
+    def migrate_within(self, connection: Connection[Any]) -> None:
+        """In the caller's transaction, for a schema that no other process can see yet."""
+        for migration in self._pending(connection):
+            connection.execute(migration.sql.encode())
+
     def _migrate_one(self) -> Migration | None:
         """A migration that waits for a table lock blocks every later statement on that table, lease
         renewals included. So it uses a short lock_timeout and retries."""

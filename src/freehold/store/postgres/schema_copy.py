@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from psycopg import Connection
-from psycopg.sql import SQL, Composable, Identifier, Literal
+from psycopg.sql import SQL, Identifier, Literal
 
-from freehold.errors import StoreError, StoreUnavailable
+from freehold.errors import StoreError
 from freehold.model.state import Stage
-from freehold.store.shard import MOVER
 from freehold.store.stage_sql import stage_byte
 
-#: The comment of a schema that is being copied to: it is not in use, and can be copied again.
-_HALF_COPIED = "freehold: being copied"
 #: Other statements on the tables wait behind this lock request, so it must be short.
 _LOCK_TIMEOUT = "500ms"
 
@@ -23,9 +20,8 @@ def exists(connection: Connection[Any], schema: str) -> bool:
 
 
 def is_ours(connection: Connection[Any], schema: str) -> bool:
-    """Made by Freehold, or about to be."""
-    migrated = _query(connection, "select to_regclass(%s) is not null", f"{schema}.migration")
-    return migrated or _is_half_copied(connection, schema)
+    """Made by Freehold."""
+    return _query(connection, "select to_regclass(%s) is not null", f"{schema}.migration")
 
 
 def is_empty(connection: Connection[Any], schema: str) -> bool:
@@ -98,41 +94,16 @@ def _lock(connection: Connection[Any], schema: str) -> None:
 # -- copying ---------------------------------------------------------------------------------
 
 
-def is_whole(connection: Connection[Any], schema: str) -> bool:
-    return exists(connection, schema) and not _is_half_copied(connection, schema)
-
-
-def _is_half_copied(connection: Connection[Any], schema: str) -> bool:
-    return _query(
-        connection,
-        "select coalesce(obj_description(to_regnamespace(%s), 'pg_namespace') = %s, false)",
-        schema,
-        _HALF_COPIED,
-    )
-
-
-def prepare(connection: Connection[Any], schema: str) -> None:
-    """Create the schema and mark it as half copied, in one step."""
-    with connection.transaction():
-        create(connection, schema)
-        _comment(connection, schema, _HALF_COPIED)
-
-
 def copy(reading: Connection[Any], source: str, writing: Connection[Any], schema: str) -> None:
-    """All or nothing; the schema is whole from then on."""
+    """All rows and counters, or nothing."""
     with reading.transaction(), writing.transaction():
         reading.execute("set transaction isolation level repeatable read, read only")
         tables = _tables(reading, source)
         if tables != _tables(writing, schema):
             raise StoreError(f"schemas {source} and {schema} differ: migrate the tenant first")
-        _lock(writing, schema)
-        if not _is_half_copied(writing, schema):
-            raise StoreUnavailable("another process has copied the tenant meanwhile: try again")
         for table in tables:
             _copy_table(reading, Identifier(source, table), writing, Identifier(schema, table))
         _copy_sequences(reading, source, writing, schema)
-        _end_movers_pause(writing, schema)
-        _comment(writing, schema, None)
 
 
 def _copy_table(
@@ -177,20 +148,6 @@ def _copy_sequences(
         row = reading.execute(query).fetchone()
         assert row is not None
         writing.execute("select setval(%s, %s, %s)", (f"{schema}.{name}", *row))
-
-
-def _end_movers_pause(connection: Connection[Any], schema: str) -> None:
-    connection.execute(
-        SQL(
-            "update {} set paused_at = null, paused_by = null, pause_reason = null, "
-            "paused_until = null where name = '*' and paused_by = {}"
-        ).format(Identifier(schema, "queue"), MOVER)
-    )
-
-
-def _comment(connection: Connection[Any], schema: str, comment: str | None) -> None:
-    text: Composable = SQL("null") if comment is None else Literal(comment)
-    connection.execute(SQL("comment on schema {} is {}").format(Identifier(schema), text))
 
 
 def _tables(connection: Connection[Any], schema: str) -> list[str]:

@@ -17,7 +17,7 @@ from freehold.store.postgres import schema_copy
 from freehold.store.postgres.connections import POOL_SIZE, Connections
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.postgres.shared_listener import listen_to_all
-from freehold.store.shard import MovableShard, TenantActivity, cannot_move
+from freehold.store.shard import MovableShard, TenantActivity, already_has, cannot_move
 from freehold.store.url import redacted
 
 #: How many of the shared connections an event loop uses at a time: see `AsyncPool`.
@@ -133,9 +133,9 @@ class PostgresShard:
     # -- moving ------------------------------------------------------------------------------
 
     def holds(self, tenant: str) -> bool:
-        schema = self.schema_of(tenant)
+        schema, retired = self.schema_of(tenant), self._retired_schema_of(tenant)
         with self._connections.pool.connection(writes=False) as connection:
-            return schema_copy.exists(connection, schema)
+            return schema_copy.exists(connection, schema) or schema_copy.exists(connection, retired)
 
     @contextlib.contextmanager
     def move_lock(self, tenant: str) -> Iterator[bool]:
@@ -168,17 +168,22 @@ class PostgresShard:
         if not isinstance(source, PostgresShard):
             raise cannot_move(source, self)
         self._control.migrate()
-        schema = self.schema_of(tenant)
-        with self._connections.pool.connection(writes=True) as connection:
-            if schema_copy.is_whole(connection, schema):
-                return
-            schema_copy.prepare(connection, schema)
-        self.open(tenant).migrate()
+        schema, retired = self.schema_of(tenant), self._retired_schema_of(tenant)
         with (
             source._connections.pool.connection(writes=False) as reading,
             self._connections.pool.connection(writes=True) as writing,
+            writing.transaction(),
         ):
+            if schema_copy.exists(writing, retired):
+                return
+            if schema_copy.exists(writing, schema):
+                raise already_has(self, tenant)
+            # Functions contain the schema's name, so it is created under its own name. The same
+            # transaction renames it: no other process ever sees that name.
+            schema_copy.create(writing, schema)
+            self.open(tenant).migrate_within(writing)
             schema_copy.copy(reading, source._retired_schema_of(tenant), writing, schema)
+            schema_copy.rename(writing, schema, retired)
 
     def close(self) -> None:
         self._connections.close()

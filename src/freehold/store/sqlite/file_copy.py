@@ -10,7 +10,6 @@ from pathlib import Path
 
 from freehold.errors import StoreError
 from freehold.model.state import Stage
-from freehold.store.shard import MOVER
 from freehold.store.sqlite.engine import Translating, create_private, existing
 from freehold.store.sqlite.write_lock import QUEUE_LOCK, WRITE_LOCK, WriteLock
 from freehold.store.stage_sql import stage_byte
@@ -52,39 +51,27 @@ def retire(path: Path, *, even_if_leased: bool = False) -> bool:
 
 def restore(path: Path) -> None:
     with _opened(path) as connection, _writing(path, connection):
-        _rename_back(connection)
-
-
-def _rename_back(connection: sqlite3.Connection) -> None:
-    for table in _tables(connection):
-        if table.startswith(_RETIRED):
-            connection.execute(f"alter table {table} rename to {table.removeprefix(_RETIRED)}")
+        for table in _tables(connection):
+            if table.startswith(_RETIRED):
+                connection.execute(f"alter table {table} rename to {table.removeprefix(_RETIRED)}")
 
 
 def copy(source: Path, goal: Path) -> None:
-    """The file has another name until it is whole."""
+    """The file has another name until it is whole, and its tables stay retired."""
     half_copied = _half_copied(goal)
     remove(half_copied)
     create_private(half_copied)
     with _opened(source) as reading, _opened(half_copied) as writing:
         reading.backup(writing)
-        writing.execute("begin immediate")
-        _rename_back(writing)
-        writing.execute(
-            "update queue set paused_at = null, paused_by = null, pause_reason = null, "
-            "paused_until = null where name = '*' and paused_by = ?",
-            (MOVER,),
-        )
-        writing.execute("commit")
         _compare(reading, writing, goal)
-    with contextlib.suppress(FileExistsError):  # another process has copied it meanwhile
+    with Translating(goal):
         os.link(half_copied, goal)  # unlike a rename, never replaces a file
     remove(half_copied)
 
 
 def _compare(reading: sqlite3.Connection, writing: sqlite3.Connection, goal: Path) -> None:
     for table in _tables(writing):
-        before = reading.execute(f"select count(*) from {_RETIRED}{table}").fetchone()
+        before = reading.execute(f"select count(*) from {table}").fetchone()
         after = writing.execute(f"select count(*) from {table}").fetchone()
         if before != after:
             raise StoreError(f"{goal}: {table} has {after[0]} rows of {before[0]}: nothing moved")

@@ -16,9 +16,10 @@ from freehold.clock import Micros, system_micros
 from freehold.errors import TenantExists
 from freehold.fork_safety import lock_of
 from freehold.model.tenant import check_tenant
-from freehold.store.shard import MovableShard, TenantActivity, cannot_move
+from freehold.store.shard import MovableShard, TenantActivity, already_has, cannot_move
 from freehold.store.sqlite import file_copy
 from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.sqlite.engine import Translating
 from freehold.store.sqlite.file_poll import FilePoll, file_signature
 from freehold.store.sqlite.listener import POLL_SECONDS
 
@@ -117,8 +118,9 @@ class SqliteShard:
 
     @contextlib.contextmanager
     def move_lock(self, tenant: str) -> Iterator[bool]:
-        check_tenant(tenant)  # one move at a time from this folder, whatever the tenant is
-        lock = os.open(f"{self.path}-move", os.O_RDWR | os.O_CREAT, 0o600)
+        check_tenant(tenant)  # one move at a time from or to this folder, whatever the tenant is
+        with Translating(self.path):
+            lock = os.open(f"{self.path}-move", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -143,14 +145,18 @@ class SqliteShard:
     def drop_retired(self, tenant: str) -> None:
         if self.is_retired(tenant):
             self.drop(tenant)
+        file_copy.remove_half_copied(self.path_of(tenant))
 
     def copy_from(self, tenant: str, source: MovableShard) -> None:
         if not isinstance(source, SqliteShard):
             raise cannot_move(source, self)
+        if self.is_retired(tenant):
+            return
         goal = self.path_of(tenant)
-        if not goal.exists():
-            SqliteDatabase(self.path, self._clock).close()  # the folder has its control file
-            file_copy.copy(source.path_of(tenant), goal)
+        if goal.exists():
+            raise already_has(self, tenant)
+        SqliteDatabase(self.path, self._clock).close()  # the folder has its control file
+        file_copy.copy(source.path_of(tenant), goal)
 
     def share_connections(self) -> None:
         """Nothing to share: every tenant has a file of its own."""

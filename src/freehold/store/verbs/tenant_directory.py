@@ -58,9 +58,14 @@ def begin_move(name: str, shard: str, note: str | None = None) -> Verb[bool]:
     return bool(rows)
 
 
-def cancel_move(name: str, note: str | None = None) -> Verb[str | None]:
-    rows = yield from write("cancel_move", tenant=name, note=note)
-    return rows[0][0] if rows else None
+def cancel_move(name: str, shard: str, note: str | None = None) -> Verb[bool]:
+    rows = yield from write("cancel_move", tenant=name, shard=shard, note=note)
+    return bool(rows)
+
+
+def switch_move(name: str, shard: str) -> Verb[bool]:
+    rows = yield from write("switch_move", tenant=name, shard=shard)
+    return bool(rows)
 
 
 def end_move(name: str, shard: str, state: TenantState, note: str | None = None) -> Verb[bool]:

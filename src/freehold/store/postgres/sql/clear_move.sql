@@ -1,1 +1,3 @@
-update {schema}.tenant set moved_from = null where name = :tenant::text returning name
+update {schema}.tenant set moved_from = null
+where name = :tenant::text and state <> 'moving'
+returning name

@@ -1,1 +1,3 @@
-update tenant set moved_from = null where name = :tenant returning name
+update tenant set moved_from = null
+where name = :tenant and state <> 'moving'
+returning name
