@@ -168,6 +168,10 @@ class StoreContract(Protocol):
         """Live jobs by stage."""
         ...
 
+    async def has_live_jobs(self) -> bool:
+        """Whether there is any live job, in whatever stage."""
+        ...
+
     async def queues(self) -> list[QueueInfo]:
         """Queues that have jobs or settings."""
         ...

@@ -10,11 +10,9 @@ from freehold.errors import BadInput, FreeholdError, Refused, SchemaMissing, Ten
 from freehold.model.job_log import check_reason
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.names import check_key
-from freehold.model.plural import count
 from freehold.model.tenant import HOME_SHARD, Tenant, TenantState, check_tenant
 from freehold.store.database import Database
 from freehold.store.store import Store
-from freehold.store.types import JobCounts
 from freehold.store.verbs.tenant_directory import check_room_for_tenants
 from freehold.tenants.directory_cache import DirectoryCache, get_tenant
 from freehold.tenants.move import TenantMove, drop_leftovers, locked_tenant
@@ -82,21 +80,20 @@ class Tenants:
         """Removes the row of the directory last, so that a drop that died can be repeated."""
         with locked_tenant(self._directory, self.shards, name) as tenant:
             _check_not_moving(tenant)
-            if not force and (live := self._count_live_jobs(tenant)):
+            if not force and self._has_live_jobs(tenant):
                 raise Refused(
-                    f"tenant {name} has {count(live, 'live job')}: cancel or finish them, or drop "
-                    "the tenant with --force, which loses them"
+                    f"tenant {name} has live jobs: cancel or finish them, or drop the tenant with "
+                    "--force, which loses them"
                 )
             drop_leftovers(self._directory, self.shards, tenant)
             self.shards[tenant.shard].drop(name)
             self._directory.remove_tenant(name)
 
-    def _count_live_jobs(self, tenant: Tenant) -> int:
+    def _has_live_jobs(self, tenant: Tenant) -> bool:
         try:
-            counts = self._store_of(tenant).counts()
-        except SchemaMissing:  # no schema, so no jobs
-            return 0
-        return sum(getattr(counts, field) for field in JobCounts.__struct_fields__)
+            return self._store_of(tenant).has_live_jobs()
+        except SchemaMissing:  # no table of jobs, so no jobs
+            return False
 
     def _not_moving(self, name: str) -> Tenant:
         tenant = self.get(name)

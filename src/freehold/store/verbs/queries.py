@@ -140,6 +140,13 @@ def counts() -> Verb[JobCounts]:
     return JobCounts(*rows[0])
 
 
+def has_live_jobs() -> Verb[bool]:
+    """Whether there is any live job, whatever it waits for. Counts by stage cannot decide this: a
+    stage that is not counted would be missed."""
+    rows = yield from read("has_live_jobs")
+    return bool(rows[0][0])
+
+
 def queues() -> Verb[list[QueueInfo]]:
     rows = yield from read("queues", bound=DEPTH_BOUND)
     return [

@@ -1,0 +1,2 @@
+-- Whether there is any live job, in whatever stage.
+select exists (select 1 from job)
