@@ -47,6 +47,21 @@ def threads_left() -> list[str]:
     return [thread.name for thread in ours if thread.is_alive()]
 
 
+async def uninterrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Runs to the end and is canceled afterwards: a commit, for example, must not be
+    interrupted half-way."""
+    task = asyncio.ensure_future(work)
+    stopped: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            stopped = error
+    task.result()
+    if stopped is not None:
+        raise stopped
+
+
 async def _cancel_others() -> bool:
     """Cancels all other tasks. Returns whether they have ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}

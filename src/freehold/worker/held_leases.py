@@ -117,6 +117,12 @@ class HeldLeases:
         if self._by_job.get(lease.attempt.job_id) is lease:
             self._by_job.pop(lease.attempt.job_id, None)  # two threads may remove it at once
 
+    def abandon(self, lease: HeldLease) -> None:
+        """Unless its outcome is being written: the lease expires, and recovery decides."""
+        if not lease.ended:
+            lease.stop(StopReason.LEASE_LOST)
+            self.remove(lease)
+
     def get(self, key: LeaseKey) -> HeldLease | None:
         lease = self._by_job.get(key.job_id)
         return lease if lease is not None and lease.attempt.token == key.token else None

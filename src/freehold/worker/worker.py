@@ -27,7 +27,6 @@ from freehold.exit_codes import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
 from freehold.model.job import Attempt
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.plural import count
-from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.worker_info import Heartbeat, WorkerState
 from freehold.store import notifications
 from freehold.store.database import Database
@@ -312,13 +311,15 @@ class Worker:
     async def _run_attempt(self, lease: HeldLease) -> None:
         try:
             outcome = await self._runner.run(lease)
-            if lease.log_buffer is not None:
-                await self._log_writer.flush_attempt(lease, lease.log_buffer)
-            self._end(lease, outcome)
-        except Exception as error:  # a bug of ours, but the job must not hang because of it
-            log.exception("job %d: an internal error ended its attempt", lease.attempt.job_id)
-            self._end(lease, outcomes.of_exception(error, DEFAULT_RETRY, 0.0))
+            try:
+                if lease.log_buffer is not None:
+                    await self._log_writer.flush_attempt(lease, lease.log_buffer)
+            finally:
+                self._end(lease, outcome)
+        except Exception:  # a bug of ours, but the job must not hang because of it
+            log.exception("job %d: an internal error after its attempt", lease.attempt.job_id)
         finally:
+            self.leases.abandon(lease)
             self._slots.end(lease)
             if not self._draining.is_set():
                 self._start_waiting()

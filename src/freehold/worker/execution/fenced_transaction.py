@@ -16,7 +16,6 @@ too, or keep a lease alive without a running attempt.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -27,6 +26,7 @@ from freehold.store.database import AsyncTransaction, Transaction
 from freehold.store.store import AsyncStore, Store
 from freehold.store.types import AttemptEnd, LogChunk
 from freehold.telemetry import Telemetry, fields, log
+from freehold.worker.event_loop import uninterrupted
 from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
 from freehold.worker.job_log.buffer import LogSnapshot
 
@@ -158,7 +158,7 @@ class FencedTransaction:
         trace: TracebackType | None,
     ) -> None:
         try:
-            await _uninterrupted(
+            await uninterrupted(
                 self._afinish() if error is None else self._async_transaction.rollback()
             )
         finally:
@@ -246,17 +246,3 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Runs to the end and is canceled afterwards: a commit must not be interrupted half-way."""
-    task = asyncio.ensure_future(work)
-    stopped: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            stopped = error
-    task.result()
-    if stopped is not None:
-        raise stopped

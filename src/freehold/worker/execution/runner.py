@@ -1,4 +1,4 @@
-"""One attempt -> one Outcome. Never raises.
+"""One attempt -> one Outcome. Raises no exception except the cancellation of its task.
 
 Every stop works the same, whatever its reason: the HeldLease gets a stop_reason, and then a
 coroutine is canceled, a thread finds ctx.canceled set, a child process gets a signal. When the
@@ -8,6 +8,7 @@ handler has ended, the outcome follows from the reason.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from freehold.errors import BadArguments
 from freehold.model.handler_exceptions import HandlerException
 from freehold.model.outcome import Outcome
+from freehold.model.retry import DEFAULT_RETRY
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Registry, TaskDefinition
 from freehold.telemetry import fields, log
@@ -52,6 +54,13 @@ class Runner:
 
     async def run(self, lease: HeldLease) -> Outcome | None:
         """None: nothing may be written, because the lease is lost or the job already finished."""
+        try:
+            return await self._run(lease)
+        except Exception as error:  # a bug of ours, but the job must not hang because of it
+            log.exception("job %d: an internal error ended its attempt", lease.attempt.job_id)
+            return outcomes.of_exception(error, DEFAULT_RETRY, 0.0)
+
+    async def _run(self, lease: HeldLease) -> Outcome | None:
         if lease.stop_reason is not None:  # stopped while it waited for a slot
             return outcomes.of_stop(lease, 0.0)
         definition = self._tasks.get(lease.attempt.task).definition
@@ -97,18 +106,17 @@ class Runner:
         lease.on_stop = stop
         if lease.stop_reason is not None:
             stop(lease.stop_reason)
+        ended: Any
         try:
-            return await coroutine
+            ended = await coroutine
         except asyncio.CancelledError:
-            if lease.stop_reason is None and not task.cancelling():
-                return _Stopped()
-            while task.cancelling():
-                task.uncancel()
-            return _Stopped()
+            ended = _Stopped()
         except BaseException as error:
-            return error
+            ended = error
         finally:
             stop.end()
+        await _clear_cancellations(task)
+        return ended
 
     async def _await_thread(self, lease: HeldLease, future: asyncio.Future[Any]) -> Any:
         """A thread cannot be stopped. If it ignores its stop, its slot is freed without it."""
@@ -177,6 +185,16 @@ def _log_ignored_end(lease: HeldLease, ended: Any) -> None:
         extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
         exc_info=ended if isinstance(ended, Exception) else None,
     )
+
+
+async def _clear_cancellations(task: asyncio.Task[Any]) -> None:
+    """A cancellation that the handler left over must not reach the code that ends its attempt."""
+    if not task.cancelling():
+        return
+    while task.cancelling():
+        task.uncancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)  # one that is pending is raised here
 
 
 class _Stopped:

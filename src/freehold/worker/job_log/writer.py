@@ -16,6 +16,7 @@ from freehold.errors import StoreError
 from freehold.model.explain import QueueRules
 from freehold.store.types import LogChunk
 from freehold.telemetry import Telemetry, fields, log
+from freehold.worker.event_loop import uninterrupted
 from freehold.worker.held_leases import HeldLease, StopReason
 from freehold.worker.job_log.buffer import JobLogBuffer, LogSnapshot, QueuePauseRequest
 
@@ -78,7 +79,10 @@ class JobLogWriter:
                 self._has_changes.set()
 
     async def flush_attempt(self, lease: HeldLease, buffer: JobLogBuffer) -> None:
-        """Writes the log of an attempt before its outcome, or gives it up after some seconds."""
+        """Writes the log of an attempt before its outcome, or gives it up after some seconds.
+
+        Code that the handler has left behind may still cancel its task: that has no effect here.
+        """
         if lease.was_stopped_by(StopReason.LEASE_LOST):
             return
         if lease.finished and not buffer.has_queue_pause:
@@ -86,6 +90,10 @@ class JobLogWriter:
         buffer.close()
         if buffer.peek() is None:
             return
+        with contextlib.suppress(asyncio.CancelledError):
+            await uninterrupted(self._flush_last(lease))
+
+    async def _flush_last(self, lease: HeldLease) -> None:
         self._final_flushes[lease] = written = self._loop.create_future()
         self._on_change(lease)
         self._urgent.set()
