@@ -1,4 +1,9 @@
-"""The outcome of a handler's result, exception or stop. All texts are cleaned and bounded."""
+"""The outcome of a handler's result, exception or stop. All texts are cleaned and bounded.
+
+Values and exceptions of a handler can run any code in their methods, and that code can raise
+SystemExit or CancelledError. None of it may end the worker, hence `except BaseException`. A signal
+raises nothing here: the worker handles signals in its event loop.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +39,12 @@ def of_result(value: Any, ran_seconds: float) -> Outcome:
         return Outcome(kind=OutcomeKind.SUCCESS, ran_seconds=ran_seconds)
     try:
         result = payload.encode("the result", value)
-    except Exception as error:  # encoding may run code of the handler's value
+    except BaseException as error:  # encoding may run code of the handler's value
+        name, text = safe(type(error).__name__, 200), safe(error, MESSAGE_LIMIT)
         return Outcome(
             kind=OutcomeKind.FAIL,
-            reason=safe(error, MESSAGE_LIMIT),
-            error=ErrorInfo(safe(type(error).__name__, 200), safe(error, MESSAGE_LIMIT)),
+            reason=text or f"encoding the result raised {name}",
+            error=ErrorInfo(name, text),
             ran_seconds=ran_seconds,
         )
     return Outcome(kind=OutcomeKind.SUCCESS, result=result, ran_seconds=ran_seconds)
@@ -96,6 +102,17 @@ def of_stop(lease: HeldLease, ran_seconds: float) -> Outcome | None:
     return None
 
 
+def of_broken_objects(ran_seconds: float) -> Outcome:
+    """Of a handler with a result or an exception that cannot even be examined."""
+    text = "its result or exception raised an exception when the worker examined it"
+    return Outcome(
+        kind=OutcomeKind.ERROR,
+        reason=text,
+        error=ErrorInfo("BrokenObject", text),
+        ran_seconds=ran_seconds,
+    )
+
+
 def of_undecodable(error: BadArguments) -> Outcome:
     """The job fails without a retry. Once the code accepts its arguments, `retry` runs it."""
     text = safe(f"its arguments cannot be decoded: {error}", MESSAGE_LIMIT)
@@ -110,7 +127,7 @@ def known_request(lease: HeldLease) -> StopRequest | None:
 def error_of(error: BaseException) -> ErrorInfo:
     try:
         trace = "".join(traceback.format_exception(error))
-    except Exception as second:
+    except BaseException as second:
         trace = f"<formatting the traceback raised {type(second).__name__}>"
     return ErrorInfo(
         safe(type(error).__qualname__, 200),
@@ -123,7 +140,7 @@ def text_of(value: object) -> str:
     """str(value), which may raise for a value of a handler."""
     try:
         return str(value)
-    except Exception as error:
+    except BaseException as error:
         return f"<its str() raised {type(error).__name__}>"
 
 

@@ -91,10 +91,12 @@ def _end_with_parent(lifeline: Connection) -> None:
 def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
     began = time.monotonic()
     lease = HeldLease(order.attempt, valid_until=float("inf"))
+    has_ended = False
 
     def on_signal(_number: int, _frame: Any) -> None:
         lease.stop_reason = StopReason.CANCELED
-        raise Stopped
+        if not has_ended:
+            raise Stopped
 
     signal.signal(STOP_SIGNAL, on_signal)
     try:
@@ -103,7 +105,10 @@ def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
     except Exception as error:
         return outcomes.of_undecodable(BadArguments(f"its task cannot be imported: {error}"))
     try:
-        value = _call(task, lease, job_log, order.tenant)
+        try:
+            value = _call(task, lease, job_log, order.tenant)
+        finally:
+            has_ended = True
         return outcomes.of_result(value, time.monotonic() - began)
     except BadArguments as error:
         return outcomes.of_undecodable(error)

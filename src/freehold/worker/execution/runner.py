@@ -69,6 +69,8 @@ class Runner:
             args, kwargs = definition.signature.decode(lease.attempt.args)
         except BadArguments as error:
             return outcomes.of_undecodable(error)
+        except BaseException as error:  # decoding may run code of the arguments' types
+            return outcomes.of_exception(error, definition.policy.retry, 0.0)
         timer = self._start_timeout(lease)
         ended: Any
         try:
@@ -78,16 +80,18 @@ class Runner:
             if definition.isolation == "process":
                 ended = await self._processes.run(definition, lease) or _Stopped()
             elif definition.is_coroutine:
-                ended = await self._await_coroutine(lease, call())
+                ended = await self._await_coroutine(lease, call)
             else:
-                ended = await self._await_thread(lease, self._threads.run(call))
+                ended = await self._await_thread(
+                    lease, self._threads.run(functools.partial(_ended, call))
+                )
         except Exception as error:  # not the handler's: for example, no process could be started
             ended = error
         finally:
             lease.on_stop = None
             if timer is not None:
                 timer.cancel()
-        return _outcome_of(lease, definition, ended, self._loop.time() - began)
+        return _judged(lease, definition, ended, self._loop.time() - began)
 
     def _start_timeout(self, lease: HeldLease) -> asyncio.TimerHandle | None:
         seconds = lease.attempt.timeout_seconds
@@ -98,7 +102,7 @@ class Runner:
 
     # These return the handler's result, its exception, or _Stopped, as values.
 
-    async def _await_coroutine(self, lease: HeldLease, coroutine: Awaitable[Any]) -> Any:
+    async def _await_coroutine(self, lease: HeldLease, call: Callable[[], Awaitable[Any]]) -> Any:
         """In the current task, which a stop cancels: a task per handler would cost more."""
         task = asyncio.current_task(self._loop)
         assert task is not None
@@ -108,7 +112,7 @@ class Runner:
             stop(lease.stop_reason)
         ended: Any
         try:
-            ended = await coroutine
+            ended = await call()
         except asyncio.CancelledError:
             ended = _Stopped()
         except BaseException as error:
@@ -142,6 +146,21 @@ class Runner:
         if error is None:
             return future.result()
         return error
+
+
+def _ended(call: Callable[[], Any]) -> Any:
+    """The exception as a value too: a future would examine it in the event loop."""
+    try:
+        return call()
+    except BaseException as error:
+        return error
+
+
+def _judged(lease: HeldLease, definition: TaskDefinition, ended: Any, ran: float) -> Outcome | None:
+    try:
+        return _outcome_of(lease, definition, ended, ran)
+    except BaseException:  # raised by code of the handler's objects
+        return None if lease.finished else outcomes.of_broken_objects(ran)
 
 
 def _outcome_of(

@@ -67,9 +67,8 @@ def deliver(
     def set_outcome() -> None:
         if future.done():
             return
-        # A future refuses StopIteration; handlers can raise anything.
-        if isinstance(error, StopIteration):
-            future.set_exception(RuntimeError(f"StopIteration: {error.value!r}"))
+        if isinstance(error, StopIteration):  # which a future refuses
+            future.set_exception(RuntimeError("StopIteration"))
         elif error is not None:
             future.set_exception(error)
         else:
