@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import re
 
+import msgspec
 import pytest
 
 from freehold.model.job import ErrorInfo
@@ -203,3 +204,15 @@ def test_the_log_of_a_job_is_shown(shell: Shell) -> None:
     assert [line["line"] for line in document["log"]] == ["page one", "page \x1b[31mtwo"]
     assert {line["token"] for line in document["log"]} == {attempt.token}
     assert " log" not in shell("job", "show", str(silent)).out
+
+
+def test_a_reason_cannot_forge_lines_or_drive_the_terminal(shell: Shell) -> None:
+    job = shell.store.add()
+    reason = "no\r\njob 2\n  it has failed \x7f\x9b\u202e\U000e0001"
+    shell("job", "pause", str(job), "--reason", reason)
+    lines = shell("job", "explain", str(job)).out.splitlines()
+    assert len(lines) == 3
+    assert "it is paused: no job 2 it has failed" in lines[1]
+    printed = shell("job", "explain", str(job), "--json").out
+    assert printed.replace("\n", "").isprintable()
+    assert msgspec.json.decode(printed)[0]["causes"][0]["text"] == f"it is paused: {reason}"

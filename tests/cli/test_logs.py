@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from freehold.cli.logs import set_up_logs
@@ -43,3 +44,36 @@ def test_a_terminal_gets_the_time_of_day(
     monkeypatch.delenv("NO_COLOR")
     set_up_logs("info", "text")
     assert "\x1b[33mwarning" in logged(capsys)
+
+
+HOSTILE = "\x1b]0;title\x07\r\n2026-01-01 info job 1 succeeded \x85\x9b\u2028\u2029\u202e\ud800"
+
+
+def log_hostile_error(capsys: pytest.CaptureFixture[str]) -> str:
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError as error:
+        logging.getLogger("freehold").exception("job 7 failed: %s", error)
+    return capsys.readouterr().err
+
+
+def test_the_text_of_a_handler_cannot_forge_a_line_or_drive_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    set_up_logs("info", "text")
+    first, *trace = log_hostile_error(capsys).removesuffix("\n").split("\n")
+    assert first.endswith(
+        r"job 7 failed: \x1b]0;title\x07\r\n2026-01-01 info job 1 succeeded "
+        r"\x85\x9b\u2028\u2029\u202e\ud800"
+    )
+    assert trace[0] == "    Traceback (most recent call last):"
+    assert all(line.startswith("    ") and line.isprintable() for line in trace)
+
+
+def test_a_json_log_has_escapes_for_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs("info", "json")
+    line = log_hostile_error(capsys).removesuffix("\n")
+    assert line.isprintable()
+    document = msgspec.json.decode(line)
+    assert document["message"] == "job 7 failed: " + HOSTILE.replace("\ud800", r"\ud800")
+    assert r"\ud800" in document["trace"]

@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from freehold.app import Freehold
+from freehold.cli.text import escaped_json
 from freehold.errors import BadSettings, FreeholdError, SchemaMissing
 from freehold.settings import unknown_variables
 
@@ -210,9 +211,10 @@ def warn_of_unknown_variables(warn: Callable[[str], object]) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Prints one document on stdout, in UTF-8 whatever the terminal's encoding is."""
+    """Prints one document on stdout, in UTF-8 whatever the terminal's encoding is. Stored text
+    must not drive the terminal."""
     data = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    click.echo(data)
+    click.echo(escaped_json(data.decode()).encode())
 
 
 def os_user() -> str:

@@ -12,8 +12,11 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from freehold.cli.text import escaped, escaped_json
+
 F = TypeVar("F", bound=Callable[..., Any])
 _LEVEL_COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
+_INDENT = "    "
 
 
 def log_options(command: F) -> F:
@@ -53,12 +56,20 @@ def _iso_time(record: logging.LogRecord) -> str:
 
 
 class _Text(logging.Formatter):
-    """For files and pipes, with the full time."""
+    """For files and pipes, with the full time.
+
+    Messages and tracebacks contain the text of handlers. Only a record begins at the first
+    column, so that such text cannot pass for one.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        level = record.levelname.lower()
-        line = f"{self._time(record)} {self._level(level)} {record.name}: {record.getMessage()}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        level = self._level(record.levelname.lower())
+        text = escaped(f"{record.name}: {record.getMessage()}")
+        line = f"{self._time(record)} {level} {text}"
+        if not record.exc_info:
+            return line
+        trace = self.formatException(record.exc_info).split("\n")
+        return "\n".join([line, *(f"{_INDENT}{escaped(each)}" for each in trace)])
 
     def _time(self, record: logging.LogRecord) -> str:
         return _iso_time(record)
@@ -85,9 +96,14 @@ class _Json(logging.Formatter):
         document = {
             "at": _iso_time(record),
             "level": record.levelname.lower(),
-            "message": record.getMessage(),
+            "message": _encodable(record.getMessage()),
             **getattr(record, "freehold", {}),
         }
         if record.exc_info:
-            document["trace"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(document).decode()
+            document["trace"] = _encodable(self.formatException(record.exc_info))
+        return escaped_json(msgspec.json.encode(document).decode())
+
+
+def _encodable(text: str) -> str:
+    """A lone surrogate, which UTF-8 cannot encode, becomes an escape."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -332,7 +332,7 @@ def diagnosis_table(where: str, diagnoses: list[Diagnosis]) -> RenderableType:
 def causes_text(job_id: int, causes: list[Cause]) -> RenderableType:
     text = Text(f"job {job_id}", style="bold")
     for cause in causes:
-        text.append(f"\n  {clean(cause.text)}", style="not bold")
+        text.append(f"\n  {one_line(cause.text)}", style="not bold")
         if cause.remedy:
-            text.append(f"\n    → {clean(cause.remedy)}", style="not bold green")
+            text.append(f"\n    → {one_line(cause.remedy)}", style="not bold green")
     return text

@@ -14,6 +14,31 @@ def one_line(text: str) -> str:
     return clean(" ".join(text.split()))
 
 
+def escaped(text: str) -> str:
+    """Every character that a terminal or a reader of lines could obey, newlines included, as an
+    escape: ``\\n``, ``\\x1b``, ``\\u202e``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def escaped_json(document: str) -> str:
+    """The same document. JSON leaves DEL, C1, line separators and BiDi controls as they are; they
+    can stand in strings only, where an escape has the same meaning."""
+    if document.isprintable():
+        return document
+    return "".join(c if c == "\n" or c.isprintable() else _json_escape(c) for c in document)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
 def shorten_middle(name: str, width: int) -> str:
     """Cuts a name in the middle, because task names differ at their ends and beginnings."""
     if len(name) <= width:
