@@ -28,6 +28,7 @@ from freehold.operator import LARGEST_ID
 routes = Routes()
 STREAM = "text/event-stream"
 _BATCH = 200
+_ID_DIGITS = len(str(LARGEST_ID))
 #: How soon a client should reconnect, in milliseconds.
 _RETRY = "retry: 2000\n\n"
 
@@ -78,7 +79,8 @@ def _position(request: ApiRequest) -> int | None:
     if last_id is None:
         query: EventsQuery = request.query
         return value_or_none(query.after)
-    if not (last_id.isascii() and last_id.isdecimal() and int(last_id[:20]) <= LARGEST_ID):
+    digits = last_id.isascii() and last_id.isdecimal() and len(last_id) <= _ID_DIGITS
+    if not (digits and int(last_id) <= LARGEST_ID):
         raise BadInput(f"Last-Event-ID {last_id[:40]!r}: give the id of an event")
     return int(last_id)
 
