@@ -1,4 +1,4 @@
-"""`freehold job`: show, explain, cancel, pause, resume, retry."""
+"""`freehold job`: show, explain, cancel, pause, resume, retry, submit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.shell import Shell
 from tests.stores import key_of
 
 LARGE = str(2**63)
-VERBS = ("cancel", "pause", "resume", "retry")
+VERBS = ("cancel", "pause", "resume", "retry", "submit")
 
 
 @pytest.mark.requirement("S2.4", "S2.5")
@@ -134,6 +134,13 @@ def test_pause_resume_cancel_and_retry(shell: Shell) -> None:
         assert results == [{"id": int(job), "status": "done", "state": state}]
 
 
+def test_a_pending_job_is_submitted_as_explain_advises(shell: Shell) -> None:
+    job = str(shell.store.add(pending=True))
+    assert f"→ freehold job submit {job}" in shell("job", "explain", job).out
+    assert shell("job", "submit", job).out == f"job {job} is queued\n"
+    assert shell("job", "submit", job).out == f"job {job} is already queued\n"
+
+
 @pytest.mark.requirement("S0.1", "P5")
 def test_illegal_transitions_are_refused_and_change_nothing(shell: Shell) -> None:
     store = shell.store
@@ -143,7 +150,7 @@ def test_illegal_transitions_are_refused_and_change_nothing(shell: Shell) -> Non
         ("resume", done, "is succeeded: only a paused or failed job can be resumed; `retry` runs"),
         ("pause", done, "is succeeded and cannot become paused; from succeeded it can become"),
         ("retry", queued, "is queued: only a finished job can be retried"),
-        ("resume", pending, "is pending: only a paused or failed job can be resumed; enqueue it"),
+        ("resume", pending, "is pending: only a paused or failed job can be resumed; `submit`"),
         ("pause", pending, "is pending and cannot become paused"),
         ("retry", pending, "is pending: only a finished job can be retried"),
     ):

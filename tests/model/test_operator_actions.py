@@ -196,7 +196,7 @@ def test_every_verb_writes_its_own_event() -> None:
     [
         (OperatorVerb.RESUME, a_job(None, state=S.SUCCEEDED), "`retry` runs a succeeded job again"),
         (OperatorVerb.RESUME, a_job(None, state=S.CANCELED), "`retry` runs a canceled job again"),
-        (OperatorVerb.RESUME, a_job(Stage.PENDING), "enqueue it first"),
+        (OperatorVerb.RESUME, a_job(Stage.PENDING), "`submit` puts a pending job"),
         (OperatorVerb.RETRY, a_job(Stage.PAUSED), "`resume` continues a paused job"),
         (OperatorVerb.PAUSE, a_job(Stage.PENDING), "from pending it can become canceled, queued"),
     ],

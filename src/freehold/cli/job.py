@@ -94,3 +94,8 @@ _action(
 )
 _action(OperatorVerb.RESUME, Operator.resume, "Resume paused or failed jobs.")
 _action(OperatorVerb.RETRY, Operator.retry, "Run finished jobs again, with all their attempts.")
+_action(
+    OperatorVerb.SUBMIT,
+    Operator.submit,
+    "Put pending jobs, of `enqueue --pending`, into the queue.",
+)

@@ -96,7 +96,8 @@ def _by_state(job: Job) -> Cause:
         text = f"it is {job.state}, leased by {job.lease.owner} until {_at(job.lease.expires_at)}"
         return Cause("leased", text)
     if job.state is State.PENDING:
-        return Cause("pending", "it was created but never put into the queue", "enqueue it")
+        remedy = f"freehold job submit {job.id}"
+        return Cause("pending", "it was created but never put into the queue", remedy)
     if job.state is State.PAUSED:
         return Cause("paused", f"it is paused{why}", "resume it")
     if job.state is State.FAILED:

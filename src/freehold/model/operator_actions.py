@@ -116,7 +116,7 @@ def _resume(job: Job) -> Transition | NoChange:
         raise IllegalTransition(
             f"job {job.id} is {job.state}: only a paused or failed job can be resumed"
             + (f"; `retry` runs a {job.state} job again" if job.state in FINAL else "")
-            + ("; enqueue it first" if job.state is State.PENDING else "")
+            + ("; `submit` puts a pending job into the queue" if job.state is State.PENDING else "")
         )
     return Transition(
         state=State.QUEUED,
