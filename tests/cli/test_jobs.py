@@ -60,6 +60,15 @@ def test_the_table_ends_with_the_option_for_the_next_page(shell: Shell) -> None:
     assert result.out.rstrip().endswith(f"more: --before {newest}")
 
 
+def test_a_full_page_with_nothing_after_it_is_the_last(shell: Shell) -> None:
+    done, _waiting = shell.store.add(), shell.store.add()
+    shell("job", "cancel", str(done))
+    assert "more:" not in shell("jobs", "--limit", "2").out
+    assert "more:" in shell("jobs", "--limit", "1").out
+    last = shell("jobs", "--limit", "1", "--state", "canceled", "--json").json
+    assert ([job["id"] for job in last["jobs"]], last["next"]) == ([done], None)
+
+
 @pytest.mark.requirement("S2.3", "S2.4")
 def test_the_table_shows_states_attempts_and_times(shell: Shell) -> None:
     store = shell.store

@@ -67,7 +67,7 @@ def page(filter: JobFilter) -> Verb[JobPage]:
     floor: int | None = None
     for name in _sources(states):
         rows = yield from _read_source(name, filter, states)
-        found, low = _found(rows, filter.limit)
+        found, low = _found(rows, filter.limit + 1)
         # A job that ended between two reads is found twice: the later look is right.
         found_jobs.update((job.id, job) for job in found)
         # Beyond the lowest id that one source has read, the other sources cannot be merged.
@@ -106,7 +106,7 @@ def _read_source(name: str, filter: JobFilter, states: frozenset[State]) -> Verb
         target=filter.target,
         tag=filter.tag,
         before=filter.before if filter.before is not None else 2**63 - 1,
-        limit=filter.limit,
+        limit=filter.limit + 1,  # one more shows whether there is a next page
         window=PAGE_WINDOW,
     )
     return rows
