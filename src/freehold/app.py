@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, Ty
 
 from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
 from freehold.client import Client, JobHandle
-from freehold.errors import BadSettings
+from freehold.errors import BadInput, BadSettings
 from freehold.fork_safety import lock_of
 from freehold.model.job import DEFAULT_QUEUE, NewJob
 from freehold.model.names import check_name
@@ -149,7 +149,7 @@ class Freehold:
 
     def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[JobHandle]:
         """Store many prepared jobs in few statements. Returns their handles in the same order."""
-        client, new = self._client, list(jobs)
+        client, new = self._client, _prepared(jobs)
         stored = client.enqueue(new, connection)
         return [JobHandle(client, n.task, s) for n, s in zip(new, stored, strict=True)]
 
@@ -157,7 +157,7 @@ class Freehold:
         self, jobs: Iterable[NewJob], *, connection: Any = None
     ) -> list[JobHandle]:
         """The same for asyncio."""
-        client, new = self._client, list(jobs)
+        client, new = self._client, _prepared(jobs)
         stored = await client.aenqueue(new, connection)
         return [JobHandle(client, n.task, s) for n, s in zip(new, stored, strict=True)]
 
@@ -325,3 +325,14 @@ class _TenantApp(Freehold):
     def __repr__(self) -> str:
         tasks = count(len(self.tasks.names), "task")
         return f"<Freehold of tenant {self._name} with {tasks}>"
+
+
+def _prepared(jobs: Iterable[NewJob]) -> list[NewJob]:
+    new = list(jobs)
+    for job in new:
+        if not isinstance(job, NewJob):
+            raise BadInput(
+                f"enqueue_many got a {type(job).__name__}, not a prepared job: give "
+                "task.prepare(...), which stores nothing, instead of task.enqueue(...)"
+            )
+    return new

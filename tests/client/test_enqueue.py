@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,14 @@ def test_many_jobs_from_a_coroutine_keep_their_order(app: Freehold) -> None:
 
 def test_no_jobs_are_enqueued_by_an_empty_list(app: Freehold) -> None:
     assert app.enqueue_many([]) == []
+
+
+def test_enqueue_many_of_jobs_that_are_not_prepared_names_prepare(app: Freehold) -> None:
+    handle: Any = app.task(greet).enqueue("Ann")
+    with pytest.raises(BadInput, match=r"got a JobHandle, .* give task\.prepare\(\.\.\.\)"):
+        app.enqueue_many([handle])
+    with pytest.raises(BadInput, match=r"got a JobHandle"):
+        awaited(app, app.aenqueue_many([handle]))
 
 
 def test_preparing_writes_nothing(app: Freehold) -> None:
