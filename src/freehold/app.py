@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
@@ -89,7 +90,7 @@ class Freehold:
         queue: str = DEFAULT_QUEUE,
         priority: int = 0,
         retry: Retry = DEFAULT_RETRY,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         tags: tuple[str, ...] = (),
         isolation: Isolation = "auto",
         on_lease_expired: OnLeaseExpired = "retry",
@@ -107,7 +108,7 @@ class Freehold:
         queue: str = DEFAULT_QUEUE,
         priority: int = 0,
         retry: Retry = DEFAULT_RETRY,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         tags: tuple[str, ...] = (),
         isolation: Isolation = "auto",
         on_lease_expired: OnLeaseExpired = "retry",

@@ -42,7 +42,7 @@ class Options:
     idempotency_key: str | None = None
     idempotency_seconds: float = IDEMPOTENCY_SECONDS
     max_attempts: int | None = None
-    timeout: float | None = None
+    timeout: float | timedelta | None = None
     tags: tuple[str, ...] = ()
     connection: Any = None
     tenant: str | None = None
@@ -61,7 +61,15 @@ class Options:
 
     @property
     def delay_seconds(self) -> float | None:
-        return self.delay.total_seconds() if isinstance(self.delay, timedelta) else self.delay
+        return _seconds(self.delay)
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        return _seconds(self.timeout)
+
+
+def _seconds(span: float | timedelta | None) -> float | None:
+    return span.total_seconds() if isinstance(span, timedelta) else span
 
 
 def _check_times(options: Options) -> None:
@@ -84,12 +92,12 @@ def _check_numbers(options: Options) -> None:
     if attempts is not None and not (_is_whole(attempts) and 1 <= attempts <= MAX_ATTEMPTS_LIMIT):
         raise BadInput(f"max_attempts={attempts!r}: give 1 to {MAX_ATTEMPTS_LIMIT}")
     if options.timeout is not None:
-        _check_span("timeout", options.timeout)
+        _check_span("timeout", options.timeout_seconds)
     _check_span("idempotency_seconds", options.idempotency_seconds)
 
 
-def _check_span(name: str, seconds: float) -> None:
-    if not (_is_number(seconds) and 0.001 <= seconds <= WAIT_LIMIT_SECONDS):
+def _check_span(name: str, seconds: float | None) -> None:
+    if seconds is None or not (_is_number(seconds) and 0.001 <= seconds <= WAIT_LIMIT_SECONDS):
         raise BadInput(f"{name}={seconds!r}: give at least 0.001 seconds, at most ten years")
 
 
@@ -184,7 +192,7 @@ class Task(Generic[P, R, H]):
         idempotency_key: str | None = None,
         idempotency_seconds: float | None = None,
         max_attempts: int | None = None,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         tags: tuple[str, ...] | list[str] | None = None,
         connection: Any = None,
         tenant: str | None = None,
@@ -289,7 +297,7 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         idempotency_key=options.idempotency_key,
         idempotency_seconds=options.idempotency_seconds,
         max_attempts=policy.retry.max_attempts if attempts is None else attempts,
-        timeout_seconds=options.timeout,
+        timeout_seconds=options.timeout_seconds,
         tags=options.tags,
         # Exception rules are not stored, so a policy with nothing else is the default one.
         policy=policy if pack(policy) else DEFAULT_POLICY,

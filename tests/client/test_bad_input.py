@@ -69,6 +69,7 @@ OPTIONS: list[tuple[dict[str, Any], type[FreeholdError], str]] = [
     ({"max_attempts": 0}, BadInput, "max_attempts=0: give 1 to 32000"),
     ({"max_attempts": 2.0}, BadInput, "max_attempts=2.0"),
     ({"timeout": 0}, BadInput, "timeout=0: give at least 0.001 seconds"),
+    ({"timeout": timedelta(0)}, BadInput, "timeout=0.0: give at least 0.001 seconds"),
     ({"timeout": float("nan")}, BadInput, "timeout=nan"),
     ({"timeout": "5"}, BadInput, "timeout='5'"),
     ({"timeout": float("inf")}, BadInput, "timeout=inf"),

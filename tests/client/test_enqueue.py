@@ -56,6 +56,8 @@ def test_the_tasks_own_options_apply_and_can_be_changed_for_one_job(app: Freehol
 
 
 def test_a_timeout_is_kept_exactly(app: Freehold) -> None:
+    a_minute = app.task(greet).using(timeout=timedelta(minutes=1))
+    assert a_minute.enqueue("Ann").read().timeout_seconds == 60
     assert app.task(greet).using(timeout=0.1).enqueue("Ann").read().timeout_seconds == 0.1
 
 
