@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import sqlite3
 import stat
@@ -130,6 +131,16 @@ def test_a_read_only_file_is_reported_with_what_to_check(closed_folder: Path, na
     assert kind == "StoreReadOnly", message
     assert str(closed_folder / name) in str(message)
     assert "check the owner and mode" in str(message)
+
+
+@pytest.mark.requirement("S2.1")
+def test_a_file_of_another_user_is_reported_as_a_lack_of_permission(closed_folder: Path) -> None:
+    path = closed_folder / "jobs.db"
+    path.chmod(0o600 if os.geteuid() == 0 else 0o000)
+    helper = Helper("unprivileged", str(path), module="tests.store_sqlite.forking_process")
+    kind, message = helper.result()
+    assert kind == "StoreUnavailable", message
+    assert f"{path} cannot be opened: permission denied; check the owner and mode" in str(message)
 
 
 @pytest.mark.requirement("S2.1")

@@ -345,11 +345,23 @@ def _error_of(text: str, path: Path | None) -> StoreError:
         return SchemaMissing(f"{where} has no Freehold schema: run `freehold migrate`")
     if "not a database" in text:
         return StoreError(f"{path} is not an SQLite database: choose another file")
+    if "unable to open" in text and path is not None and _is_denied(path):
+        return StoreUnavailable(
+            f"{where} cannot be opened: permission denied; check the owner and mode of the file "
+            "and its folder"
+        )
     if "unable to open" in text and path is not None and _is_gone(path):
         return SchemaMissing(f"{where} does not exist: was it moved or dropped?")
     if "unable to open" in text:
         return StoreUnavailable(f"{where} cannot be opened: does its folder exist?")
     return StoreUnavailable(f"{where} failed: {text}")
+
+
+def _is_denied(path: Path) -> bool:
+    """`os.access` does not raise where `Path.exists` may, in a folder of another user."""
+    seen = os.access(path, os.F_OK)
+    closed = os.access(path.parent, os.F_OK) and not os.access(path.parent, os.X_OK)
+    return closed or (seen and not os.access(path, os.R_OK | os.W_OK))
 
 
 def _is_gone(path: Path) -> bool:
