@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import os
 import resource
 import signal
+import stat
+import struct
 import time
 from typing import Any, TypeAlias
 
@@ -170,6 +173,18 @@ def dies(how: str, *, ctx: Context = GIVEN) -> None:
         case number:
             os.kill(os.getpid(), int(number))
             time.sleep(30)
+
+
+@app.task(retry=Retry(max_attempts=1), isolation="process")
+def writes_into_every_socket(text: str, framed: bool, *, ctx: Context = GIVEN) -> None:
+    """The pipe to the worker is one of them."""
+    record_step(ctx, "start")
+    data = text.encode()
+    data = struct.pack("!i", len(data)) + data if framed else data
+    for number in range(3, 64):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                os.write(number, data)
 
 
 @app.task(retry=Retry(max_attempts=1), isolation="process")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -73,6 +74,22 @@ def test_a_child_that_dies_is_retried_in_a_fresh_one(fleet: Fleet) -> None:
     assert job.attempt == 2
     first, second = fleet.record.starts(job.id)
     assert first.pid != second.pid
+
+
+@pytest.mark.parametrize("framed", [True, False])
+def test_a_child_that_breaks_its_pipe_is_killed_and_replaced(fleet: Fleet, framed: bool) -> None:
+    worker = fleet.start("--concurrency", "1", lease=2.0)
+    job = fleet.until(
+        fleet_app.writes_into_every_socket.enqueue("no message", framed).id, State.FAILED
+    )
+    assert "its process broke the pipe to its worker and was killed" in (job.reason or "")
+    broken = fleet.record.starts(job.id)[0].pid
+    following = fleet_app.apart.enqueue(0.0).id
+    assert fleet.succeeded(following).attempt == 1
+    assert fleet.record.starts(following)[0].pid != broken
+    with pytest.raises(ProcessLookupError):
+        os.kill(broken, 0)
+    assert worker.drain() == 0
 
 
 @pytest.mark.requirement("S3.4")

@@ -29,6 +29,8 @@ from freehold.worker.job_log.child_pipe import ChildDone, append_child_log, deco
 #: Between the signal that stops a handler and the one that kills its process.
 KILL_SECONDS = 2.0
 _CHECK_SECONDS = 0.5
+#: Bytes. Far above any message; garbage in the place of a length would be waited for without end.
+_MESSAGE_LIMIT = 2**28
 
 
 class _Child:
@@ -56,14 +58,24 @@ class _Child:
             self._pipe.send_bytes(msgspec.json.encode(order))
             while True:
                 self._wait_for_message()
-                message = decode_message(self._pipe.recv_bytes())
+                message = decode_message(self._pipe.recv_bytes(_MESSAGE_LIMIT))
                 if isinstance(message, ChildDone):
                     return message.outcome
                 if buffer is not None:
                     append_child_log(message, buffer)
-        except (EOFError, OSError):
+        except (EOFError, OSError) as error:
             self.process.join(KILL_SECONDS)
-            return _died(self.process.exitcode)
+            return self._kill(error) if self.is_usable else _died(self.process.exitcode)
+        except Exception as error:
+            return self._kill(error)
+
+    def _kill(self, error: Exception) -> Outcome:
+        """After a message that cannot be read, the next ones cannot be trusted either. The pool
+        replaces a dead child."""
+        self.process.kill()
+        self.process.join(KILL_SECONDS)
+        text = f"its process broke the pipe to its worker and was killed: {error}"
+        return Outcome(kind=OutcomeKind.ERROR, reason=text, error=ErrorInfo("ProcessDied", text))
 
     def _wait_for_message(self) -> None:
         """Checks the process too: a grandchild may hold the pipe open after the child has died."""
