@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from freehold.errors import BadName
 from freehold.model.names import KEY_LENGTH_LIMIT, check_key, check_name, check_schema
+from freehold.model.tenant import check_tenant
 
 BAD: list[object] = [
     "",
@@ -146,3 +147,15 @@ def test_ordinary_names_pass(name: str) -> None:
 @pytest.mark.parametrize("key", ["account 42", "Zürich/Straße", "a'b\"c;--", "注文", "a" * 200])
 def test_keys_may_be_any_printable_text(key: str) -> None:
     assert check_key("target", key) == key
+
+
+@pytest.mark.parametrize("name", ["select", "user", "left", "information_schema"])
+def test_a_schema_cannot_have_a_name_that_postgresql_reserves(name: str) -> None:
+    with pytest.raises(BadName, match=f"schema '{name}' is reserved by PostgreSQL"):
+        check_schema(name)
+    assert check_schema(f"{name}_jobs") == f"{name}_jobs"
+
+
+def test_a_tenant_cannot_be_called_all() -> None:
+    with pytest.raises(BadName, match="it stands for all tenants"):
+        check_tenant("all")

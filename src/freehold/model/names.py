@@ -9,6 +9,19 @@ from freehold.errors import BadName
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}", re.ASCII)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}", re.ASCII)
 KEY_LENGTH_LIMIT = 200
+#: Words that PostgreSQL does not accept as the unquoted name of a schema, and its own schema.
+_RESERVED_WORDS = """
+    all analyse analyze and any array as asc asymmetric authorization binary both case cast check
+    collate collation column concurrently constraint create cross current_catalog current_date
+    current_role current_schema current_time current_timestamp current_user default deferrable desc
+    distinct do else end except false fetch for foreign freeze from full grant group having ilike in
+    information_schema initially inner intersect into is isnull join lateral leading left like limit
+    localtime localtimestamp natural not notnull null offset on only or order outer overlaps placing
+    primary references returning right select session_user similar some symmetric system_user table
+    tablesample then to trailing true union unique user using variadic verbose when where window
+    with
+"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def check_name(what: str, name: object) -> str:
@@ -23,6 +36,8 @@ def check_name(what: str, name: object) -> str:
 
 def check_schema(name: object) -> str:
     """Names of schemas. They are quoted into SQL, so their whitelist is the narrowest."""
+    if isinstance(name, str) and name in _RESERVED:
+        raise BadName(f"schema {name!r} is reserved by PostgreSQL: choose another name")
     if isinstance(name, str) and _SCHEMA.fullmatch(name) and not name.startswith("pg_"):
         return name
     raise BadName(

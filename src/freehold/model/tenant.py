@@ -44,6 +44,10 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True):
 
 def check_tenant(name: object) -> str:
     """The name becomes part of a schema's or a file's name, so the whitelist is narrow."""
+    if name == "all":
+        raise BadName(
+            "tenant 'all' is not a usable name: it stands for all tenants; choose another"
+        )
     return _checked("tenant", name)
 
 
