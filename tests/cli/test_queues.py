@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from freehold.model.limit import Limit
 from tests.cli.shell import Shell
 
 
@@ -19,6 +20,15 @@ def test_queues_show_what_is_ready_and_leased(shell: Shell) -> None:
     out = shell("queues").out
     assert "mail" in out
     assert "in all: 2 ready, 1 waiting, 1 leased" in out
+
+
+def test_jobs_held_back_by_a_limit_key_or_a_paused_lane_are_shown(shell: Shell) -> None:
+    shell.store.store.set_key_limit("vendor", Limit(0))
+    shell.store.store.pause_lane("lane", "ann", "audit", None)
+    shell.store.add(limit_key="vendor")
+    shell.store.add(target="lane")
+    assert shell.store.claim() == []
+    assert "in all: 1 limited, 1 lane paused\n" in shell("queues").out
 
 
 def test_no_queues(shell: Shell) -> None:

@@ -20,7 +20,7 @@ from freehold.store.types import JobCounts, LeaseKey, LogChunk
 from tests.cli.shell import Shell, environment, spawn
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-NOTHING = JobCounts(0, 0, 0, 0, 0, 0, 0, 0)
+NOTHING = JobCounts(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def worker(owner: str = "w1", finished: int = 0, seen: float = 0.0, **fields: Any) -> LiveWorker:

@@ -44,7 +44,7 @@ SNAPSHOT = Snapshot(
     alive=3,
     workers=[a_worker(41), a_worker(42)],
     queues=[],
-    counts=JobCounts(1, 2, 3, 4, 5, 6, 7, 8),
+    counts=JobCounts(1, 2, 3, 4, 5, 6, 7, 8, 9, 10),
     orphans=[
         OrphanedJob(5, "demo.steady", "account-1", "leased by the killed worker", False),
         OrphanedJob(6, "demo.quick", None, "queued, attempt 1", True),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from freehold.model.job import NewJob
+from freehold.model.limit import Limit
+from freehold.store.types import ClaimRequest, QueueDemand
 from tests.http.api_client import ApiClient
 from tests.worker.test_metrics import numbers
 
@@ -28,6 +31,16 @@ def test_stats_count_live_jobs_by_what_they_wait_for(client: ApiClient) -> None:
     counts = {name: n for name, n in document["counts"].items() if n}
     assert counts == {"ready": 1, "pending": 1}
     assert document["bound"] == 10_000
+
+
+def test_stats_and_metrics_count_jobs_that_wait_for_a_limit_key(client: ApiClient) -> None:
+    client.app.operator.set_key_limit("vendor", Limit(0))
+    store = client.app._client.store
+    store.enqueue([NewJob(task="greet", limit_key="vendor")])
+    store.claim(ClaimRequest(owner="w", lease_seconds=30.0, demands=(QueueDemand("default", 1),)))
+    counts = client.get_json("/api/stats")["counts"]
+    assert {name: n for name, n in counts.items() if n} == {"limited": 1}
+    assert 'freehold_jobs{waits="limited"} 1' in client.get("/metrics").text
 
 
 @pytest.mark.requirement("S3.8")

@@ -7,9 +7,11 @@ import pytest
 from freehold.errors import BadInput
 from freehold.model.history import EventKind, timeline
 from freehold.model.job import ErrorInfo
+from freehold.model.limit import Limit
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import OutcomeKind
-from freehold.model.state import State
+from freehold.model.state import NEEDS_LANE, Stage, State
+from freehold.store.stage_sql import stage_byte
 from freehold.store.types import PAGE_LIMIT, JobFilter
 from freehold.store.verbs import queries as reading
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
@@ -227,3 +229,24 @@ def test_counts_are_by_stage(store: StoreUnderTest) -> None:
     counts = store.store.counts()
     assert (counts.ready, counts.waiting, counts.leased, counts.paused) == (1, 1, 2, 1)
     assert (counts.pending, counts.failed, counts.following, counts.parked) == (1, 1, 1, 1)
+
+
+def test_jobs_held_back_by_a_limit_key_or_a_paused_lane_are_counted(store: StoreUnderTest) -> None:
+    store.store.set_key_limit("vendor", Limit(0))
+    store.store.pause_lane("lane", "ann", "audit", None)
+    store.add(limit_key="vendor"), store.add(limit_key="vendor")
+    store.add(target="lane")
+    assert store.claim() == []
+    counts = store.store.counts()
+    assert (counts.limited, counts.lane_paused, counts.ready) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_a_live_job_in_any_stage_is_counted_once(store: StoreUnderTest, stage: Stage) -> None:
+    store.add(target="lane" if stage in NEEDS_LANE else None)
+    if stage is Stage.LEASED:
+        store.claim_one()
+    else:
+        store.sql(f"update {{s}}job set stage = '{stage_byte(stage)}'")
+    counts = store.store.counts()
+    assert sum(getattr(counts, name) for name in counts.__struct_fields__) == 1

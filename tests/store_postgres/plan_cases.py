@@ -207,7 +207,7 @@ def _upkeep() -> Iterator[Case]:
     yield Case("unpark", Statement("unpark", {"tasks": ["t1", "t2"], "limit": BATCH}), 8)
     # Counted inside functions, whose plans are not shown: the buffers show how far they read.
     yield Case("depth", Statement("depth", {"queue": "default", "bound": BATCH}), 1, 15)
-    yield Case("counts", Statement("counts", {"bound": BATCH}), 1, 8 * 20)
+    yield Case("counts", Statement("counts", {"bound": BATCH}), 1, 10 * 20)
     yield Case("has_live_jobs", Statement("has_live_jobs", {}))
     yield Case("queues", Statement("queues", {"bound": BATCH}), QUEUES, 2 * LEASED)
 

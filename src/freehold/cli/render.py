@@ -172,7 +172,7 @@ def queue_view(queues: list[QueueInfo], counts: JobCounts, now: datetime) -> Ren
 
 def counts_sentence(counts: JobCounts) -> str:
     numbers = ((name, getattr(counts, name)) for name in counts.__struct_fields__)
-    totals = [f"{_bounded(number)} {name}" for name, number in numbers if number]
+    totals = [f"{_bounded(number)} {name.replace('_', ' ')}" for name, number in numbers if number]
     return ", ".join(totals) or "no live jobs"
 
 

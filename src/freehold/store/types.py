@@ -115,7 +115,8 @@ class JobPage(msgspec.Struct, frozen=True):
 
 
 class JobCounts(msgspec.Struct, frozen=True):
-    """Live jobs by stage, each counted up to a bound (``DEPTH_BOUND``)."""
+    """Live jobs by stage, each counted up to a bound (``DEPTH_BOUND``). Every stage is in exactly
+    one of the counts."""
 
     ready: int
     waiting: int
@@ -125,6 +126,8 @@ class JobCounts(msgspec.Struct, frozen=True):
     failed: int
     pending: int
     parked: int
+    limited: int
+    lane_paused: int
 
 
 class QueueInfo(msgspec.Struct, frozen=True):
