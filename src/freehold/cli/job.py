@@ -97,5 +97,5 @@ _action(OperatorVerb.RETRY, Operator.retry, "Run finished jobs again, with all t
 _action(
     OperatorVerb.SUBMIT,
     Operator.submit,
-    "Put pending jobs, of `enqueue --pending`, into the queue.",
+    "Put pending jobs into the queue.",
 )
