@@ -48,11 +48,11 @@ class Checkout:
         return Command(
             f"{self.name} ({self.package}) {role}",
             [str(self.python), *module, url, str(jobs), str(warm_up_jobs), file],
-            env=self._environment(),
+            env=self.environment(),
             cwd=self.harness,
         )
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """Without the settings of the user: every program has its defaults."""
         prefix = f"{self.package.upper()}_"
         kept = {name: value for name, value in os.environ.items() if not name.startswith(prefix)}

@@ -1,0 +1,1 @@
+"""scripts/walk: the functions that one job passes."""
