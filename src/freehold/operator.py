@@ -20,8 +20,9 @@ from freehold.model.limit import ALL_QUEUES, Limit
 from freehold.model.names import check_key, check_name
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.timestamps import check_timestamp
+from freehold.store.methods import AsyncMethods, BlockingMethods, method
 from freehold.store.statements import Verb, nothing
-from freehold.store.store import AsyncStore, Store, awaited, blocking
+from freehold.store.store import AsyncStore, Store
 from freehold.store.types import PAGE_LIMIT, JobFilter, JobPage, LaneInfo
 from freehold.store.verbs import job_log, limits, queries, workers
 from freehold.store.verbs import operator as operator_verbs
@@ -232,69 +233,46 @@ def resume_lane(target: str) -> Verb[bool]:
     return was_paused
 
 
-class Operator:
+class _Actions:
+    """What both operators offer."""
+
+    show = method(show)
+    explain = method(why_not_running)
+    jobs = method(jobs)
+    cancel = method(cancel)
+    pause = method(pause)
+    resume = method(resume)
+    retry = method(retry)
+    submit = method(submit)
+    resume_in_lane = method(resume_in_lane)
+    events_after = method(queries.events_after)
+    newest_event = method(queries.newest_event)
+    queues = method(queries.queues)
+    now = method(queries.now)
+    counts = method(queries.counts)
+    workers = method(workers.workers)
+    pause_queue = method(pause_queue)
+    resume_queue = method(resume_queue)
+    set_queue_limit = method(set_queue_limit)
+    set_weight = method(set_weight)
+    set_key_limit = method(set_key_limit)
+    queue_limits = method(limits.queue_limits)
+    key_limits = method(limits.key_limits)
+    shared_use = method(limits.shared_use)
+    lanes = method(lanes)
+    pause_lane = method(pause_lane)
+    resume_lane = method(resume_lane)
+
+
+class Operator(_Actions, BlockingMethods):
     """For callers that block."""
 
     def __init__(self, store: Store) -> None:
-        self.session = store.session
-
-    show = blocking(show)
-    explain = blocking(why_not_running)
-    jobs = blocking(jobs)
-    cancel = blocking(cancel)
-    pause = blocking(pause)
-    resume = blocking(resume)
-    retry = blocking(retry)
-    submit = blocking(submit)
-    resume_in_lane = blocking(resume_in_lane)
-    events_after = blocking(queries.events_after)
-    newest_event = blocking(queries.newest_event)
-    queues = blocking(queries.queues)
-    now = blocking(queries.now)
-    counts = blocking(queries.counts)
-    workers = blocking(workers.workers)
-    pause_queue = blocking(pause_queue)
-    resume_queue = blocking(resume_queue)
-    set_queue_limit = blocking(set_queue_limit)
-    set_weight = blocking(set_weight)
-    set_key_limit = blocking(set_key_limit)
-    queue_limits = blocking(limits.queue_limits)
-    key_limits = blocking(limits.key_limits)
-    shared_use = blocking(limits.shared_use)
-    lanes = blocking(lanes)
-    pause_lane = blocking(pause_lane)
-    resume_lane = blocking(resume_lane)
+        super().__init__(store.session)
 
 
-class AsyncOperator:
+class AsyncOperator(_Actions, AsyncMethods):
     """The same for asyncio."""
 
     def __init__(self, store: AsyncStore) -> None:
-        self.session = store.session
-
-    show = awaited(show)
-    explain = awaited(why_not_running)
-    jobs = awaited(jobs)
-    cancel = awaited(cancel)
-    pause = awaited(pause)
-    resume = awaited(resume)
-    retry = awaited(retry)
-    submit = awaited(submit)
-    resume_in_lane = awaited(resume_in_lane)
-    events_after = awaited(queries.events_after)
-    newest_event = awaited(queries.newest_event)
-    queues = awaited(queries.queues)
-    now = awaited(queries.now)
-    counts = awaited(queries.counts)
-    workers = awaited(workers.workers)
-    pause_queue = awaited(pause_queue)
-    resume_queue = awaited(resume_queue)
-    set_queue_limit = awaited(set_queue_limit)
-    set_weight = awaited(set_weight)
-    set_key_limit = awaited(set_key_limit)
-    queue_limits = awaited(limits.queue_limits)
-    key_limits = awaited(limits.key_limits)
-    shared_use = awaited(limits.shared_use)
-    lanes = awaited(lanes)
-    pause_lane = awaited(pause_lane)
-    resume_lane = awaited(resume_lane)
+        super().__init__(store.session)

@@ -30,6 +30,11 @@ _STRIDE_LIMIT = 1000
 
 
 def claim(request: ClaimRequest) -> Verb[list[Attempt]]:
+    """Lease ready jobs: highest priority first, then oldest. Counts an attempt, never returns a job
+    twice for a token. On PostgreSQL it never waits for another claimer; on SQLite writers take
+    turns. A ready job has no stop request: `transition` has cleared it. Jobs of tasks that the
+    claimer does not know are parked. Never leaves more live leases than a limit allows. A job that
+    is limited, or lost its worker before, is not prefetched."""
     cursors = request.cursors or no_cursors()
     attempts: list[Attempt] = []
     for demand in request.demands:

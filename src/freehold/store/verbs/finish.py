@@ -28,6 +28,8 @@ _FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
 
 
 def finish(owner: str, ended: Sequence[AttemptEnd]) -> Verb[Finished]:
+    """Write the ends of attempts, where the lease still holds. A stop request that came after the
+    worker's last read is obeyed as decide() says. One end of a job in a call."""
     _check_one_each(ended)
     decisions: dict[int, Decision] = {}
     good = [end for end in ended if end.outcome.kind is OutcomeKind.SUCCESS]
@@ -52,6 +54,7 @@ def _check_one_each(ended: Sequence[AttemptEnd]) -> None:
 
 
 def release(owner: str, attempts: Sequence[Attempt]) -> Verb[Finished]:
+    """Return jobs that never started to the queue; no attempt is counted."""
     outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason="returned to the queue before it started")
     answer = yield from finish(owner, [AttemptEnd(attempt, outcome) for attempt in attempts])
     return answer

@@ -13,7 +13,8 @@ from freehold.store.types import LogChunk
 
 
 def append_log(owner: str, chunks: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
-    """Repeating a write is safe: lines have numbers."""
+    """Store progress and log lines. Returns the jobs whose lease was lost: nothing of them was
+    stored. Repeating a write is safe: lines have numbers."""
     if not chunks:
         return ()
     rows = [
@@ -30,5 +31,6 @@ def append_log(owner: str, chunks: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
 
 
 def read_log(job_id: int) -> Verb[list[LogLine]]:
+    """The stored log lines of a job, oldest first."""
     rows = yield from read("read_log", id=job_id)
     return [log_line_of(row) for row in rows]

@@ -48,6 +48,8 @@ def _promote_again(lanes: list[str]) -> Verb[None]:
 
 
 def promote_stalled_lanes(after: str, limit: int) -> Verb[LaneScan]:
+    """Scan this many lanes after ``after``, and promote the next job of those without a holder. A
+    safety net: every verb that removes a job does the same."""
     rows = yield from read("stalled_lanes", after=after, limit=limit)
     stalled = [(target, queue) for target, queue in rows if queue is not None]
     for target, queue in stalled:

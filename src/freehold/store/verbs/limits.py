@@ -16,6 +16,7 @@ _KEYS_AT_ONCE = 100
 
 
 def set_queue_limit(name: str, limit: Limit) -> Verb[None]:
+    """Of a queue, or of all together (``*``). Live leases stay."""
     setting = Statement("set_queue_limit", {"queue": name, **_columns(limit)})
     if name != ALL_QUEUES or limit.max_leases is None:
         yield from together(setting)
@@ -30,10 +31,12 @@ def set_queue_limit(name: str, limit: Limit) -> Verb[None]:
 
 
 def set_weight(name: str, weight: float) -> Verb[None]:
+    """The queue's share of the workers beside others."""
     yield from write("set_weight", queue=name, weight=weight)
 
 
 def set_key_limit(key: str, limit: Limit) -> Verb[None]:
+    """Of a limit_key, or of a class of them (``github:*``); NO_LIMIT removes the rule."""
     name = "set_key_limit" if limit else "drop_key_limit"
     yield from together(Statement(name, {"key": key, **_columns(limit)}))
 
@@ -53,11 +56,13 @@ def limit_of(max_leases: int | None, starts: int | None, seconds: float | None) 
 
 
 def queue_limits() -> Verb[list[NamedLimit]]:
+    """Every limit of queues, that of all together among them."""
     rows = yield from read("queue_limits")
     return [_rule(row) for row in rows]
 
 
 def key_limits() -> Verb[list[NamedLimit]]:
+    """Every rule for limit_keys."""
     rows = yield from read("key_limits")
     return [_rule(row) for row in rows]
 
@@ -67,12 +72,14 @@ def _rule(row: Row) -> NamedLimit:
 
 
 def key_use(key: str) -> Verb[LimitUse]:
+    """A limit_key: its limit, and how much of it is used."""
     rows = yield from read("key_use", key=key)
     max_leases, starts, seconds, leased, holder, started = rows[0]
     return LimitUse(limit_of(max_leases, starts, seconds), leased, started, holder)
 
 
 def queue_rules(queue: str) -> Verb[list[QueueRules]]:
+    """Pause and limits of a queue, and of all queues together."""
     rows = yield from read("queue_rules", queue=queue)
     now = yield from read("now")
     shared = yield from shared_use()
@@ -99,7 +106,8 @@ def _queue_rule(row: Row, now: datetime) -> QueueRules:
 
 
 def admit_limited(limit: int) -> Verb[int]:
-    """Key by key, so that no lock is held for long."""
+    """Make jobs ready that waited for a limit_key which has room now. Returns how many. A safety
+    net: every verb that frees room does the same. Key by key, so that no lock is held for long."""
     total, after = 0, ""
     while True:
         rows = yield from read("waiting_keys", after=after, limit=min(limit, _KEYS_AT_ONCE))

@@ -9,11 +9,13 @@ from freehold.store.types import SweepCheck
 
 
 def make_ready(limit: int) -> Verb[int]:
+    """Put due jobs into the ready set. Returns how many."""
     rows = yield from write("make_ready", limit=limit)
     return len(rows)
 
 
 def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
+    """What there is to sweep, in one read."""
     rows = yield from read("sweep_check", tasks=sorted(set(tasks)))
     expired, limited, ended_lane_pauses, parked, due_seconds, workers = rows[0]
     return SweepCheck(
@@ -27,11 +29,14 @@ def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
 
 
 def unpark(tasks: Sequence[str], limit: int) -> Verb[int]:
+    """Make parked jobs of these tasks ready again. Returns how many."""
     rows = yield from write("unpark", tasks=sorted(set(tasks)), limit=limit)
     return len(rows)
 
 
 def apply_retention(history_days: float, limit: int) -> Verb[int]:
+    """Delete finished jobs, events and keys older than this; prepares new partitions. Returns how
+    many partitions (PostgreSQL) or rows (SQLite) went. Repeat while it is > 0."""
     days = yield from write("rotate_partitions", history_days=history_days)
     rows = yield from write("apply_retention", history_days=history_days, limit=limit)
     return sum(row[0] for row in days + rows)

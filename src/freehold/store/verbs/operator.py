@@ -34,6 +34,7 @@ UNIQUE_INDEX = "job_unique"
 def operate(
     verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None
 ) -> Verb[list[ActionResult]]:
+    """Cancel, pause, resume, retry or submit jobs. All are checked before any is written."""
     answers: dict[int, ActionResult] = {}
     waiting = list(dict.fromkeys(ids))
     for _ in range(_TRIES):
@@ -150,7 +151,8 @@ def _refuse_if_key_taken(job: Job) -> Verb[None]:
 
 
 def delete(ids: Sequence[int]) -> Verb[list[int]]:
-    """Only jobs that are not leased; the next job of a freed lane is promoted."""
+    """Remove jobs that are not leased, with their events. Returns which. Only jobs that are not
+    leased; the next job of a freed lane is promoted."""
     jobs = yield from read_jobs(ids)
     statement = Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])
     rows = yield from then_promote(

@@ -8,21 +8,25 @@ from freehold.store.statements import Statement, Verb, read, together, write
 
 
 def pause_queue(name: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
+    """Nothing of the queue is claimed until it is resumed, or until a time."""
     yield from write("pause_queue", queue=name, by=by, reason=reason, until=until)
 
 
 def resume_queue(name: str) -> Verb[bool]:
+    """Returns whether it was paused."""
     rows = yield from write("resume_queue", queue=name)
     return bool(rows)
 
 
 def pause_lane(target: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
-    """A running job continues; the claim marks the next one as paused with its lane."""
+    """Nothing of the lane is started until it is resumed, or until a time. A running job continues;
+    the claim marks the next one as paused with its lane."""
     yield from write("pause_lane", target=target, by=by, reason=reason, until=until)
 
 
 def resume_lane(target: str) -> Verb[bool]:
-    """Delete the pause first: from then on no job is marked. Then wake those that were."""
+    """Returns whether it was paused. Delete the pause first: from then on no job is marked. Then
+    wake those that were."""
     answers = yield from together(
         Statement("resume_lane", {"target": target}), Statement("wake_lane", {"target": target})
     )
@@ -30,6 +34,7 @@ def resume_lane(target: str) -> Verb[bool]:
 
 
 def wake_lanes(limit: int) -> Verb[int]:
+    """Resume lanes whose pause has ended. Returns how many."""
     rows = yield from read("ended_pauses", limit=limit)
     for (target,) in rows:
         yield from resume_lane(target)

@@ -33,6 +33,7 @@ _ATTENTION = frozenset({State.PENDING, State.PAUSED, State.FAILED})
 
 
 def read_jobs(ids: Sequence[int]) -> Verb[dict[int, Job]]:
+    """Jobs by id, live or finished."""
     if not ids:
         return {}
     rows = yield from read("read_jobs", [{"id": job_id} for job_id in dict.fromkeys(ids)])
@@ -40,11 +41,14 @@ def read_jobs(ids: Sequence[int]) -> Verb[dict[int, Job]]:
 
 
 def events(job_id: int) -> Verb[list[Event]]:
+    """The stored events of a job, oldest first."""
     rows = yield from read("read_events", id=job_id)
     return [event_of(row) for row in rows]
 
 
 def events_after(event_id: int, limit: int) -> Verb[list[Event]]:
+    """Events of all jobs with larger ids, in order. A reader that continues from its last event
+    gets each one, also one whose transaction commits after later ones."""
     if not 1 <= limit <= PAGE_LIMIT:
         raise BadInput(f"limit={limit}: give 1 to {PAGE_LIMIT} events")
     # The time first: what is old by then was old when the events were read.
@@ -54,12 +58,14 @@ def events_after(event_id: int, limit: int) -> Verb[list[Event]]:
 
 
 def newest_event() -> Verb[int]:
+    """The largest id of an event, 0 if there is none: where a reader starts to follow."""
     rows = yield from read("newest_event")
     return int(rows[0][0])
 
 
 def page(filter: JobFilter) -> Verb[JobPage]:
-    """Each kind of state is read from the index that holds it; the pages are then merged."""
+    """Jobs, newest first. Each kind of state is read from the index that holds it; the pages are
+    then merged."""
     if not 1 <= filter.limit <= PAGE_LIMIT:
         raise BadInput(f"limit={filter.limit}: a page has 1 to {PAGE_LIMIT} jobs")
     states = filter.states or _ALL
@@ -126,6 +132,7 @@ def _found(rows: Rows, limit: int) -> tuple[list[Job], int | None]:
 
 
 def depth(queues: Sequence[str], bound: int = DEPTH_BOUND) -> Verb[int]:
+    """How many jobs can be claimed right now, counted up to a bound."""
     total = 0
     for queue in queues:
         rows = yield from read("depth", queue=queue, bound=bound - total)
@@ -136,6 +143,7 @@ def depth(queues: Sequence[str], bound: int = DEPTH_BOUND) -> Verb[int]:
 
 
 def counts() -> Verb[JobCounts]:
+    """Live jobs by stage."""
     rows = yield from read("counts", bound=DEPTH_BOUND)
     return JobCounts(*rows[0])
 
@@ -148,6 +156,7 @@ def has_live_jobs() -> Verb[bool]:
 
 
 def queues() -> Verb[list[QueueInfo]]:
+    """Queues that have jobs or settings."""
     rows = yield from read("queues", bound=DEPTH_BOUND)
     return [
         QueueInfo(
@@ -172,7 +181,7 @@ def queue(name: str) -> Verb[QueueInfo | None]:
 
 
 def lanes(after: str, limit: int) -> Verb[list[LaneInfo]]:
-    """By target, beyond ``after``."""
+    """Lanes that have jobs or a pause, by target. By target, beyond ``after``."""
     rows = yield from read("lanes", after=after, limit=limit, bound=DEPTH_BOUND)
     return [_lane(row) for row in rows]
 
@@ -214,5 +223,6 @@ def ahead(job: Job, bound: int) -> Verb[int]:
 
 
 def now() -> Verb[datetime]:
+    """The store's clock, which decides."""
     rows = yield from read("now")
     return time_of(rows[0][0])

@@ -11,7 +11,8 @@ from freehold.store.verbs.finish import end_attempts
 
 
 def recover(limit: int, chance: float) -> Verb[list[Recovered]]:
-    """Read expired leases without locks, decide, and write where they are still expired."""
+    """Recover jobs whose lease has expired, through the same policy as failures. Read expired
+    leases without locks, decide, and write where they are still expired."""
     rows = yield from read("expired", limit=limit)
     if not rows:
         return []

@@ -14,6 +14,8 @@ from freehold.store.verbs.workers import heartbeat_statement
 def mark_running(
     owner: str, leases: Sequence[LeaseKey], ran_seconds: Sequence[float] | None = None
 ) -> Verb[tuple[int, ...]]:
+    """Show leased jobs as running, for as long as each has run by now. Returns the jobs whose lease
+    was lost."""
     if not leases:
         return ()
     ran = ran_seconds or [0.0] * len(leases)
@@ -31,6 +33,8 @@ def renew(
     heartbeat: Heartbeat | None = None,
     heartbeat_seconds: float = 0.0,
 ) -> Verb[Renewed]:
+    """Extend leases that still hold. An expired lease is no lease, even if its job was not
+    recovered yet. A heartbeat that is due as well shares the round trip."""
     if not leases:
         return Renewed({}, ())
     renewal = Statement("renew", {"owner": owner, "lease_seconds": lease_seconds}, _keys(leases))
@@ -41,6 +45,7 @@ def renew(
 
 
 def stop_requests(owner: str) -> Verb[dict[LeaseKey, StopRequest]]:
+    """The stop requests for this owner's jobs. Reads only."""
     rows = yield from read("stop_requests", owner=owner)
     return {LeaseKey(row[0], row[1]): StopRequest(row[2]) for row in rows}
 

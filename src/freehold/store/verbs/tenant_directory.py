@@ -9,11 +9,13 @@ from freehold.store.statements import Row, Verb, read, write
 
 
 def tenants() -> Verb[list[Tenant]]:
+    """The directory of tenants, by name. Only the control store has one."""
     rows = yield from read("tenants")
     return [_tenant_of(row) for row in rows]
 
 
 def tenant(name: str) -> Verb[Tenant | None]:
+    """One tenant of the directory."""
     rows = yield from read("tenant", tenant=name)
     return _tenant_of(rows[0]) if rows else None
 
@@ -21,6 +23,7 @@ def tenant(name: str) -> Verb[Tenant | None]:
 def add_tenant(
     name: str, shard: str, weight: float = 1.0, max_slots: int | None = None
 ) -> Verb[Tenant | None]:
+    """None: a tenant of this name exists already."""
     rows = yield from write(
         "add_tenant", tenant=name, shard=shard, weight=weight, max_slots=max_slots
     )
@@ -39,41 +42,49 @@ def check_room_for_tenants() -> Verb[None]:
 
 
 def remove_tenant(name: str) -> Verb[bool]:
+    """Returns whether it existed."""
     rows = yield from write("remove_tenant", tenant=name)
     return bool(rows)
 
 
 def set_tenant_state(name: str, state: TenantState, note: str | None = None) -> Verb[bool]:
+    """``note``: by whom, and why. False: there is no such tenant, or it is moving."""
     rows = yield from write("set_tenant_state", tenant=name, state=state.value, note=note)
     return bool(rows)
 
 
 def set_tenant_share(name: str, weight: float, max_slots: int | None) -> Verb[bool]:
+    """Its share of the workers, and the maximum of slots in one process."""
     rows = yield from write("set_tenant_share", tenant=name, weight=weight, max_slots=max_slots)
     return bool(rows)
 
 
 def begin_move(name: str, shard: str, note: str | None = None) -> Verb[bool]:
+    """Mark it as moving. False: it is moving elsewhere, or its last move is not cleaned up."""
     rows = yield from write("begin_move", tenant=name, shard=shard, note=note)
     return bool(rows)
 
 
 def cancel_move(name: str, shard: str, note: str | None = None) -> Verb[bool]:
+    """It moves back to its shard. False: it is elsewhere, or was not moving away."""
     rows = yield from write("cancel_move", tenant=name, shard=shard, note=note)
     return bool(rows)
 
 
 def switch_move(name: str, shard: str) -> Verb[bool]:
+    """It is on the new shard, still moving. False: it was not moving there any more."""
     rows = yield from write("switch_move", tenant=name, shard=shard)
     return bool(rows)
 
 
 def end_move(name: str, shard: str, state: TenantState, note: str | None = None) -> Verb[bool]:
+    """It is usable on its shard. False: it was not arriving there any more."""
     rows = yield from write("end_move", tenant=name, shard=shard, state=state.value, note=note)
     return bool(rows)
 
 
 def clear_move(name: str) -> Verb[None]:
+    """Its old shard has nothing of it any more."""
     yield from write("clear_move", tenant=name)
 
 

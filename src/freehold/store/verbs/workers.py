@@ -11,6 +11,7 @@ from freehold.store.statements import Row, Statement, Verb, read, write
 
 
 def heartbeat(heartbeat: Heartbeat, heartbeat_seconds: float) -> Verb[None]:
+    """Record that a worker is alive, for this long. It decides nothing."""
     statement = heartbeat_statement(heartbeat, heartbeat_seconds)
     yield from write(statement.name, **statement.params)
 
@@ -38,15 +39,18 @@ def heartbeat_statement(heartbeat: Heartbeat, heartbeat_seconds: float) -> State
 
 
 def remove_worker(owner: str) -> Verb[None]:
+    """Remove a worker that has ended from the list."""
     yield from write("remove_worker", owner=owner)
 
 
 def workers() -> Verb[list[LiveWorker]]:
+    """Workers with a recent heartbeat, in the order in which they started."""
     rows = yield from read("workers")
     return [_worker_of(row) for row in rows]
 
 
 def remove_silent_workers(silent_seconds: float) -> Verb[int]:
+    """Remove workers whose heartbeat expired this long ago. Returns how many."""
     rows = yield from write("remove_silent_workers", silent_seconds=silent_seconds)
     return len(rows)
 
