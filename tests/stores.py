@@ -115,8 +115,8 @@ class SqliteUnderTest(StoreUnderTest):
 
 
 class PostgresUnderTest(StoreUnderTest):
-    def __init__(self, url: str, schema: str = "freehold") -> None:
-        self._postgres = PostgresDatabase(url, schema)
+    def __init__(self, url: str, schema: str = "freehold", *, pipelined: bool = True) -> None:
+        self._postgres = PostgresDatabase(url, schema, pipelined=pipelined)
         self._postgres.migrate()
         self._connection = psycopg.connect(url, autocommit=True)
         self._connection.execute(_TEST_CLOCK.replace("{schema}", schema).encode())

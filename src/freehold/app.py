@@ -22,7 +22,7 @@ from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop
 from freehold.model.retry import DEFAULT_RETRY, Retry
 from freehold.model.tenant import HOME_SHARD, check_tenant
 from freehold.operator import AsyncOperator, Operator
-from freehold.settings import load, resolve_schema, resolve_url
+from freehold.settings import is_pipelined, load, resolve_schema, resolve_url
 from freehold.signature import Signature
 from freehold.simulated_kinds import register
 from freehold.store.database import Database, Migration
@@ -212,7 +212,8 @@ class Freehold:
             if self._opened_tenants is None:
                 urls = {name: shard.value for name, shard in load().shards.items()}
                 shards = Shards(
-                    {**urls, HOME_SHARD: self.url}, lambda url: open_shard(url, self.schema)
+                    {**urls, HOME_SHARD: self.url},
+                    lambda url: open_shard(url, self.schema, pipelined=is_pipelined()),
                 )
                 self._opened_tenants = Tenants(self._database, shards)
             return self._opened_tenants
@@ -243,7 +244,7 @@ class Freehold:
             return self._opened_client
 
     def _open(self) -> Database:
-        return open_database(self.url, self.schema)
+        return open_database(self.url, self.schema, pipelined=is_pipelined())
 
     @property
     def _database(self) -> Database:

@@ -27,6 +27,8 @@ ENVIRONMENT_PREFIX = "FREEHOLD_"
 SHARD_PREFIX = "FREEHOLD_SHARD_"
 DEFAULT_ORIGIN = "config/default.toml"
 #: Short names, besides FREEHOLD_<SECTION>_<KEY>.
+#: The kinds of sessions with PostgreSQL.
+_SESSIONS = ("pipelined", "plain")
 _SHORT = {"FREEHOLD_URL": "store.url", "FREEHOLD_SCHEMA": "store.schema"}
 #: Usually set by the project that uses Freehold, so every setting of our own wins over it.
 _FALLBACK_URL = "DATABASE_URL"
@@ -242,6 +244,10 @@ def _checked(name: str, value: Any, example: Any, where: str) -> Any:
 def _check(settings: Settings) -> None:
     """Rules over several settings."""
     check_schema(settings["store.schema"])
+    if settings["store.session"] not in _SESSIONS:
+        raise BadSettings(
+            f"store.session = {settings['store.session']!r}: give {' or '.join(_SESSIONS)}"
+        )
     for queue in settings["workers.queues"]:
         check_name("queue", queue)
     port = settings["http.port"]
@@ -271,6 +277,11 @@ def _position(origin: str, text: str, key: str) -> str:
 def resolve_url(given: str | None) -> str:
     """The URL of an app: its argument, else the setting."""
     return str(given if given is not None else load()["store.url"])
+
+
+def is_pipelined() -> bool:
+    """Whether sessions with PostgreSQL use our own pipeline."""
+    return bool(load()["store.session"] == "pipelined")
 
 
 def resolve_schema(given: str | None) -> str:

@@ -11,14 +11,15 @@ import pytest
 from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.pipelined_session import AsyncPipelinedSession, PipelinedSession
 from freehold.store.postgres.pool import ConnectionRecipe
 from freehold.store.postgres.pooled_connection import PooledConnection
 from freehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
 from freehold.store.store import AsyncStore, Store
 
 _MODE = "show plan_cache_mode"
-#: A statement that is repeated is prepared.
-_REPEATS = 2
+#: A statement that is repeated this often is prepared, also by psycopg's cursors.
+_REPEATS = 7
 _PREPARED = "select count(*) from pg_prepared_statements where statement !~ 'pg_prepared'"
 
 
@@ -72,11 +73,12 @@ def test_a_pooler_that_refuses_options_is_connected_to_without_them(
 _FORGET = "do $$ begin execute 'deallocate all'; end $$"
 
 
+@pytest.mark.parametrize("kind", [PostgresSession, PipelinedSession])
 def test_a_pooler_that_loses_prepared_statements_causes_no_error(
-    database: PostgresDatabase,
+    database: PostgresDatabase, kind: type[PostgresSession]
 ) -> None:
     connections = Connections(database.url)
-    store = Store(PostgresSession(connections.pool, Statements("freehold", "1")))
+    store = Store(kind(connections.pool, Statements("freehold", "1")))
     for _ in range(_REPEATS):
         store.now()
     with connections.pool.connection(writes=False) as connection:
@@ -91,14 +93,20 @@ def test_a_pooler_that_loses_prepared_statements_causes_no_error(
 
 
 _ALWAYS = b"""
-    create schema forgetful;
-    create function forgetful.clock() returns timestamptz language plpgsql
+    create schema if not exists forgetful;
+    create or replace function forgetful.clock() returns timestamptz language plpgsql
         as 'begin execute ''execute nothing''; end'
 """
 
 
+@pytest.mark.parametrize(
+    ("blocking", "awaited"),
+    [(PostgresSession, AsyncPostgresSession), (PipelinedSession, AsyncPipelinedSession)],
+)
 def test_a_pooler_that_also_refuses_unprepared_statements_is_unavailable_in_the_end(
     database: PostgresDatabase,
+    blocking: type[PostgresSession],
+    awaited: type[AsyncPostgresSession],
 ) -> None:
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute(_ALWAYS)
@@ -106,26 +114,25 @@ def test_a_pooler_that_also_refuses_unprepared_statements_is_unavailable_in_the_
 
     async def read_clock() -> None:
         try:
-            await AsyncStore(AsyncPostgresSession(connections.pool_of_loop, forgetful)).now()
+            await AsyncStore(awaited(connections.pool_of_loop, forgetful)).now()
         finally:
             connections.close_current_loop()
 
     with pytest.raises(StoreUnavailable):
-        Store(PostgresSession(connections.pool, forgetful)).now()
+        Store(blocking(connections.pool, forgetful)).now()
     with pytest.raises(StoreUnavailable):
         asyncio.run(read_clock())
     connections.close()
 
 
+@pytest.mark.parametrize("kind", [AsyncPostgresSession, AsyncPipelinedSession])
 def test_a_pooler_that_loses_prepared_statements_causes_no_error_on_asyncio(
-    database: PostgresDatabase,
+    database: PostgresDatabase, kind: type[AsyncPostgresSession]
 ) -> None:
     async def scenario() -> list[Any]:
         connections = Connections(database.url)
         pool = connections.pool_of_loop()
-        store = AsyncStore(
-            AsyncPostgresSession(connections.pool_of_loop, Statements("freehold", "1"))
-        )
+        store = AsyncStore(kind(connections.pool_of_loop, Statements("freehold", "1")))
         found = []
         for _ in range(2):
             for _ in range(_REPEATS):

@@ -22,7 +22,8 @@ from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.postgres.pipeline import Exchange
-from freehold.store.postgres.session import AsyncPostgresSession, Statements
+from freehold.store.postgres.pipelined_session import AsyncPipelinedSession
+from freehold.store.postgres.session import Statements
 from freehold.store.postgres.socket_reader import SocketReader
 from freehold.store.store import AsyncStore
 
@@ -39,7 +40,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def store_on(connections: Connections) -> AsyncStore:
-    session = AsyncPostgresSession(connections.pool_of_loop, Statements("freehold", "1"))
+    session = AsyncPipelinedSession(connections.pool_of_loop, Statements("freehold", "1"))
     return AsyncStore(session)
 
 

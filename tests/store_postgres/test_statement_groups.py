@@ -14,9 +14,10 @@ import pytest
 from freehold.errors import StoreError
 from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.pipeline import PreparedStatement
+from freehold.store.postgres.pipelined_session import AsyncPipelinedSession
 from freehold.store.postgres.pool import Pool
 from freehold.store.postgres.pooled_connection import PooledConnection
-from freehold.store.postgres.session import AsyncPostgresSession, Statements
+from freehold.store.postgres.session import Statements
 from freehold.store.statements import Rows, Statement
 from freehold.store.store import AsyncStore
 from tests.store_postgres.catalog import WAITING
@@ -169,7 +170,7 @@ def test_a_broken_connection_does_not_hide_a_cancellation(postgres_url: str) -> 
 
 async def _cancel_while_it_breaks(url: str) -> None:
     pool = AsyncPool(url, 1)
-    store = AsyncStore(AsyncPostgresSession(lambda: pool, cast(Statements, _LockingStatements())))
+    store = AsyncStore(AsyncPipelinedSession(lambda: pool, cast(Statements, _LockingStatements())))
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("select pg_advisory_lock(1)")
         task = asyncio.create_task(store.now())

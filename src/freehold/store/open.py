@@ -17,19 +17,20 @@ DEFAULT_FILE = "freehold.db"
 _POSTGRES = ("postgresql", "postgres")
 
 
-def open_database(url: str, schema: str = "freehold") -> Database:
-    """Open `postgresql://…`, `sqlite:///path`, `sqlite://:memory:`, or a path to a file."""
+def open_database(url: str, schema: str = "freehold", *, pipelined: bool = True) -> Database:
+    """Open `postgresql://…`, `sqlite:///path`, `sqlite://:memory:`, or a path to a file.
+    ``pipelined`` is the kind of sessions with PostgreSQL."""
     if _is_postgres(url):
-        return _open_postgres(url, schema)
+        return _open_postgres(url, schema, pipelined)
     from freehold.store.sqlite.database import SqliteDatabase
 
     return SqliteDatabase(_file(url))
 
 
-def open_shard(url: str, schema: str = "freehold") -> MovableShard:
+def open_shard(url: str, schema: str = "freehold", *, pipelined: bool = True) -> MovableShard:
     """The shard for tenants at the same URL."""
     if _is_postgres(url):
-        return _open_postgres_shard(url, schema)
+        return _open_postgres_shard(url, schema, pipelined)
     from freehold.store.sqlite.shard import SqliteShard
 
     path = _file(url)
@@ -79,10 +80,10 @@ def _is_postgres(url: str) -> bool:
     return "://" in url and url.partition("://")[0].lower() in _POSTGRES
 
 
-def _open_postgres(url: str, schema: str) -> Database:
+def _open_postgres(url: str, schema: str, pipelined: bool) -> Database:
     with _with_psycopg():
         from freehold.store.postgres.database import PostgresDatabase
-    return PostgresDatabase(url, schema)
+    return PostgresDatabase(url, schema, pipelined=pipelined)
 
 
 def _erase_postgres(url: str, schema: str) -> None:
@@ -97,10 +98,10 @@ def _erase_postgres(url: str, schema: str) -> None:
             schema_copy.drop(connection, schema)
 
 
-def _open_postgres_shard(url: str, schema: str) -> MovableShard:
+def _open_postgres_shard(url: str, schema: str, pipelined: bool) -> MovableShard:
     with _with_psycopg():
         from freehold.store.postgres.shard import PostgresShard
-    return PostgresShard(url, schema)
+    return PostgresShard(url, schema, pipelined=pipelined)
 
 
 @contextlib.contextmanager

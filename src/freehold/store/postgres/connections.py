@@ -20,8 +20,10 @@ POOL_SIZE = 16
 class Connections:
     """Pools for threads and for each event loop; opened as they are needed."""
 
-    def __init__(self, url: str, pool_size: int = POOL_SIZE) -> None:
+    def __init__(self, url: str, pool_size: int = POOL_SIZE, *, pipelined: bool = True) -> None:
         self.url = url
+        #: Which sessions use these connections: see `pipelined_session`.
+        self.pipelined = pipelined
         self.conninfo = conninfo(url)
         self.pool = Pool(url, pool_size)
         self._loop_pools = LoopPools(url, pool_size, internal=True)

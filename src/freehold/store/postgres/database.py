@@ -21,6 +21,7 @@ from freehold.store.postgres.handler_transaction import (
     PostgresTransaction,
 )
 from freehold.store.postgres.listener import listen
+from freehold.store.postgres.pipelined_session import AsyncPipelinedSession, PipelinedSession
 from freehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
 from freehold.store.schema_version import check_not_newer
 from freehold.store.sqlfiles import load_migrations
@@ -43,17 +44,19 @@ class PostgresDatabase:
         pool_size: int = POOL_SIZE,
         connections: Connections | None = None,
         *,
+        pipelined: bool = True,
         must_exist: bool = False,
         control: str | None = None,
     ) -> None:
-        """``connections``: shared ones, which their owner closes. ``must_exist``: a late process
+        """``connections``: shared ones, which their owner closes. ``pipelined``: with the faster of
+        the two kinds of sessions. ``must_exist``: a late process
         must not create a schema again that was moved or dropped. ``control``: the control schema,
         if this is the schema of a tenant."""
         self.url = url
         self.schema = check_schema(schema)
         # One number for the schema, so that lanes of two schemas never share an advisory lock.
         self._statements = Statements(schema, str(zlib.crc32(schema.encode())), control)
-        self._connections = connections or Connections(url, pool_size)
+        self._connections = connections or Connections(url, pool_size, pipelined=pipelined)
         self._owns_connections = connections is None
         self._pool = self._connections.pool
         self._must_exist = must_exist
@@ -65,10 +68,12 @@ class PostgresDatabase:
     # -- sessions ----------------------------------------------------------------------------
 
     def session(self) -> Session:
-        return PostgresSession(self._pool, self._statements)
+        kind = PipelinedSession if self._connections.pipelined else PostgresSession
+        return kind(self._pool, self._statements)
 
     def async_session(self) -> AsyncSession:
-        return AsyncPostgresSession(self._connections.pool_of_loop, self._statements)
+        kind = AsyncPipelinedSession if self._connections.pipelined else AsyncPostgresSession
+        return kind(self._connections.pool_of_loop, self._statements)
 
     def caller_session(self, connection: Any) -> Session:
         return CallerSession(caller_connection(connection), self._statements)

@@ -2,11 +2,15 @@
 
 Each group is one transaction and, as a pipeline, one round trip. Nothing is ever left in a
 session: no settings, no advisory locks that outlive a transaction, no search path.
+
+These sessions use psycopg as its manual describes. `pipelined_session` has faster ones, on libpq,
+which are the default; both pass the same tests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
@@ -17,8 +21,8 @@ from psycopg.rows import tuple_row
 
 from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.errors import StatementNotPrepared, raise_as, translated
-from freehold.store.postgres.pipeline import Exchange, Pipeline, PreparedStatement
 from freehold.store.postgres.pool import Pool
+from freehold.store.postgres.pooled_connection import AsyncPooledConnection, PooledConnection
 from freehold.store.sqlfiles import load_statements, numbered
 from freehold.store.stage_sql import STAGE_SQL
 from freehold.store.statements import Rows, Statement, StatementGroup
@@ -26,9 +30,6 @@ from freehold.store.statements import Rows, Statement, StatementGroup
 #: A statement that was not prepared was not executed, and later connections prepare nothing. One
 #: that was opened just before still may: hence more than two tries.
 _TRIES = 3
-
-#: New rows block no other transaction: the server inserts some while the next are encoded.
-_INSERTS = "enqueue"
 
 
 class Statements:
@@ -49,10 +50,10 @@ class Statements:
         text, names = self._texts.get(statement.name) or self._text(statement.name)
         return text, _values(statement, names)
 
-    def prepare_lazily(self, statement: Statement) -> PreparedStatement:
+    def prepare_lazily(self, statement: Statement) -> tuple[bytes, Callable[[], list[Any]]]:
         """The same, with values that are computed when it is sent."""
         text, names = self._texts.get(statement.name) or self._text(statement.name)
-        return PreparedStatement(text, partial(_values, statement, names))
+        return text, partial(_values, statement, names)
 
     def _text(self, name: str) -> tuple[bytes, tuple[str, ...]]:
         text, names = _templates()[name]
@@ -79,7 +80,8 @@ def _templates() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 class PostgresSession:
-    """Blocking; acquires a connection from the pool for each group."""
+    """Blocking; acquires a connection from the pool for each group. Uses psycopg's cursors: see
+    `pipelined_session` for the faster one."""
 
     def __init__(self, pool: Pool, statements: Statements) -> None:
         self._pool = pool
@@ -90,8 +92,7 @@ class PostgresSession:
         while True:
             connection = pool.acquire()
             try:
-                exchange = _exchange(connection.group_pipeline, group, self._statements)
-                results = connection.wait(exchange)
+                results = self._execute_on(connection, group)
             except BaseException as error:
                 translation = pool.release_after(error, connection, writes=group.writes)
                 tries -= 1
@@ -100,6 +101,21 @@ class PostgresSession:
             else:
                 pool.release(connection)
                 return results
+
+    def _execute_on(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in group.statements]
+        if len(prepared) == 1:
+            results = [rows_of(connection, *prepared[0])]
+        else:
+            with connection.pipeline(), connection.transaction():
+                cursors = [
+                    RawCursor(connection, row_factory=tuple_row).execute(*each) for each in prepared
+                ]
+                results = [_fetched(cursor) for cursor in cursors]
+        if group.notification is not None:
+            with suppress(psycopg.Error):
+                rows_of(connection, *self._statements.prepare(group.notification))
+        return results
 
 
 class AsyncPostgresSession:
@@ -114,8 +130,7 @@ class AsyncPostgresSession:
         while True:
             connection = await pool.acquire()
             try:
-                exchange = _exchange(connection.group_pipeline, group, self._statements)
-                results = await connection.run_exchange(exchange)
+                results = await self._execute_on(connection, group)
             except BaseException as error:
                 translation = pool.release_after(error, connection, writes=group.writes)
                 tries -= 1
@@ -125,15 +140,23 @@ class AsyncPostgresSession:
                 pool.release(connection)
                 return results
 
-
-def _exchange(pipeline: Pipeline, group: StatementGroup, statements: Statements) -> Exchange:
-    if len(group.statements) == 1 and group.notification is None:
-        return pipeline.exchange_one(*statements.prepare(group.statements[0]))
-    return pipeline.exchange(
-        [statements.prepare_lazily(each) for each in group.statements],
-        then=None if group.notification is None else statements.prepare_lazily(group.notification),
-        streams=all(each.name.startswith(_INSERTS) for each in group.statements),
-    )
+    async def _execute_on(
+        self, connection: AsyncPooledConnection, group: StatementGroup
+    ) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in group.statements]
+        if len(prepared) == 1:
+            results = [await arows_of(connection, *prepared[0])]
+        else:
+            async with connection.pipeline(), connection.transaction():
+                cursors = [
+                    await AsyncRawCursor(connection, row_factory=tuple_row).execute(*each)
+                    for each in prepared
+                ]
+                results = [await _afetched(cursor) for cursor in cursors]
+        if group.notification is not None:
+            with suppress(psycopg.Error):
+                await arows_of(connection, *self._statements.prepare(group.notification))
+        return results
 
 
 class PostgresSavepointSession:
@@ -178,15 +201,25 @@ def all_statements(group: StatementGroup) -> tuple[Statement, ...]:
 
 
 def rows_of(connection: Connection[Any], sql: bytes, values: list[Any]) -> Rows:
-    with RawCursor(connection, row_factory=tuple_row).execute(sql, values) as cursor:
+    return _fetched(RawCursor(connection, row_factory=tuple_row).execute(sql, values))
+
+
+async def arows_of(connection: AsyncConnection[Any], sql: bytes, values: list[Any]) -> Rows:
+    return await _afetched(
+        await AsyncRawCursor(connection, row_factory=tuple_row).execute(sql, values)
+    )
+
+
+def _fetched(cursor: RawCursor[tuple[Any, ...]]) -> Rows:
+    """In a pipeline this is what waits for the result."""
+    with cursor:
         try:
-            return cursor.fetchall()  # in a caller's pipeline this is what waits for the result
+            return cursor.fetchall()
         except psycopg.ProgrammingError as error:
             return _no_rows(error)
 
 
-async def arows_of(connection: AsyncConnection[Any], sql: bytes, values: list[Any]) -> Rows:
-    cursor = await AsyncRawCursor(connection, row_factory=tuple_row).execute(sql, values)
+async def _afetched(cursor: AsyncRawCursor[tuple[Any, ...]]) -> Rows:
     async with cursor:
         try:
             return await cursor.fetchall()

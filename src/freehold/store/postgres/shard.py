@@ -29,7 +29,14 @@ _RETIRED_INFIX = "_left_"
 class PostgresShard:
     """One database of a server."""
 
-    def __init__(self, url: str, schema: str = "freehold", pool_size: int = POOL_SIZE) -> None:
+    def __init__(
+        self,
+        url: str,
+        schema: str = "freehold",
+        pool_size: int = POOL_SIZE,
+        *,
+        pipelined: bool = True,
+    ) -> None:
         self.url = url
         self.schema = check_schema(schema)
         # Otherwise tenants of two control schemas could get the same schema.
@@ -37,7 +44,7 @@ class PostgresShard:
             raise BadName(
                 f"schema {schema!r} cannot have tenants: '{_INFIX}' is reserved for their schemas"
             )
-        self._connections = Connections(url, pool_size)
+        self._connections = Connections(url, pool_size, pipelined=pipelined)
         self._control = PostgresDatabase(url, schema, connections=self._connections)
         self._tenants: dict[str, PostgresDatabase] = {}
         self._lock = lock_of(self)
