@@ -7,15 +7,25 @@ threads.
 
 from __future__ import annotations
 
-import os
-import threading
 from typing import Any, TypeVar, overload
 
 import msgspec
 
+from freehold.fork_safety import lock_of
+
 T = TypeVar("T")
 
-_building = threading.Lock()
+
+class _Building:
+    def __init__(self) -> None:
+        self._lock = lock_of(self)
+
+    def build(self, kind: Any) -> msgspec.json.Decoder[Any]:
+        with self._lock:
+            return msgspec.json.Decoder(kind)
+
+
+_building = _Building()
 
 
 @overload
@@ -27,14 +37,4 @@ def decoder(kind: Any) -> msgspec.json.Decoder[Any]: ...
 
 
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    with _building:
-        return msgspec.json.Decoder(kind)
-
-
-def _in_child() -> None:
-    """A thread of the parent, which the child does not have, may hold the lock."""
-    global _building
-    _building = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_in_child)
+    return _building.build(kind)

@@ -18,7 +18,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "telemetry": set(),
     "version": set(),
     "exit_codes": set(),
-    "decoders": set(),
+    "decoders": {"fork_safety"},
     "fork_safety": set(),
     "prometheus": {"telemetry"},
     "http_auth": {"errors"},
@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"clock", "errors", "model", "operator", "store", "store.verbs"},
     "operator": {"errors", "model", "store", "store.verbs"},
     "json_views": {"model", "operator"},
-    "manager.process_slots": {"decoders", "errors"},
+    "manager.process_slots": {"decoders", "errors", "fork_safety"},
     "worker": {
         "decoders",
         "errors",

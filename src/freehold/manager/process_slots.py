@@ -26,13 +26,28 @@ import msgspec
 
 from freehold.decoders import decoder
 from freehold.errors import BadSettings
+from freehold.fork_safety import ForkAware, notice_forks
 
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _MANAGER_LOCK = "manager"
 _SLOT = "slot-"
 _TEXT_BYTES = 4096
-#: Open slot files of this process.
-_open_slots: set[int] = set()
+
+
+class _OpenSlots(ForkAware):
+    """The open slot files of this process, which a child must not keep open."""
+
+    def __init__(self) -> None:
+        self.files: set[int] = set()
+        notice_forks(self)
+
+    def after_fork_in_child(self) -> None:
+        for file in self.files:
+            os.close(file)
+        self.files.clear()
+
+
+_open_slots = _OpenSlots()
 
 
 class SlotOwner(msgspec.Struct, frozen=True):
@@ -96,24 +111,15 @@ def slots_in(folder: Path, count: int) -> list[ProcessSlot]:
 def take_slot(file: int, owner: SlotOwner) -> None:
     """In the worker: write its name into the slot. No child process may inherit the file."""
     os.set_inheritable(file, False)
-    _open_slots.add(file)
+    _open_slots.files.add(file)
     os.ftruncate(file, 0)
     os.pwrite(file, msgspec.json.encode(owner), 0)
 
 
 def leave_slot(file: int) -> None:
     """Release the slot without ending the process."""
-    _open_slots.discard(file)
+    _open_slots.files.discard(file)
     os.close(file)
-
-
-def _close_in_child() -> None:
-    for file in _open_slots:
-        os.close(file)
-    _open_slots.clear()
-
-
-os.register_at_fork(after_in_child=_close_in_child)
 
 
 @contextlib.contextmanager

@@ -7,17 +7,16 @@ has closed meanwhile is noticed before it is used.
 
 from __future__ import annotations
 
-import os
 import re
 import select
 import threading
-import weakref
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import ConnStatus
 
 from freehold.errors import BadSettings, StoreReadOnly, StoreUnavailable
+from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.postgres.errors import StatementNotPrepared, translation
 from freehold.store.postgres.pipeline import Pipeline
 from freehold.store.postgres.pooled_connection import AsyncPooledConnection, PooledConnection
@@ -117,7 +116,7 @@ def store_error(error: BaseException, writes: bool) -> BaseException:
     return translation(error, writes=writes) if isinstance(error, psycopg.Error) else error
 
 
-class Pool:
+class Pool(ForkAware):
     """For threads. Acquiring an idle connection takes no lock: every statement passes here, and
     `list.pop` returns each connection once."""
 
@@ -125,12 +124,12 @@ class Pool:
         self._url = url
         self._recipe = ConnectionRecipe(url, internal=internal)
         self._size = size
-        self.reset()
-        _pools.add(self)
+        self.after_fork_in_child()
+        notice_forks(self)
 
-    def reset(self) -> None:
-        """Also in a forked child: connections belong to the parent, and so do the counts and locks
-        of its threads."""
+    def after_fork_in_child(self) -> None:
+        """Connections belong to the parent, and so do the counts and locks of its threads. A new
+        pool begins the same way."""
         self._idle: list[PooledConnection] = []
         #: Connections that are idle, borrowed, or being opened; and threads that wait for one.
         self._open = self._waiting = 0
@@ -223,15 +222,6 @@ class Pool:
     def close(self) -> None:
         while self._idle:
             self._discard(self._idle.pop())
-
-
-def _reset_after_fork() -> None:
-    for pool in tuple(_pools):
-        pool.reset()
-
-
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 class BorrowedConnection:

@@ -24,8 +24,8 @@ import msgspec
 
 from freehold.clock import Micros
 from freehold.errors import SchemaMissing, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.rows import micros_of
-from freehold.store.sqlite.fork_hooks import register_fork_hooks
 from freehold.store.sqlite.write_lock import LoopLock, WriteLock
 from freehold.store.statements import Conflict, Rows, Statement, StatementGroup
 
@@ -110,7 +110,7 @@ class _Handle:
             self.lock.release()
 
 
-class Engine:
+class Engine(ForkAware):
     """The connections of one process to the file. Thread-safe."""
 
     def __init__(
@@ -131,7 +131,7 @@ class Engine:
         self._reader = _Handle(path, must_exist) if path is not None else self._writer
         self._write_lock = WriteLock(path) if path is not None else None
         self.loop_lock = LoopLock()
-        register_fork_hooks(self)
+        notice_forks(self)
 
     # -- executing ---------------------------------------------------------------------------
 

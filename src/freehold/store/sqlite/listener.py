@@ -41,7 +41,7 @@ async def listen(path: Path, on_notification: OnNotification) -> None:
     """Until canceled; an error costs latency only.
 
     The file is polled from outside: a connection that a handler's fork inherits would break the
-    locks of the writers (see `fork_hooks`).
+    locks of the writers (see `fork_safety`).
     """
     while True:
         on_notification("")

@@ -12,8 +12,8 @@ import queue
 import threading
 from concurrent.futures import Future
 
+from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.sqlite.engine import Engine
-from freehold.store.sqlite.fork_hooks import register_fork_hooks
 from freehold.store.sqlite.handler_transaction import refuse_inside
 from freehold.store.statements import Rows, StatementGroup
 
@@ -21,7 +21,7 @@ _GROUPS_PER_TRANSACTION = 64
 _JOIN_TIMEOUT_SECONDS = 5.0
 
 
-class GroupWriter:
+class GroupWriter(ForkAware):
     """Writes statement groups in a thread of its own."""
 
     def __init__(self, engine: Engine) -> None:
@@ -29,7 +29,7 @@ class GroupWriter:
         self._waiting: queue.SimpleQueue[tuple[StatementGroup, Future[list[Rows]]] | None]
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        register_fork_hooks(self)
+        notice_forks(self)
 
     def before_fork(self) -> bool:
         return False
