@@ -8,7 +8,8 @@ from collections.abc import Callable
 from itertools import count
 
 from freehold.model.job import Attempt
-from freehold.tenants.shared_slots import SharedSlots, TenantSlots
+from freehold.tenants.shared_slots import SharedSlots
+from freehold.tenants.tenant_slots import TenantSlots
 from freehold.worker.held_leases import HeldLease
 
 _tokens = count(1)

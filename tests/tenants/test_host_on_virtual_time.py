@@ -46,7 +46,7 @@ def test_all_tenants_are_served_and_all_workers_end_when_nothing_is_left(
                 tenants.enqueue(name, task, count=3)
             await tenants.until(lambda: all(tenants.succeeded(name) == 3 for name in names), 60)
             await tenants.until(lambda: not host.workers, 3 * IDLE_SECONDS)
-            assert host.slots.held == host.slots.running == 0
+            assert host.slots.use.held == host.slots.use.running == 0
 
     tenants.play(scenario())
 
@@ -278,7 +278,7 @@ def test_drain_leaves_nothing_leased_in_any_tenant(
         host = tenants.host(concurrency=10, shutdown_grace_seconds=300.0)
         running = asyncio.create_task(host.run())
         await asyncio.sleep(0.001)
-        await tenants.until(lambda: host.slots.running == 10, 10)
+        await tenants.until(lambda: host.slots.use.running == 10, 10)
         began = asyncio.get_running_loop().time()
         host.drain()
         await asyncio.sleep(1.0)

@@ -69,11 +69,11 @@ def test_slots_that_one_tenant_cannot_use_go_to_the_others(clock: Clock, step: f
     tenants.add("one", 1.0, MANY)
     busy(tenants, clock, 900, step)
     counts = Counter(tenants.started)
-    assert tenants.slots.running == 9
+    assert tenants.slots.use.running == 9
     idle.leave()
     del tenants.tenants["idle"]
     tenants.settle()
-    assert tenants.slots.running == 10
+    assert tenants.slots.use.running == 10
     assert counts["two"] / counts["one"] == pytest.approx(2.0, rel=0.05)
 
 
@@ -106,7 +106,7 @@ def test_a_tenant_whose_store_hangs_does_not_delay_the_others(clock: Clock) -> N
         clock.now += SLOW
         tenants.round(away=gone)
     assert Counter(tenants.started[before:]) == {"well": 100}
-    assert tenants.slots.running == 9
+    assert tenants.slots.use.running == 9
 
 
 def test_max_slots_is_a_bound_and_the_other_slots_are_used(clock: Clock) -> None:
@@ -118,7 +118,7 @@ def test_max_slots_is_a_bound_and_the_other_slots_are_used(clock: Clock) -> None
         clock.now += step
         tenants.round()
         assert len(bound.running) <= 2
-        assert tenants.slots.running == 10
+        assert tenants.slots.use.running == 10
 
 
 def test_a_first_job_does_not_wait_behind_what_was_claimed_ahead(clock: Clock) -> None:
@@ -222,12 +222,12 @@ def test_one_slot_is_reserved_for_awake_tenants_that_hold_nothing(clock: Clock) 
     tenants.add("light", 1.0, 0)
     tenants.add("flooded", 1.0, MANY)
     busy(tenants, clock, 100, SLOW)
-    assert tenants.slots.held == tenants.slots.running == 9
+    assert tenants.slots.use.held == tenants.slots.use.running == 9
     tenants.backlog["light"] = 1
     assert tenants.claim("light") == 1
     tenants.start_all()
     assert tenants.started[-1] == "light"
-    assert tenants.slots.running == 10
+    assert tenants.slots.use.running == 10
 
 
 def test_with_long_jobs_nothing_is_claimed_that_cannot_start_at_once(clock: Clock) -> None:
@@ -237,7 +237,7 @@ def test_with_long_jobs_nothing_is_claimed_that_cannot_start_at_once(clock: Cloc
     busy(tenants, clock, 100, SLOW)
     tenants.add("other", 1.0, 5)
     assert tenants.claim("other") == 0
-    assert tenants.slots.held == tenants.slots.running == 10
+    assert tenants.slots.use.held == tenants.slots.use.running == 10
 
 
 def test_a_suspect_of_any_tenant_keeps_all_from_claiming_ahead(clock: Clock) -> None:
@@ -268,9 +268,9 @@ def test_jobs_of_a_tenant_that_left_are_not_counted(clock: Clock) -> None:
     del tenants.tenants["leaving"]
     tenants.settle()
     assert Counter(tenants.started)["staying"] == before + len(running)
-    assert tenants.slots.running == 10
+    assert tenants.slots.use.running == 10
     leaving.end(running[0])  # a handler that could not be stopped ends after all
-    assert tenants.slots.running == 10
+    assert tenants.slots.use.running == 10
 
 
 def test_a_draining_tenant_leaves_the_claim_queue(clock: Clock) -> None:
@@ -295,7 +295,7 @@ def test_jobs_that_wait_too_long_are_given_back_and_free_room(clock: Clock) -> N
     clock.now = 2.5
     assert [each.claimed_at for each in share.give_back_late()] == [1.0]
     assert len(share.waiting) == 2
-    assert (tenants.slots.running, tenants.slots.held) == (4, 6)
+    assert (tenants.slots.use.running, tenants.slots.use.held) == (4, 6)
 
 
 @pytest.mark.requirement("P3")

@@ -100,8 +100,8 @@ class TenantHost:
         self.slots = slots = SharedSlots(concurrency, self._loop.time, self._loop.call_soon)
         self.schedule = WakeSchedule(max(AWAKE_TENANTS_LIMIT, 2 * concurrency), self._loop.time)
         self.telemetry.watch("slots", lambda: slots.count)
-        self.telemetry.watch("slots_running", lambda: slots.running)
-        self.telemetry.watch("slots_waiting", lambda: slots.held - slots.running)
+        self.telemetry.watch("slots_running", lambda: slots.use.running)
+        self.telemetry.watch("slots_waiting", lambda: slots.use.held - slots.use.running)
         with contextlib.suppress(StoreUnavailable):  # the directory is read again soon
             self.schedule.update(await self._directory.tenants())
         log.info(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from freehold.exit_codes import EXIT_DONE
 from freehold.model.tenant import Tenant
 from freehold.telemetry import Telemetry
-from freehold.tenants.shared_slots import TenantSlots
+from freehold.tenants.tenant_slots import TenantSlots
 from freehold.tenants.wake_schedule import WorkerActivity
 from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.worker import Worker

@@ -23,7 +23,7 @@ from freehold.tasks import Registry
 from freehold.tenants.host import TenantHost
 from freehold.tenants.served_tenants import ServedTenants
 from freehold.tenants.shards import Shards
-from freehold.tenants.shared_slots import RESERVE_FROM_SLOTS
+from freehold.tenants.slot_use import RESERVE_FROM_SLOTS
 from freehold.testing.host import virtual_host
 from freehold.worker.worker import Worker
 
@@ -115,4 +115,4 @@ class TenantMachines(WorkerMachines):
         reserved = int(slots.count >= RESERVE_FROM_SLOTS)
         tenant_worker = tenant_host.workers.get(tenant)
         is_below_tenant_limit = tenant_worker is None or tenant_worker.slots.free() > 0
-        return is_below_tenant_limit and slots.held + reserved < slots.count
+        return is_below_tenant_limit and slots.use.held + reserved < slots.count
