@@ -1,13 +1,18 @@
 """Whether an enqueue notifies workers: once per queue and interval, not with every job.
 
 A notification costs a producer a quarter of its time, and a worker that was just woken claims again
-soon anyway, for as long as it finds jobs. So a producer notifies a queue once per interval, and not
-at all where another producer has just done so, which the store returns with each stored job.
+soon anyway, for as long as it finds jobs. So a queue is notified once per interval. Two policies
+choose the interval; the second replaces the first where it applies:
 
-Two policies, each with its interval:
+    policy               applies                                          interval
+    OwnNotifications     always: after our last notification              NOTIFY_SECONDS
+                         our jobs keep coming                             STREAM_SECONDS
+    OthersNotifications  another producer has notified recently           STREAM_SECONDS
+                         many producers do, and take turns                CONCURRENT_SECONDS
 
-    own notifications      one producer: NOTIFY_SECONDS; its jobs keep coming: STREAM_SECONDS
-    others' notifications  a recent one suffices: STREAM_SECONDS; many producers: CONCURRENT_SECONDS
+The second needs the age of the last notification of any producer, which the store returns with each
+stored job. It notifies after the jobs are stored, because only then the age is known; the first
+notifies together with them, which is cheaper.
 """
 
 from __future__ import annotations
@@ -46,24 +51,68 @@ def notifications_for(jobs: Sequence[NewJob]) -> set[str]:
     return topics
 
 
-class _TopicState:
-    """What is known of one topic."""
+class OwnNotifications:
+    """The interval between notifications of this producer."""
 
-    __slots__ = ("is_stream", "job_at", "notified_at", "others_seconds", "own_at")
+    __slots__ = ("is_stream", "job_at", "sent_at")
 
     def __init__(self) -> None:
-        #: The last notification, and the last one of this producer.
-        self.notified_at = self.own_at = _NEVER
-        #: The last job of this producer, and whether its jobs keep coming.
-        self.job_at = _NEVER
+        self.sent_at = self.job_at = _NEVER
+        #: Whether our jobs keep coming.
         self.is_stream = False
-        #: For how long a notification of another producer is enough; zero: there are no others. If
-        #: they stop notifying, the next stored job shows it.
-        self.others_seconds = 0.0
+
+    def add_job(self, now: float) -> None:
+        self.is_stream = now - self.job_at < NOTIFY_SECONDS
+        self.job_at = now
+
+    @property
+    def interval(self) -> float:
+        return STREAM_SECONDS if self.is_stream else NOTIFY_SECONDS
+
+
+class OthersNotifications:
+    """For how long a notification of another producer is enough."""
+
+    __slots__ = ("interval",)
+
+    def __init__(self) -> None:
+        #: Zero: there are no others. If they stop notifying, the next stored job shows it.
+        self.interval = 0.0
+
+    def observe(
+        self, own: OwnNotifications, age: float | None, producers: int, last_id: int
+    ) -> bool:
+        """Whether another producer has notified recently enough for the job that was just stored.
+        ``age``: seconds since the last notification of any producer."""
+        recent = STREAM_SECONDS if producers else NOTIFY_SECONDS
+        # With many concurrent producers the interval expires for all of them at once. One is
+        # elected by job id modulo their number; the others wait one interval longer as a fallback.
+        if producers and last_id % producers:
+            recent *= 2
+        # A negative age: the server's clock was set back, and ages mean nothing for a while.
+        if age is None or not 0 <= age < recent:
+            self.interval = 0.0
+            return False
+        # Our own notifications are recorded, too. Among many producers it does not matter.
+        if producers or own.job_at - own.sent_at > age + _LEFT_SECONDS:
+            self.interval = CONCURRENT_SECONDS if producers else STREAM_SECONDS
+            return True
+        return False
+
+
+class _Topic:
+    """What is known of one topic."""
+
+    __slots__ = ("notified_at", "others", "own")
+
+    def __init__(self) -> None:
+        self.own = OwnNotifications()
+        self.others = OthersNotifications()
+        #: The last notification, of this producer or of another.
+        self.notified_at = _NEVER
 
     def is_due(self, now: float) -> bool:
-        interval = self.others_seconds or (STREAM_SECONDS if self.is_stream else NOTIFY_SECONDS)
-        return now - self.notified_at >= interval
+        return now - self.notified_at >= (self.others.interval or self.own.interval)
 
 
 class NotifyLimiter:
@@ -71,16 +120,15 @@ class NotifyLimiter:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._topics: defaultdict[str, _TopicState] = defaultdict(_TopicState)
+        self._topics: defaultdict[str, _Topic] = defaultdict(_Topic)
         #: The last job of this producer, and when it was stored.
         self._last = (0, _NEVER)
 
     def with_job(self, topic: str) -> bool:
         """Whether to notify together with the jobs."""
         now, state = self._now(), self._topics[topic]
-        state.is_stream = now - state.job_at < NOTIFY_SECONDS
-        state.job_at = now
-        if state.others_seconds or not state.is_due(now + _LEFT_SECONDS):
+        state.own.add_job(now)
+        if state.others.interval or not state.is_due(now + _LEFT_SECONDS):
             return False
         state.notified_at = now  # other calls of this producer rely on it from here on
         return True
@@ -91,28 +139,18 @@ class NotifyLimiter:
 
     def needs_age(self, topic: str) -> bool:
         """Whether the age of others' notifications matters: not while our own jobs keep coming."""
-        return not self._topics[topic].is_stream
+        return not self._topics[topic].own.is_stream
 
     def after_job(self, topic: str, notified: bool, age: float | None, producers: int) -> bool:
         """Whether to notify after the jobs were stored. ``age``: seconds since the last
         notification of any producer, where the store returned it."""
         now, state = self._now(), self._topics[topic]
-        interval = STREAM_SECONDS if producers else NOTIFY_SECONDS
-        # With many concurrent producers the interval expires for all of them at once. One is
-        # elected by job id modulo their number; the others wait one interval longer as a fallback.
-        if producers and self._last[0] % producers:
-            interval *= 2
-        # A negative age: the server's clock was set back, and ages mean nothing for a while.
-        if age is None or not 0 <= age < interval:
-            state.others_seconds = 0.0
-        # Our own notifications are recorded, too. Among many producers it does not matter.
-        elif producers or state.job_at - state.own_at > age + _LEFT_SECONDS:
-            state.others_seconds = CONCURRENT_SECONDS if producers else STREAM_SECONDS
+        if state.others.observe(state.own, age, producers, self._last[0]):
             # A worker that was notified long before this job has stopped claiming again soon.
-            state.notified_at = max(state.notified_at, state.job_at)
+            state.notified_at = max(state.notified_at, state.own.job_at)
         late = not notified and state.is_due(now)
         if notified or late:
-            state.notified_at = state.own_at = now
+            state.notified_at = state.own.sent_at = now
         return late
 
     def producers(self, job_id: int) -> int:
