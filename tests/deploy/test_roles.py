@@ -78,6 +78,7 @@ class Roles:
         for app in self._apps:
             app.close()
         with self.admin:
+            self.admin.execute("drop schema if exists freehold_t_acme cascade")
             self.admin.execute("drop schema freehold cascade")
             for name in NAMES:
                 for role in (self.user(name), f"{self._prefix}_{name}"):
@@ -127,6 +128,59 @@ def test_a_worker_changes_no_tables_and_no_versions(roles: Roles) -> None:
         "alter function freehold.clock() volatile",
     ):
         roles.refuses("worker", sql)
+
+
+#: A view in front of a catalog table. A function in a view runs with the rights of the reader.
+IN_FRONT_OF_THE_CATALOG = """
+create function pg_temp.take_over() returns oid language plpgsql as $$
+begin
+    if current_user <> session_user then
+        create table if not exists freehold.taken_over (by text);
+    end if;
+    return 0::oid;
+end $$;
+create temp view pg_class as
+    select pg_temp.take_over() as oid, 'nothing'::name as relname from pg_catalog.pg_class limit 1;
+create temp view pg_inherits as
+    select pg_temp.take_over() as inhrelid, 0::oid as inhparent from pg_catalog.pg_class limit 1;
+grant select on pg_temp.pg_class, pg_temp.pg_inherits to public;
+"""
+
+
+def test_a_worker_cannot_put_its_own_catalog_in_front_of_a_function_of_the_owner(
+    roles: Roles,
+) -> None:
+    with psycopg.connect(roles.app("worker").url) as connection:
+        connection.execute(IN_FRONT_OF_THE_CATALOG.encode())
+        connection.execute("select freehold.rotate_partitions(36500, 0)")
+        found = connection.execute("select to_regclass('freehold.taken_over')").fetchone()
+    assert found == (None,)
+
+
+def test_functions_search_the_temporary_schema_last(roles: Roles) -> None:
+    """PostgreSQL searches it first for tables, unless the search path names it."""
+    owner = roles.app("owner")
+    owner.tenants.create("acme")
+    unsafe = roles.admin.execute(
+        """
+        select p.oid::regprocedure::text from pg_proc p
+        cross join lateral (
+            select setting from unnest(p.proconfig) setting where setting like 'search_path=%') s
+        where p.pronamespace::regnamespace::text like 'freehold%'
+          and s.setting !~ ', *pg_temp$'
+        union all
+        select p.oid::regprocedure::text from pg_proc p
+        where p.pronamespace::regnamespace::text like 'freehold%' and p.prosecdef
+          and not exists (
+            select from unnest(p.proconfig) setting where setting like 'search_path=%')
+        """
+    ).fetchall()
+    assert unsafe == []
+    definers = roles.admin.execute(
+        "select pronamespace::regnamespace::text from pg_proc where prosecdef "
+        "and pronamespace::regnamespace::text like 'freehold%' order by 1"
+    ).fetchall()
+    assert {schema for (schema,) in definers} == {"freehold", "freehold_t_acme"}
 
 
 def test_a_producer_enqueues_with_and_without_keys(roles: Roles) -> None:
