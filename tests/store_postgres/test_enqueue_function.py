@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from psycopg import Connection
 from psycopg.errors import InvalidParameterValue
 
+from freehold.model import payload
 from freehold.model.job import Enqueued, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.state import Stage
@@ -160,6 +163,29 @@ BAD = {
     "tags that are no text": ("'t', tags => '[1]'", "tags must be usable names"),
     "tags that are no names": ("""'t', tags => '["a b"]'""", "tags must be usable names"),
     "a target of control characters": (r"'t', target => E'a\x01'", "printable"),
+    "a target that turns the line around": (r"'t', target => E'a\u202E'", "target: .*printable"),
+    "a key with a line's end": (r"'t', unique_key => E'a\u2028'", "unique_key: .*printable"),
+    "a key with an invisible space": (r"'t', limit_key => E'\u200Ba'", "limit_key: .*printable"),
+    "a key with a byte order mark": (
+        r"'t', idempotency_key => E'\uFEFFa'",
+        "idempotency_key: .*printable",
+    ),
+    "a timeout beyond ten years": ("'t', timeout_seconds => 1e9", "timeout_seconds must be"),
+    "a number beyond double precision": ("""'t', '{"a": 1e400}'""", "number that is too large"),
+    "a negative one": ("""'t', '{"a": [-2e308]}'""", "number that is too large"),
+    "one without an exponent": (
+        """'t', ('{"a": ' || repeat('1', 310) || '.5}')::json""",
+        "number that is too large",
+    ),
+    "too many digits": (
+        """'t', ('{"a": ' || repeat('1', 4301) || '}')::json""",
+        "number that is too large",
+    ),
+    "65 levels": ("""'t', ('{"a":' || repeat('[', 64) || repeat(']', 64) || '}')::json""", "64"),
+    "thousands of levels": (
+        """'t', ('{"a":' || repeat('[', 5000) || repeat(']', 5000) || '}')::json""",
+        "nested deeper than 64 levels",
+    ),
 }
 
 
@@ -179,3 +205,46 @@ def test_an_escaped_backslash_before_u0000_is_no_nul(sql: Connection[Any], queue
     kept = enqueue(sql, r"""'t', '{"a": "\\u0000"}'""")
     sql.commit()
     assert queue.read([kept.id])[kept.id].args == r'{"a": "\\u0000"}'
+
+
+READABLE = {
+    "64 levels": """('{"a":' || repeat('[', 63) || repeat(']', 63) || '}')::json""",
+    "many values of few levels": """json_build_object('a', array(
+        select '[{}, []]'::json from generate_series(1, 1000)))""",
+    "brackets in a text": """json_build_object('a', repeat('[{"', 100), 'b', '\\"[')""",
+    "the largest number": """'{"a": 1.7976931348623157e308, "b": -1.7976931348623157E+308}'""",
+    "the smallest number": """'{"a": 1e-400, "b": 0e0}'""",
+    "the most digits": """('{"a": ' || repeat('1', 4300) || '}')::json""",
+    "a long fraction": """('{"a": 0.' || repeat('1', 5000) || '}')::json""",
+    "numbers in a text": """'{"a": "1e400", "1e999": "9e9999"}'""",
+}
+
+
+@pytest.mark.requirement("S0.18")
+@pytest.mark.parametrize("args", READABLE.values(), ids=READABLE.keys())
+def test_arguments_within_the_bounds_are_those_that_python_reads(
+    sql: Connection[Any], queue: Store, args: str
+) -> None:
+    kept = enqueue(sql, f"'t', {args}")
+    sql.commit()
+    payload.parse("args", queue.read([kept.id])[kept.id].args)
+
+
+@pytest.mark.requirement("S0.18")
+def test_a_character_is_printable_if_it_is_for_python(sql: Connection[Any]) -> None:
+    """A key that only one of them accepts could not be named on the command line."""
+    printable = [chr(code).isprintable() for code in range(sys.maxunicode + 1)]
+    edges = {
+        code
+        for edge in range(1, sys.maxunicode + 1)
+        if printable[edge] != printable[edge - 1]
+        for code in (edge - 1, edge)
+    }
+    codes = [code for code in edges if code and not 0xD800 <= code <= 0xDFFF]
+    rows = sql.execute(
+        "select code, freehold.is_printable(chr(code)) from unnest(%s::integer[]) code", (codes,)
+    ).fetchall()
+    assert len(rows) > 1000
+    assert [code for code, accepted in rows if accepted and not printable[code]] == []
+    if unicodedata.unidata_version == "14.0.0":
+        assert [code for code, accepted in rows if printable[code] and not accepted] == []

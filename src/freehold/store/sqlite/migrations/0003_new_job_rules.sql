@@ -1,0 +1,2 @@
+-- PostgreSQL gets functions here, for jobs that are enqueued by SQL. This store has no users but programs
+-- with Freehold itself; both have the same versions.
