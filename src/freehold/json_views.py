@@ -14,12 +14,14 @@ import msgspec
 from freehold.model.history import Event, TimelineEntry
 from freehold.model.job import ErrorInfo, Job, Lease, Report, StopRequest
 from freehold.model.job_log import Progress
+from freehold.model.payload import stored_object
 from freehold.model.state import Stage, State
 from freehold.operator import JobDetail
 
 
 class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A job; ``args`` is null unless requested."""
+    """A job; ``args`` is null unless requested, and the stored text itself if that is no JSON
+    object within the limits of a payload."""
 
     id: int
     task: str
@@ -27,7 +29,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     stage: Stage | None
     priority: int
-    args: dict[str, Any] | None
+    args: dict[str, Any] | str | None
     attempt: int
     max_attempts: int
     lost_attempts: int
@@ -79,10 +81,15 @@ def job_document(job: Job, *, show_args: bool, show_trace: bool = True) -> JobDo
         report = msgspec.structs.replace(report, error=without_trace(report.error))
     return JobDocument(
         **same,
-        args=msgspec.json.decode(job.args) if show_args else None,
-        policy=msgspec.json.decode(job.policy_json) if job.policy_json else {},
+        args=_args(job.args) if show_args else None,
+        policy=(stored_object(job.policy_json) or {}) if job.policy_json else {},
         report=report,
     )
+
+
+def _args(text: str) -> dict[str, Any] | str:
+    values = stored_object(text)
+    return text if values is None else values
 
 
 def job_detail_document(

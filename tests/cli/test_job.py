@@ -40,6 +40,18 @@ def test_a_leased_job_is_shown_with_lease_and_masked_arguments(shell: Shell) -> 
     assert 'to="swordfish"' in shell("job", "show", str(job), "--args").out
 
 
+@pytest.mark.parametrize(
+    "args", [b'{"a":1e400}', b'{"a":' + b"[" * 3000 + b"]" * 3000 + b"}", b"[1]"]
+)
+def test_a_job_with_unreadable_arguments_is_shown(shell: Shell, args: bytes) -> None:
+    """Other programs write to the database too."""
+    job = shell.store.add(args=args)
+    assert "unreadable  (--args shows the text)" in shell("job", "show", str(job)).out
+    assert args.decode()[:20] in shell("job", "show", str(job), "--args").out
+    document = shell("job", "show", str(job), "--args", "--json").json
+    assert document[0]["job"]["args"] == args.decode()
+
+
 @pytest.mark.requirement("S2.5")
 def test_the_timeline_shows_events_with_time_author_and_reason(shell: Shell) -> None:
     store = shell.store

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from freehold.model.job import NewJob
 from freehold.model.operator_actions import OperatorVerb
 from freehold.store.types import ClaimRequest, LeaseKey, LogChunk, NewLogLine, QueueDemand
 from tests.http.api_client import ApiClient, problem
@@ -36,6 +37,30 @@ def test_the_log_of_a_handler_is_shown(client: ApiClient) -> None:
     store.append_log("w1", [LogChunk(key, None, (NewLogLine(1, "page <one>", 0.0),))])
     (line,) = client.get_json(f"/api/jobs/{job_id}")["log"]
     assert (line["line"], line["token"]) == ("page <one>", attempt.token)
+
+
+UNREADABLE = {
+    "a number beyond double precision": b'{"a":1e400}',
+    "too many digits": b'{"a":' + b"1" * 5000 + b"}",
+    "too many levels": b'{"a":' + b"[" * 3000 + b"]" * 3000 + b"}",
+    "no object": b"[1]",
+}
+
+
+@pytest.mark.parametrize("args", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_arguments_that_cannot_be_read_hide_no_job(client: ApiClient, args: bytes) -> None:
+    """Other programs write to the database too."""
+    store = client.app._client.store
+    readable, unreadable = store.enqueue(
+        [NewJob(task="greet", args=b'{"a":1}'), NewJob(task="greet", args=args)]
+    )
+    page = client.get_json("/api/jobs?args=true")["jobs"]
+    assert {job["id"]: job["args"] for job in page} == {
+        readable.id: {"a": 1},
+        unreadable.id: args.decode(),
+    }
+    shown = client.get_json(f"/api/jobs/{unreadable.id}?args=true")["job"]
+    assert shown["args"] == args.decode()
 
 
 @pytest.mark.parametrize(

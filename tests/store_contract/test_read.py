@@ -10,6 +10,7 @@ from freehold.model.job import ErrorInfo
 from freehold.model.limit import Limit
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import OutcomeKind
+from freehold.model.policy import DEFAULT_POLICY
 from freehold.model.state import NEEDS_LANE, Stage, State
 from freehold.store.stage_sql import stage_byte
 from freehold.store.types import PAGE_LIMIT, JobFilter
@@ -250,3 +251,15 @@ def test_a_live_job_in_any_stage_is_counted_once(store: StoreUnderTest, stage: S
         store.sql(f"update {{s}}job set stage = '{stage_byte(stage)}'")
     counts = store.store.counts()
     assert sum(getattr(counts, name) for name in counts.__struct_fields__) == 1
+
+
+@pytest.mark.parametrize("column", ["tags", "progress", "policy"])
+@pytest.mark.parametrize("text", ["7", "[1]", '{"done": "x"}', "1e400"])
+def test_a_document_that_cannot_be_read_hides_no_job(
+    store: StoreUnderTest, column: str, text: str
+) -> None:
+    """Other programs write to the database too: such a tag or progress counts as none."""
+    job_id = store.add()
+    store.sql(f"update {{s}}job set {column} = '{text}'")
+    job = store.store.read([job_id])[job_id]
+    assert (job.tags, job.progress, job.policy) == ((), None, DEFAULT_POLICY)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from rich.console import Group, RenderableType
@@ -17,6 +16,7 @@ from freehold.cli.text import clean
 from freehold.model.history import EventKind, TimelineEntry
 from freehold.model.job import Job, Lease
 from freehold.model.job_log import LogLine, Progress
+from freehold.model.payload import stored_object
 from freehold.operator import JobDetail
 
 MASK = "•••"
@@ -125,7 +125,9 @@ def _report_facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
 
 
 def _arguments(data: str, shown: bool) -> Text:
-    values: dict[str, Any] = msgspec.json.decode(data)
+    values = stored_object(data)
+    if values is None:
+        return Text(_shortened(clean(data)) if shown else "unreadable  (--args shows the text)")
     if not values:
         return Text("none", style="dim")
     if not shown:

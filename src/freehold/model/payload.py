@@ -63,6 +63,16 @@ def parse(what: str, text: str | bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) 
     return value
 
 
+def stored_object(text: str) -> dict[str, Any] | None:
+    """The value of a stored text; None if it is no object within the limits. Other programs write
+    to the database too, and one such job must not hide all others from a reader."""
+    try:
+        value = parse("a stored value", text)
+    except BadPayload:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def _too_large(what: str, data: bytes, limit_bytes: int) -> str:
     return (
         f"{what} has {len(data):,} bytes of JSON; the limit is {limit_bytes:,}: "

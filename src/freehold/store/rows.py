@@ -18,6 +18,7 @@ from freehold.store.statements import Row
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _progress_of = decoder(Progress).decode
 _error_of = decoder(ErrorInfo).decode
+_names_of = decoder(list[str]).decode
 
 
 def time_of(value: datetime | int) -> datetime:
@@ -124,8 +125,16 @@ def job_of(row: Row) -> Job:
         reason=at["reason"],
         lease=_lease(at) if stage is Stage.LEASED else None,
         report=_report(at, state, created) if stage is None else None,
-        progress=_progress_of(at["progress"]) if at["progress"] else None,
+        progress=_progress(at["progress"]) if at["progress"] else None,
     )
+
+
+def _progress(text: str) -> Progress | None:
+    """None for a text that no worker has written: it must not hide the job, or its whole page."""
+    try:
+        return _progress_of(text)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _lease(at: dict[str, Any]) -> Lease:
@@ -184,8 +193,13 @@ def log_line_of(row: Row) -> LogLine:
 
 
 def names_of(text: str | None) -> tuple[str, ...]:
-    """A column with a JSON array of names."""
-    return tuple(msgspec.json.decode(text)) if text else ()
+    """A column with a JSON array of names. Any other text has none."""
+    if not text:
+        return ()
+    try:
+        return tuple(_names_of(text))
+    except msgspec.MsgspecError:
+        return ()
 
 
 def json_text(value: Any) -> str | None:
