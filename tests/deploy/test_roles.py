@@ -2,97 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from freehold import Freehold, Retry
+from freehold import Freehold
 from freehold.errors import FreeholdError
 from freehold.model.state import State
 from freehold.store.types import JobFilter
-
-ROLES = Path(__file__).parents[2] / "deploy" / "postgres" / "roles.sql"
-NAMES = ("owner", "worker", "producer", "viewer")
-
-
-class Roles:
-    """The roles in a fresh database, under unique names: roles belong to the whole server."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._prefix = f"t{secrets.token_hex(4)}"
-        self._apps: list[Freehold] = []
-        self.admin = psycopg.connect(url, autocommit=True)
-
-    def set_up(self) -> None:
-        self.run_file()
-        for name in NAMES:
-            self.admin.execute(
-                f"create role {self.user(name)} login in role {self._prefix}_{name}".encode()
-            )
-        owner = f"alter role {self.user('owner')} set role = {self._prefix}_owner"
-        self.admin.execute(owner.encode())
-        self.app("owner").migrate()
-        self.run_file()
-
-    def run_file(self) -> None:
-        text = ROLES.read_text(encoding="utf-8")
-        for name in NAMES:
-            text = text.replace(f"freehold_{name}", f"{self._prefix}_{name}")
-        self.admin.execute(text.encode())
-
-    def user(self, name: str) -> str:
-        return f"{self._prefix}_{name}_user"
-
-    def _url_of(self, name: str) -> str:
-        assert "user=postgres" in self._url
-        return self._url.replace("user=postgres", f"user={self.user(name)}")
-
-    def app(self, name: str) -> Freehold:
-        """An app that connects with this role."""
-        app = Freehold(self._url_of(name))
-
-        @app.task(name="quick")
-        async def quick() -> None: ...
-
-        @app.task(name="broken", retry=Retry(max_attempts=1))
-        async def broken() -> None:
-            raise ValueError("it fails")
-
-        self._apps.append(app)
-        return app
-
-    def refuses(self, name: str, sql: str) -> None:
-        with (
-            psycopg.connect(self._url_of(name)) as connection,
-            pytest.raises(InsufficientPrivilege),
-        ):
-            connection.execute(sql.encode())
-
-    def close(self) -> None:
-        for app in self._apps:
-            app.close()
-        with self.admin:
-            self.admin.execute("drop schema if exists freehold_t_acme cascade")
-            self.admin.execute("drop schema freehold cascade")
-            for name in NAMES:
-                for role in (self.user(name), f"{self._prefix}_{name}"):
-                    self.admin.execute(f"drop owned by {role}; drop role {role}".encode())
-
-
-@pytest.fixture
-def roles(postgres_url: str) -> Iterator[Roles]:
-    found = Roles(postgres_url)
-    try:
-        found.set_up()
-        yield found
-    finally:
-        found.close()
+from tests.deploy.roles import Roles
 
 
 def enqueue(app: Freehold, **options: Any) -> int:
@@ -256,6 +176,17 @@ def test_another_role_sees_nothing(roles: Roles) -> None:
 
 def test_the_file_can_be_run_again(roles: Roles) -> None:
     roles.run_file()
+    roles.run_file()
+
+
+def test_objects_of_another_owner_are_reported_and_nothing_is_granted(roles: Roles) -> None:
+    """A function that runs as its owner would give the rights of that owner."""
+    roles.admin.execute("create function freehold.mine() returns int language sql as 'select 1'")
+    roles.admin.execute(f"revoke usage on schema freehold from {roles.role('viewer')}".encode())
+    with pytest.raises(psycopg.errors.RaiseException, match=r"mine\(\) belongs to postgres"):
+        roles.run_file()
+    roles.refuses("viewer", "select count(*) from freehold.job")
+    roles.admin.execute("drop function freehold.mine()")
     roles.run_file()
 
 
