@@ -19,6 +19,7 @@ FreeholdError
     ├── OutcomeUnknown       cut off during the write: repeat with an idempotency key
     ├── StoreReadOnly        reachable, but does not accept writes
     ├── StoreFull            no space left
+    ├── MissingPrivilege     the database role may not do this
     ├── SchemaMissing        run `freehold migrate`
     └── SchemaTooNew         the database was migrated by a newer program
 """
@@ -104,6 +105,10 @@ class StoreReadOnly(StoreError):
 
 class StoreFull(StoreError):
     """The database has no space left."""
+
+
+class MissingPrivilege(StoreError):
+    """The role of the connection lacks a privilege in the database."""
 
 
 class SchemaMissing(StoreError):

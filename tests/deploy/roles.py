@@ -50,13 +50,13 @@ class Roles:
     def user(self, name: str) -> str:
         return f"{self._prefix}_{name}_user"
 
-    def _url_of(self, name: str) -> str:
+    def url_of(self, name: str) -> str:
         assert "user=postgres" in self._url
         return self._url.replace("user=postgres", f"user={self.user(name)}")
 
-    def app(self, name: str) -> Freehold:
+    def app(self, name: str, schema: str = "freehold") -> Freehold:
         """An app that connects with this role."""
-        app = Freehold(self._url_of(name))
+        app = Freehold(self.url_of(name), schema=schema)
 
         @app.task(name="quick")
         async def quick(a: Any = None) -> None: ...
@@ -70,13 +70,13 @@ class Roles:
 
     def connect(self, name: str) -> Connection[Any]:
         """A plain connection with this role, closed with the roles."""
-        connection = psycopg.connect(self._url_of(name), autocommit=True)
+        connection = psycopg.connect(self.url_of(name), autocommit=True)
         self._connections.append(connection)
         return connection
 
     def refuses(self, name: str, sql: str) -> None:
         with (
-            psycopg.connect(self._url_of(name)) as connection,
+            psycopg.connect(self.url_of(name)) as connection,
             pytest.raises(InsufficientPrivilege),
         ):
             connection.execute(sql.encode())
@@ -87,7 +87,8 @@ class Roles:
         for connection in self._connections:
             connection.close()
         with self.admin:
-            self.admin.execute("drop schema if exists freehold_t_acme cascade")
+            for tenant in ("acme", "beta"):
+                self.admin.execute(f"drop schema if exists freehold_t_{tenant} cascade".encode())
             self.admin.execute("drop schema freehold cascade")
             for name in NAMES:
                 for role in (self.user(name), f"{self._prefix}_{name}"):

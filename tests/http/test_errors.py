@@ -138,6 +138,7 @@ def test_every_error_of_the_tree_is_mapped() -> None:
         "OutcomeUnknown": 503,
         "StoreReadOnly": 503,
         "StoreFull": 503,
+        "MissingPrivilege": 503,
         "SchemaMissing": 503,
         "SchemaTooNew": 503,
     }

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from freehold.errors import (
+    MissingPrivilege,
     OutcomeUnknown,
     SchemaMissing,
     SchemaTooNew,
@@ -37,6 +38,7 @@ _TEMPORARY = (
     OutcomeUnknown,
     StoreReadOnly,
     StoreFull,
+    MissingPrivilege,
     SchemaMissing,
     SchemaTooNew,
 )

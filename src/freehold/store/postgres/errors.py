@@ -10,6 +10,7 @@ import psycopg
 from psycopg import errors as pg
 
 from freehold.errors import (
+    MissingPrivilege,
     OutcomeUnknown,
     SchemaMissing,
     StoreError,
@@ -111,8 +112,16 @@ def _explained(error: psycopg.Error) -> StoreError:
     if isinstance(error, pg.DiskFull):
         return StoreFull("the database has no space left: free some")
     if isinstance(error, pg.InsufficientPrivilege):
-        return StoreError(f"the database role may not do this: {line}")
+        return _missing_privilege(line)
     return StoreUnavailable(f"the database could not do this now, try again: {line}")
+
+
+def _missing_privilege(line: str) -> MissingPrivilege:
+    return MissingPrivilege(
+        f"the database role may not do this ({line}): only the owner role migrates, and creates, "
+        "moves and drops tenants; for anything else, run deploy/postgres/roles.sql again as the "
+        "administrator"
+    )
 
 
 def _no_schema(line: str) -> SchemaMissing:
