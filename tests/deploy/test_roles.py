@@ -174,6 +174,29 @@ def test_another_role_sees_nothing(roles: Roles) -> None:
         roles.admin.execute(f"drop role {roles.user('other')}".encode())
 
 
+@pytest.mark.parametrize("lock", ["leases of freehold", "freehold migrate freehold"])
+def test_doctor_names_a_session_of_another_role_that_holds_a_lock(roles: Roles, lock: str) -> None:
+    def checked() -> tuple[bool, str]:
+        (found,) = (each for each in viewer._database.diagnose() if each.name == "locks")
+        return found.good, found.detail
+
+    viewer = roles.app("viewer")
+    roles.admin.execute(f"create role {roles.user('other')} login".encode())
+    taken = "select pg_advisory_lock(hashtextextended(%s, 0))"
+    try:
+        with roles.connect("worker") as own, roles.connect("other") as other:
+            other.execute(taken, ("a lock of another program",))
+            own.execute(taken, (lock,))
+            assert checked()[0], "locks of other names, and of our roles, are as they should be"
+            own.close()
+            other.execute(taken, (lock,))
+            good, detail = checked()
+            assert not good
+            assert f"session {other.info.backend_pid} of {roles.user('other')}" in detail
+    finally:
+        roles.admin.execute(f"drop role {roles.user('other')}".encode())
+
+
 def test_the_file_can_be_run_again(roles: Roles) -> None:
     roles.run_file()
     roles.run_file()

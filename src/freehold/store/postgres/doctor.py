@@ -22,6 +22,7 @@ def diagnose(connection: Connection[Any], schema: str, pending: int) -> list[Dia
         _writable(connection),
         _durable(connection),
         _old_snapshots(connection),
+        _foreign_locks(connection, schema),
     ]
 
 
@@ -60,4 +61,28 @@ def _old_snapshots(connection: Connection[Any]) -> Diagnosis:
         False,
         f"session {row[0]} of {row[1]} has a transaction open for {row[2]} s and holds back "
         f"vacuum: end it, or select pg_terminate_backend({row[0]})",
+    )
+
+
+def _foreign_locks(connection: Connection[Any], schema: str) -> Diagnosis:
+    """Advisory locks have no owner: any role of the database can hold those of the schema. Only the
+    locks that stop a whole schema are looked up; those of lanes and keys have too many names."""
+    names = [f"leases of {schema}", f"{schema}.rotate_partitions", f"freehold migrate {schema}"]
+    row = connection.execute(
+        "select a.pid, a.usename from pg_locks l join pg_stat_activity a using (pid) "
+        "where l.locktype = 'advisory' and l.granted and l.objsubid = 1 "
+        "and l.database = (select oid from pg_database where datname = current_database()) "
+        "and (l.classid::bigint << 32) | l.objid::bigint in "
+        "(select hashtextextended(name, 0) from unnest(%s::text[]) name) "
+        "and not has_schema_privilege(a.usesysid, to_regnamespace(%s)::oid, 'usage') "
+        "order by a.pid limit 1",
+        (names, schema),
+    ).fetchone()
+    if row is None:
+        return Diagnosis("locks", True, "no other program holds locks of the schema")
+    return Diagnosis(
+        "locks",
+        False,
+        f"session {row[0]} of {row[1]}, a role without privileges on the schema, holds one of its "
+        f"locks: select pg_terminate_backend({row[0]}), and let only Freehold's users connect",
     )
