@@ -94,6 +94,7 @@ begin
         execute format('grant select, insert, update on %I.last_notified to freehold_producer', store);
         execute format('grant select, insert, update, delete on %I.idempotency to freehold_producer', store);
         execute format('grant usage on sequence %I.job_id to freehold_producer', store);
+        execute format('grant execute on function %I.has_ended(bigint) to freehold_producer', store);
         execute format('grant select on %I.migration to freehold_producer', store);
 
         -- A producer writes its rows itself, so the server checks their values. Policies of other roles

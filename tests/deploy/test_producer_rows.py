@@ -118,6 +118,17 @@ def test_a_row_that_is_no_new_job_is_refused(
         producer.execute(insert(columns))
 
 
+def test_a_producer_cannot_use_the_id_of_an_ended_job(
+    shared_roles: Roles, producer: Connection[Any]
+) -> None:
+    worker = shared_roles.app("worker")
+    ended = worker.tasks.get("quick").enqueue().id
+    assert worker.run_worker(until_idle=True) == 0
+    producer.execute(insert({}))
+    with pytest.raises(InvalidParameterValue, match="drawn from the sequence"):
+        producer.execute(insert({"id": str(ended)}))
+
+
 @pytest.mark.parametrize(
     "statement",
     [

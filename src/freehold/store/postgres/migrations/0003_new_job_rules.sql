@@ -239,10 +239,18 @@ begin
 end
 $$;
 
+-- Whether the history has a job of this id. Runs as the owner: a producer cannot read the history.
+create function {schema}.has_ended(id bigint) returns boolean
+    language sql stable security definer
+    set search_path = pg_catalog, pg_temp
+    as $$ select exists (select from {schema}.history h where h.id = has_ended.id) $$;
+revoke execute on function {schema}.has_ended(bigint) from public;
+
 -- For the policies of deploy/postgres/roles.sql: true, or an error with the reason. A producer names the
 -- columns of its rows itself, so this checks also what no caller of the client can choose. An id must have
--- been drawn from the sequence, or the job of another producer would get the same later. The search path is
--- set here: a producer could otherwise give operators of its own.
+-- been drawn from the sequence, or the job of another producer would get the same later; and no ended job
+-- may have it. Only a batch with keys draws ids in advance, so the history is rarely read. The search path
+-- is set here: a producer could otherwise give operators of its own.
 create function {schema}.is_new_job(
     id bigint, stage "char", task text, args json, queue text, priority smallint, created_at timestamptz,
     run_at timestamptz, target text, unique_key text, max_attempts smallint, timeout_seconds real, tags json,
@@ -255,7 +263,8 @@ begin
         raise invalid_parameter_value using message = 'a new job is pending, scheduled, ready, or a follower in its lane';
     elsif stage = {follower} and target is null or stage = {scheduled} and run_at is null then
         raise invalid_parameter_value using message = 'a follower needs a target, and a scheduled job its run_at';
-    elsif id < 1 or id > currval('{schema}.job_id') then
+    elsif id < 1 or id > currval('{schema}.job_id')
+        or id < currval('{schema}.job_id') and {schema}.has_ended(id) then
         raise invalid_parameter_value using message = 'the id of a new job is drawn from the sequence job_id';
     end if;
     perform {schema}.check_new_job(task, args, queue, priority, created_at, run_at, target, unique_key,
