@@ -39,7 +39,10 @@ class Roles:
         self.run_file()
 
     def run_file(self) -> None:
-        text = ROLES.read_text(encoding="utf-8")
+        self.execute(ROLES.read_text(encoding="utf-8"))
+
+    def execute(self, text: str) -> None:
+        """As the administrator, with the roles under their names here."""
         for name in NAMES:
             text = text.replace(f"freehold_{name}", f"{self._prefix}_{name}")
         self.admin.execute(text.encode())

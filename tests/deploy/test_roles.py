@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -13,6 +15,8 @@ from freehold.errors import FreeholdError
 from freehold.model.state import State
 from freehold.store.types import JobFilter
 from tests.deploy.roles import Roles
+
+PAGE = Path(__file__).parents[2] / "docs" / "deploy.md"
 
 
 def enqueue(app: Freehold, **options: Any) -> int:
@@ -194,6 +198,24 @@ def test_doctor_names_a_session_of_another_role_that_holds_a_lock(roles: Roles, 
             assert not good
             assert f"session {other.info.backend_pid} of {roles.user('other')}" in detail
     finally:
+        roles.admin.execute(f"drop role {roles.user('other')}".encode())
+
+
+def test_a_database_can_be_closed_to_all_other_users(roles: Roles) -> None:
+    """By the statements of the page of deployment."""
+    (block,) = re.findall(r"```sql\n(revoke connect, .*?)```", PAGE.read_text(), re.DOTALL)
+    database = roles.admin.info.dbname
+    roles.admin.execute(f"create role {roles.user('other')} login".encode())
+    try:
+        roles.execute(block.replace("database shop", f"database {database}"))
+        with pytest.raises(psycopg.OperationalError, match="permission denied for database"):
+            roles.connect("other")
+        roles.refuses("worker", "create temp table pg_class (oid oid)")
+        app = roles.app("worker")
+        enqueue(app, target="a")
+        assert app.run_worker(until_idle=True) == 0
+    finally:
+        roles.admin.execute(f"grant connect, temporary on database {database} to public".encode())
         roles.admin.execute(f"drop role {roles.user('other')}".encode())
 
 
