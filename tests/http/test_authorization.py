@@ -81,7 +81,7 @@ ROLES = {
     "POST /targets/{target}/jobs/{id}/resume/": Role.OPERATOR,
 }
 
-#: Routes that need an admin of all tenants.
+#: Routes about all tenants: refused to a token of one tenant, and by an API of one tenant.
 NOT_FOR_TENANTS = {
     "POST /api/tenants",
     "POST /api/tenants/{tenant}/pause",
@@ -119,22 +119,52 @@ def test_the_routes_have_the_listed_roles() -> None:
     assert {route.name: route.role for route in TABLE} == ROLES
 
 
-@pytest.mark.parametrize("caller", EXPECTED)
+@pytest.mark.parametrize(
+    ("served", "caller"),
+    [
+        *(("ours", caller) for caller in EXPECTED),
+        # As admin@other, test_tenants.py requests every route.
+        *((None, caller) for caller in EXPECTED if caller != "admin@other"),
+    ],
+)
 def test_every_route_admits_the_right_callers(
-    client: ApiClient, tokens: list[str], caller: str
+    client: ApiClient, tokens: list[str], served: str | None, caller: str
 ) -> None:
     client.app.tenants.create("ours")
-    client.open(settings_with(client.folder, *tokens), SHORT_STREAMS, tenant="ours")
+    client.open(settings_with(client.folder, *tokens), SHORT_STREAMS, tenant=served)
     # A dropped tenant is not served: its route comes last.
     routes = sorted(TABLE, key=lambda route: route.at.endswith("/drop"))
     headers = _headers(caller)
     met = {route.name: _request(client, route, headers=headers).status_code for route in routes}
     refused = {name: status if status in (401, 403) else ADMITTED for name, status in met.items()}
     expected = {name: EXPECTED[caller][role] for name, role in ROLES.items()}
-    if caller == "admin@ours":
-        expected |= dict.fromkeys(NOT_FOR_TENANTS, 403)
+    if served is not None or caller == "admin@ours":
+        expected |= {name: 403 for name in NOT_FOR_TENANTS if expected[name] != 401}
     assert refused == expected
     assert all(status < 500 for status in met.values()), met
+
+
+@pytest.mark.parametrize("caller", ["admin", "admin@ours", "local"])
+def test_the_api_of_one_tenant_shows_and_changes_no_other_tenant(
+    client: ApiClient, tokens: list[str], caller: str
+) -> None:
+    """Whatever the token, and without tokens too."""
+    for name in ("ours", "other"):
+        client.app.tenants.create(name)
+    texts = [] if caller == "local" else tokens
+    headers = {} if caller == "local" else bearer(caller)
+    client.open(settings_with(client.folder, *texts), tenant="ours")
+    listed = client.get_json("/api/tenants", headers=headers)["tenants"]
+    assert [each["name"] for each in listed] == ["ours"]
+    assert client.get_json("/api/tenants/ours", headers=headers)["name"] == "ours"
+    for name in ("other", "unknown"):  # the response does not show whether it exists
+        response = client.get(f"/api/tenants/{name}", headers=headers)
+        assert "of another tenant" in problem(response, 403, "forbidden")
+    for name in ("ours", "other"):
+        body = {"name": name, "force": True}
+        response = client.post(f"/api/tenants/{name}/drop", body, headers=headers)
+        assert "all tenants" in problem(response, 403, "forbidden")
+    assert [each.name for each in client.app.tenants.all()] == ["other", "ours"]
 
 
 def test_a_refused_request_changes_nothing(client: ApiClient, tokens: list[str]) -> None:

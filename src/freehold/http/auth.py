@@ -22,13 +22,14 @@ _ANYONE = Caller("anyone", Role.ANYONE)
 
 
 class TenantScope(Enum):
-    """Which data a route is about. It limits the routes for a token of one tenant."""
+    """Which data a route is about. It limits the routes for a token of one tenant, and those of
+    an API of one tenant."""
 
-    #: The data of the caller's tenant, read through that tenant's store: see `ApiRequest.app`.
+    #: The data of one tenant, read through that tenant's store: see `ApiRequest.app`.
     OWN = auto()
-    #: The tenant that the path names, which must be the caller's.
+    #: The tenant that the path names, which must be that of the token and of the API.
     NAMED = auto()
-    #: All tenants. Refused to a token of one tenant.
+    #: All tenants. Refused to a token of one tenant, and by an API of one tenant.
     ALL = auto()
 
 
@@ -42,6 +43,19 @@ def admitted(
     """Returns the caller, or raises. ``served``: the tenant of this API, if it serves only one."""
     if role is Role.ANYONE:
         return _ANYONE
+    caller = _authenticated(request, tokens)
+    named = request.path_params.get("tenant")
+    if caller.tenant is not None:
+        if served not in (None, caller.tenant):
+            raise ApiError(403, "Forbidden", "this token is of another tenant")
+        _check_tenant("token", caller.tenant, scope, named)
+    if served is not None:
+        _check_tenant("API", served, scope, named)
+    check_role(caller, role, "this")
+    return caller
+
+
+def _authenticated(request: Request, tokens: Sequence[Token]) -> Caller:
     if not tokens:
         _check_local(request)
         return LOCAL
@@ -53,22 +67,21 @@ def admitted(
             "send a token of http.tokens, as `Authorization: Bearer <token>`",
             {"WWW-Authenticate": 'Bearer realm="freehold"'},
         )
-    _check_tenant(caller, scope, served, request.path_params.get("tenant"))
-    check_role(caller, role, "this")
     return caller
 
 
-def _check_tenant(
-    caller: Caller, scope: TenantScope, served: str | None, named: str | None
-) -> None:
-    if caller.tenant is None:
-        return
-    if served not in (None, caller.tenant):
-        raise ApiError(403, "Forbidden", "this token is of another tenant")
+_OF_ALL_TENANTS = {
+    "token": "a token of all tenants: one without @tenant",
+    "API": "an API of all tenants: `api(app)`, or `freehold up` without --tenant",
+}
+
+
+def _check_tenant(what: str, tenant: str, scope: TenantScope, named: str | None) -> None:
+    """For the tenant of a token or of an API."""
     if scope is TenantScope.ALL:
-        raise ApiError(403, "Forbidden", "this needs a token of all tenants: one without @tenant")
-    if scope is TenantScope.NAMED and named != caller.tenant:
-        raise ApiError(403, "Forbidden", "this token is of another tenant")
+        raise ApiError(403, "Forbidden", f"this needs {_OF_ALL_TENANTS[what]}")
+    if scope is TenantScope.NAMED and named != tenant:
+        raise ApiError(403, "Forbidden", f"this {what} is of another tenant")
 
 
 def check_role(caller: Caller, role: Role, what: str) -> None:

@@ -16,7 +16,7 @@ from freehold.errors import (
     StoreUnavailable,
     TenantNotFound,
 )
-from freehold.http.auth import TenantScope, admitted
+from freehold.http.auth import admitted
 from freehold.http.problems import ApiError, of_api_error, of_error
 from freehold.http.request import ApiRequest, ApiResponse, ApiService
 from freehold.http.routes import JSON, Route
@@ -60,10 +60,10 @@ async def _dispatch(service: ApiService, route: Route, request: Request) -> Resp
     try:
         found = await route.handler(api_request)
     except TenantNotFound:
-        # The error suggests similar names, which a caller of one tenant must not see.
+        # The error suggests similar names, which this caller or this API must not show.
         if caller.tenant is not None:
             raise ApiError(403, "Forbidden", f"there is no tenant {caller.tenant}") from None
-        if route.scope is TenantScope.OWN:
+        if service.tenant is not None:
             raise SchemaMissing("the tenant of this API does not exist any more") from None
         raise
     if isinstance(found, Response):

@@ -75,6 +75,11 @@ class ApiRequest:
     body: Any
 
     @property
+    def tenant(self) -> str | None:
+        """The only tenant whose data the response may contain; None: all of them."""
+        return self.caller.tenant or self.service.tenant
+
+    @property
     def app(self) -> Freehold:
         """For a token of one tenant, that tenant's app: it reaches no other data."""
         tenant, service = self.caller.tenant, self.service

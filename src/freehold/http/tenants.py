@@ -1,8 +1,8 @@
 """Tenants: list, create, pause, weight and drop them.
 
 A token of one tenant sees only that tenant and changes nothing here: a paused tenant must not be
-able to resume itself. Moves and migrations take longer than a request may; the command line has
-them.
+able to resume itself. The same holds for an API of one tenant, whatever the token. Moves and
+migrations take longer than a request may; the command line has them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ routes = Routes()
 
 
 class TenantListBody(msgspec.Struct, frozen=True):
-    """Tenants by name. A token of one tenant gets only that one."""
+    """Tenants by name. A token or an API of one tenant returns only that one."""
 
     now: datetime
     tenants: list[Tenant]
@@ -49,7 +49,7 @@ class TenantBody(msgspec.Struct, frozen=True):
 async def list_tenants(request: ApiRequest) -> TenantListBody:
     """List tenants with their shard, state, and share of the workers."""
     found = await asyncio.to_thread(request.service.app.tenants.all)
-    seen = [each for each in found if request.caller.tenant in (None, each.name)]
+    seen = [each for each in found if request.tenant in (None, each.name)]
     return TenantListBody(await request.service.app.aoperator.now(), seen)
 
 
