@@ -50,11 +50,12 @@ def show(job_id: int) -> Verb[JobDetail]:
     return JobDetail(job, timeline(job, events), log)
 
 
-def why_not_running(job_id: int) -> Verb[list[Cause]]:
-    """Every cause that keeps the job from running now."""
+def why_not_running(job_id: int, *, seen_by: str | None = None) -> Verb[list[Cause]]:
+    """Every cause that keeps the job from running now. ``seen_by``: leave out what concerns other
+    tenants than this one."""
     job = yield from _existing(job_id)
     facts = yield from _facts(job)
-    return explain(job, facts)
+    return explain(job, facts, seen_by)
 
 
 def _facts(job: Job) -> Verb[Facts]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from freehold.http.asgi import TABLE
 from freehold.http.request_limits import RequestLimits
-from freehold.model.limit import Limit
+from freehold.model.job import NewJob
+from freehold.model.limit import ALL_QUEUES, Limit
 from freehold.model.operator_actions import OperatorVerb
-from freehold.store.types import JobFilter
+from freehold.store.types import ClaimRequest, JobFilter, QueueDemand
 from tests.http.api_client import ApiClient, bearer, problem, settings_with
 
 SHORT_STREAMS = RequestLimits(stream_seconds=0.0)
@@ -90,6 +92,22 @@ def _two_tenants(client: ApiClient, tokens: list[str]) -> None:
     client.open(settings_with(client.folder, *tokens), SHORT_STREAMS)
 
 
+def _share_a_limit(client: ApiClient) -> None:
+    """A limit over all tenants, used up by jobs of `ours`, of no tenant, and of `other`. SQLite has
+    no such limit: each tenant is a file of its own."""
+    if client.app.url.startswith("postgresql:"):
+        client.app.operator.set_queue_limit(ALL_QUEUES, Limit(4))
+    for app, count in ((client.app.tenant("ours"), 2), (client.app, 1), (_other(client), 1)):
+        app._client.store.enqueue([NewJob(task="greet", queue="shared")] * count)
+        demands = (QueueDemand("shared", count),)
+        request = ClaimRequest(owner="w", lease_seconds=600.0, demands=demands)
+        assert len(app._client.store.claim(request)) == count
+
+
+def _other(client: ApiClient) -> Any:
+    return client.app.tenant("other")
+
+
 def _furnish(app: Any, name: str) -> None:
     greet = app.tasks.get("greet").using(target=f"lane-of-{name}", queue=f"queue-of-{name}")
     for verb in (OperatorVerb.PAUSE, OperatorVerb.CANCEL):
@@ -107,6 +125,7 @@ def test_a_tenants_token_reaches_no_other_tenant_on_any_route(
     """Requests every route as an admin of one tenant, with the other's ids, lanes, queues and name:
     no response names the other, and nothing of the other has changed."""
     _two_tenants(client, tokens)
+    _share_a_limit(client)
     before = {name: _state(client, name) for name in ("ours", "directory")}
     bodies: dict[str, Any] = {
         "/api/jobs": {"task": "greet", "args": {"name": "x"}, "target": "lane-of-ours"},
@@ -131,8 +150,8 @@ def test_a_tenants_token_reaches_no_other_tenant_on_any_route(
                 route.method, path + query, headers=bearer("admin@other"), **sent
             )
             assert "-of-directory" not in response.text, route.name
-            get_json = response.text.replace("lane-of-ours", "").replace("queue-of-ours", "")
-            assert "-of-ours" not in get_json, route.name
+            shown = response.text.replace("lane-of-ours", "").replace("queue-of-ours", "")
+            assert not re.search(r"\bours\b", shown), f"{route.name}: {response.text}"
             if route.at.startswith("/api/tenants/"):
                 assert response.status_code == 403, route.name
     assert {name: _state(client, name) for name in ("ours", "directory")} == before
@@ -156,6 +175,28 @@ def test_a_tenants_token_reaches_its_own_data(client: ApiClient, tokens: list[st
     body = {"task": "greet", "args": {"name": "x"}}
     assert client.post("/api/jobs", body, headers=headers).status_code == 201
     assert len(_jobs(client.app.tenant("other"))) == 4
+
+
+@pytest.mark.parametrize("by", ["token", "API"])
+def test_of_a_shared_limit_one_tenant_sees_only_its_own_use(
+    postgres_client: ApiClient, tokens: list[str], by: str
+) -> None:
+    client = postgres_client
+    _two_tenants(client, tokens)
+    _share_a_limit(client)
+    full = client.get_json("/api/limits", headers=bearer("viewer"))["shared"]
+    assert (full["leased"], len(full["tenants"])) == (4, 3)
+    headers = bearer("admin@other")
+    if by == "API":
+        headers = bearer("viewer")
+        client.open(settings_with(client.folder, *tokens), tenant="other")
+    shared = client.get_json("/api/limits", headers=headers)["shared"]
+    assert (shared["limit"]["max_leases"], shared["leased"]) == (4, 1)
+    assert shared["tenants"] == [{"tenant": "other", "leased": 1}]
+    causes = client.get_json("/api/jobs/3/explain", headers=headers)["causes"]
+    (text,) = [each["text"] for each in causes if each["code"] == "limit_full"]
+    reached = "the limit of all tenants is reached: 4 of 4 running"
+    assert text == f"{reached}: 1 in this tenant, 3 in others"
 
 
 def test_the_list_of_tenants_has_only_those_the_token_may_see(

@@ -125,7 +125,8 @@ async def show_job(request: ApiRequest) -> JobDetailDocument:
 @routes.get("/api/jobs/{id}/explain", Role.VIEWER, path=JobPath, responses={200: ExplainBody})
 async def explain_job(request: ApiRequest) -> ExplainBody:
     """Explain why a job is not running, and what to do about it."""
-    return ExplainBody(request.path.id, await request.operator.explain(request.path.id))
+    causes = await request.operator.explain(request.path.id, seen_by=request.tenant)
+    return ExplainBody(request.path.id, causes)
 
 
 Action: TypeAlias = Callable[..., Awaitable[list[ActionResult]]]

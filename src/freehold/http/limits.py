@@ -17,7 +17,8 @@ routes = Routes()
 
 class LimitListBody(msgspec.Struct, frozen=True):
     """The limits of queues (``*`` is all of them together), those of limit keys, and the one that
-    the tenants of the database share."""
+    the tenants of the database share. A token or an API of one tenant sees only that tenant's use
+    of the shared one."""
 
     queues: list[NamedLimit]
     keys: list[NamedLimit]
@@ -28,9 +29,10 @@ class LimitListBody(msgspec.Struct, frozen=True):
 async def list_limits(request: ApiRequest) -> LimitListBody:
     """List limits on the number of running jobs and on the rate of starts."""
     operator = request.operator
-    return LimitListBody(
-        await operator.queue_limits(), await operator.key_limits(), await operator.shared_use()
-    )
+    shared = await operator.shared_use()
+    if shared is not None and request.tenant is not None:
+        shared = shared.of_tenant(request.tenant)
+    return LimitListBody(await operator.queue_limits(), await operator.key_limits(), shared)
 
 
 @routes.post(

@@ -44,6 +44,11 @@ class LimitUse(msgspec.Struct, frozen=True):
     #: Its use by tenant, for a limit that tenants share.
     tenants: tuple[TenantUse, ...] = ()
 
+    def of_tenant(self, tenant: str) -> LimitUse:
+        """What a caller of one tenant may see of a shared limit: the use by that tenant."""
+        own = tuple(each for each in self.tenants if each.tenant == tenant)
+        return LimitUse(self.limit, sum(each.leased for each in own), tenants=own)
+
 
 class QueueRules(msgspec.Struct, frozen=True):
     """The pause and the limit of one queue, of all queues, or of all tenants."""
@@ -74,13 +79,14 @@ class Cause(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
 
-def explain(job: Job, facts: Facts) -> list[Cause]:
-    """Every cause that keeps the job from running now. A leased job has one cause: its lease."""
+def explain(job: Job, facts: Facts, seen_by: str | None = None) -> list[Cause]:
+    """Every cause that keeps the job from running now. A leased job has one cause: its lease.
+    ``seen_by``: the one tenant that the sentences may be about, for a caller of that tenant."""
     if job.state is not State.QUEUED:
         return [_by_state(job)]
     causes = _waiting_causes(job, facts)
     for rules in facts.queue_rules:
-        causes += _queue_causes(rules)
+        causes += _queue_causes(rules, seen_by)
     if facts.lane_pause is not None:
         causes.append(_lane_paused(job, facts.lane_pause))
     if job.limit_key is not None:
@@ -142,7 +148,7 @@ def _lane_paused(job: Job, pause: PauseInfo) -> Cause:
 _LIMITED = {ALL_QUEUES: "all queues", ALL_TENANTS: "all tenants"}
 
 
-def _queue_causes(rules: QueueRules) -> list[Cause]:
+def _queue_causes(rules: QueueRules, seen_by: str | None) -> list[Cause]:
     causes = []
     if rules.pause is not None:
         is_all = rules.name == ALL_QUEUES
@@ -151,23 +157,31 @@ def _queue_causes(rules: QueueRules) -> list[Cause]:
         if is_all:
             remedy += "; of a tenant: freehold tenants resume NAME"
         causes.append(Cause("queue_paused", f"{what} paused{_paused_by(rules.pause)}", remedy))
-    return causes + _use_causes(_LIMITED.get(rules.name, f"queue {rules.name}"), rules.use)
+    what = _LIMITED.get(rules.name, f"queue {rules.name}")
+    return causes + _use_causes(what, rules.use, seen_by)
 
 
-def _use_causes(what: str, use: LimitUse) -> list[Cause]:
+def _use_causes(what: str, use: LimitUse, seen_by: str | None = None) -> list[Cause]:
     causes, limit, rate = [], use.limit, use.limit.rate
     if limit.max_leases == 0:
         causes.append(Cause("limit_full", f"the limit of {what} is 0: nothing may run"))
     elif limit.max_leases is not None and use.leased >= limit.max_leases:
         holders = f"; job {use.holder} is one of them" if use.holder is not None else ""
         if use.tenants:
-            holders = f": {', '.join(map(str, use.tenants))}"
+            holders = f": {_use_by_tenant(use, seen_by)}"
         reached = f"{use.leased} of {limit.max_leases} running"
         causes.append(Cause("limit_full", f"the limit of {what} is reached: {reached}{holders}"))
     if rate is not None and use.started >= rate.starts:
         reached = f"{use.started} of {rate.starts} starts in the last {rate.seconds:g} s"
         causes.append(Cause("rate_full", f"the rate of {what} is reached: {reached}"))
     return causes
+
+
+def _use_by_tenant(use: LimitUse, seen_by: str | None) -> str:
+    if seen_by is None:
+        return ", ".join(map(str, use.tenants))
+    own = use.of_tenant(seen_by).leased
+    return f"{own} in this tenant, {use.leased - own} in others"
 
 
 def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
