@@ -51,11 +51,13 @@ class Token(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """An authenticated caller. ``tenant`` is None for callers with access to all tenants."""
+    """An authenticated caller. ``tenant`` is None for callers with access to all tenants;
+    ``token`` is the position of the token in http.tokens, from 1 on; 0: there are no tokens."""
 
     name: str
     role: Role
     tenant: str | None = None
+    token: int = 0
 
     def may(self, role: Role, tenant: str | None) -> bool:
         return self.role >= role and self.tenant in (None, tenant)
@@ -117,14 +119,15 @@ def caller_of(authorization: str | None, tokens: Sequence[Token]) -> Caller | No
     scheme, _, secret = (authorization or "").partition(" ")
     if scheme.lower() != "bearer":
         return None
-    digest, found = _digest(secret.strip()), None
-    for token in tokens:  # all of them, so that the duration reveals nothing
+    digest, position = _digest(secret.strip()), 0
+    for n, token in enumerate(tokens, 1):  # all of them, so that the duration reveals nothing
         if hmac.compare_digest(digest, token.digest):
-            found = token
-    if found is None:
+            position = n
+    if not position:
         return None
+    found = tokens[position - 1]
     tenant = f"@{found.tenant}" if found.tenant else ""
-    return Caller(f"{found.role.name.lower()}{tenant}", found.role, found.tenant)
+    return Caller(f"{found.role.name.lower()}{tenant}", found.role, found.tenant, position)
 
 
 def _digest(secret: str) -> str:

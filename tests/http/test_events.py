@@ -126,7 +126,7 @@ def test_the_number_of_streams_is_limited(sqlite_client: ApiClient) -> None:
         with caller.stream("GET", f"{address}/api/events") as stream:
             lines = stream.iter_lines()  # kept: httpx closes the stream with the iterator
             assert next(lines).startswith("retry: ")
-            assert "1 event stream is open, which is the limit" in problem(
+            assert "the limit of 1 event stream is reached" in problem(
                 caller.get(f"{address}/api/events"), 503, "too-many-streams"
             )
         # The stream that ended makes room as soon as the service has noticed.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 
 import msgspec
 from starlette.responses import StreamingResponse
@@ -17,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from freehold.clock import monotonic
 from freehold.errors import BadInput, StoreError
-from freehold.http.request import ApiRequest, ApiService
+from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
 from freehold.http.schemas import EventsQuery, value_or_none
 from freehold.http_auth import Role
@@ -43,14 +44,14 @@ class EventMessage(msgspec.Struct, frozen=True):
 
 
 class EventStream(StreamingResponse):
-    """Counted for as long as its connection is open."""
+    """Counted from the request on, for as long as its connection is open."""
 
-    def __init__(self, service: ApiService, content: AsyncIterator[str]) -> None:
+    def __init__(self, counted: ExitStack, content: AsyncIterator[str]) -> None:
         super().__init__(content, media_type=STREAM)
-        self._service = service
+        self._counted = counted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._service.streaming():
+        with self._counted:
             await super().__call__(scope, receive, send)
 
 
@@ -65,13 +66,14 @@ class EventStream(StreamingResponse):
 async def follow_events(request: ApiRequest) -> EventStream:
     """Follow the events of all jobs as server-sent events. The stream starts after the header
     Last-Event-ID, after `after`, or now. Routine transitions have no event."""
-    request.service.check_stream()
-    after = _position(request)
-    if after is None:
-        after = await request.operator.newest_event()
-    # Read the first events here, where an error can still become an error response.
-    first = await request.operator.events_after(after, _BATCH)
-    return EventStream(request.service, _messages(request, after, first))
+    with ExitStack() as counted:
+        counted.enter_context(request.service.streams.counted(request.caller))
+        after = _position(request)
+        if after is None:
+            after = await request.operator.newest_event()
+        # Read the first events here, where an error can still become an error response.
+        first = await request.operator.events_after(after, _BATCH)
+        return EventStream(counted.pop_all(), _messages(request, after, first))
 
 
 def _position(request: ApiRequest) -> int | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +9,9 @@ from starlette.requests import Request
 
 from freehold.app import Freehold
 from freehold.http.auth import check_role
-from freehold.http.problems import ApiError
+from freehold.http.open_streams import OpenStreams
 from freehold.http.request_limits import RequestLimits
 from freehold.http_auth import Caller, Role, Token
-from freehold.model.plural import count
 from freehold.operator import AsyncOperator
 from freehold.telemetry import Telemetry
 
@@ -40,27 +37,9 @@ class ApiService:
         self.tenant = app._tenant_name
         self.limits = limits
         self.telemetry = telemetry
-        self.streams = 0
+        self.streams = OpenStreams(limits.streams, len(tokens))
         #: Streams end soon after this is set; other requests end by themselves.
         self.closing = False
-
-    @contextmanager
-    def streaming(self) -> Iterator[None]:
-        self.streams += 1
-        try:
-            yield
-        finally:
-            self.streams -= 1
-
-    def check_stream(self) -> None:
-        if self.streams >= self.limits.streams:
-            raise ApiError(
-                503,
-                "Too many streams",
-                f"{count(self.streams, 'event stream')} {'is' if self.streams == 1 else 'are'} "
-                "open, which is the limit: try again later",
-                {"Retry-After": "5"},
-            )
 
 
 @dataclass(frozen=True, slots=True)
