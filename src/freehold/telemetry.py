@@ -24,12 +24,21 @@ COUNTERS = {
     "timeouts": "attempts stopped by their timeout",
     "loop_blocks": "times that a handler blocked the event loop",
     "store_errors": "statements that failed and were retried, by part",
+    "http_denied": "requests to the API that were denied, by status",
 }
 #: The name of a counter's label. A counter listed here is always counted with a label, any other
 #: counter never: /metrics exports nothing else.
-LABELS = {"finished": "outcome", "stale_writes": "write", "store_errors": "part"}
+LABELS = {
+    "finished": "outcome",
+    "stale_writes": "write",
+    "store_errors": "part",
+    "http_denied": "status",
+}
 #: Labels that are known in advance: a counter without events is exported as 0, not left out.
-LABEL_VALUES = {"stale_writes": ("append_log", "finish", "transaction")}
+LABEL_VALUES = {
+    "stale_writes": ("append_log", "finish", "transaction"),
+    "http_denied": ("401", "403"),
+}
 GAUGES = {
     "slots": "jobs that this worker can run at once",
     "slots_running": "slots in use",

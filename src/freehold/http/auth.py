@@ -37,25 +37,10 @@ class TenantScope(Enum):
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
-def admitted(
-    request: Request, role: Role, scope: TenantScope, tokens: Sequence[Token], served: str | None
-) -> Caller:
-    """Returns the caller, or raises. ``served``: the tenant of this API, if it serves only one."""
+def authenticated(request: Request, role: Role, tokens: Sequence[Token]) -> Caller:
+    """Returns the caller, or raises if a route of this role needs one that is not recognized."""
     if role is Role.ANYONE:
         return _ANYONE
-    caller = _authenticated(request, tokens)
-    named = request.path_params.get("tenant")
-    if caller.tenant is not None:
-        if served not in (None, caller.tenant):
-            raise ApiError(403, "Forbidden", "this token is of another tenant")
-        _check_tenant("token", caller.tenant, scope, named)
-    if served is not None:
-        _check_tenant("API", served, scope, named)
-    check_role(caller, role, "this")
-    return caller
-
-
-def _authenticated(request: Request, tokens: Sequence[Token]) -> Caller:
     if not tokens:
         _check_local(request)
         return LOCAL
@@ -68,6 +53,23 @@ def _authenticated(request: Request, tokens: Sequence[Token]) -> Caller:
             {"WWW-Authenticate": 'Bearer realm="freehold"'},
         )
     return caller
+
+
+def authorize(
+    request: Request, caller: Caller, role: Role, scope: TenantScope, served: str | None
+) -> None:
+    """Raises if the caller may not do this. ``served``: the tenant of this API, if it serves only
+    one."""
+    if role is Role.ANYONE:
+        return
+    named = request.path_params.get("tenant")
+    if caller.tenant is not None:
+        if served not in (None, caller.tenant):
+            raise ApiError(403, "Forbidden", "this token is of another tenant")
+        _check_tenant("token", caller.tenant, scope, named)
+    if served is not None:
+        _check_tenant("API", served, scope, named)
+    check_role(caller, role, "this")
 
 
 _OF_ALL_TENANTS = {

@@ -16,10 +16,11 @@ from freehold.errors import (
     StoreUnavailable,
     TenantNotFound,
 )
-from freehold.http.auth import admitted
+from freehold.http.auth import authenticated, authorize
 from freehold.http.problems import ApiError, of_api_error, of_error
 from freehold.http.request import ApiRequest, ApiResponse, ApiService
 from freehold.http.routes import JSON, Route
+from freehold.http_auth import Caller
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -30,9 +31,11 @@ _HEADERS = {
 
 async def dispatch(service: ApiService, route: Route, request: Request) -> Response:
     """Returns a response in every case, one that the OpenAPI description contains."""
+    caller = None
     try:
         async with asyncio.timeout(service.limits.request_seconds):
-            response = await _dispatch(service, route, request)
+            caller = authenticated(request, route.role, service.tokens)
+            response = await _dispatch(service, route, request, caller)
     except ApiError as error:
         response = of_api_error(error)
     except TimeoutError:
@@ -43,12 +46,15 @@ async def dispatch(service: ApiService, route: Route, request: Request) -> Respo
         )
     except Exception as error:
         response = of_error(error)
+    service.access_log.add(request, caller, response.status_code)
     response.headers.update(_HEADERS)
     return response
 
 
-async def _dispatch(service: ApiService, route: Route, request: Request) -> Response:
-    caller = admitted(request, route.role, route.scope, service.tokens, service.tenant)
+async def _dispatch(
+    service: ApiService, route: Route, request: Request, caller: Caller
+) -> Response:
+    authorize(request, caller, route.role, route.scope, service.tenant)
     api_request = ApiRequest(
         service,
         request,

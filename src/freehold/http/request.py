@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 
 from freehold.app import Freehold
+from freehold.http.access_log import AccessLog
 from freehold.http.auth import check_role
 from freehold.http.open_streams import OpenStreams
 from freehold.http.request_limits import RequestLimits
@@ -37,6 +38,7 @@ class ApiService:
         self.tenant = app._tenant_name
         self.limits = limits
         self.telemetry = telemetry
+        self.access_log = AccessLog(telemetry)
         self.streams = OpenStreams(limits.streams, len(tokens))
         #: Streams end soon after this is set; other requests end by themselves.
         self.closing = False
