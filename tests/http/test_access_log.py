@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.requests import Request
 
-from freehold.http.access_log import DENIED_LINES_PER_MINUTE, AccessLog
+from freehold.http.access_log import LINES_PER_MINUTE, AccessLog
 from freehold.telemetry import Telemetry
 from tests.http.api_client import TOKENS, ApiClient, bearer, settings_with
 from tests.worker.test_metrics import numbers
@@ -98,13 +98,13 @@ def test_a_flood_of_denied_requests_writes_a_few_lines_a_minute(
             access_log.add(Request(scope), None, 401)
         return _lines(caplog)
 
-    assert len(flood(500)) == DENIED_LINES_PER_MINUTE
+    assert len(flood(500)) == LINES_PER_MINUTE
     time += 59.0
     assert flood(500) == []
     time += 2.0
     first, *rest = flood(500)
     assert first == "990 more denied requests not logged"
-    assert len(rest) == DENIED_LINES_PER_MINUTE
+    assert len(rest) == LINES_PER_MINUTE
     assert telemetry.total("http_denied", "401") == 1500
     time += 3600.0
     assert len(flood(1)) == 2

@@ -12,9 +12,9 @@ import pytest
 
 from freehold import errors
 from freehold.errors import FreeholdError, UniqueKeyTaken
-from freehold.http.problems import of_error
+from freehold.http.problems import hidden_detail, of_error
 from freehold.http.request_limits import RequestLimits
-from tests.http.api_client import ApiClient, app_on, problem, settings_with
+from tests.http.api_client import ApiClient, app_on, bearer, problem, settings_with
 
 
 @pytest.fixture
@@ -34,6 +34,35 @@ def test_other_routes_return_503_with_the_database_down(down: ApiClient) -> None
         problem(response, 503, "store-unavailable")
         assert response.headers["retry-after"] == "1"
     problem(down.post("/api/jobs", {"task": "x", "raw": True}), 503, "store-unavailable")
+
+
+@pytest.mark.parametrize("by", ["token", "API"])
+def test_a_caller_of_one_tenant_does_not_see_the_address_of_the_database(
+    down: ApiClient, tokens: list[str], caplog: pytest.LogCaptureFixture, by: str
+) -> None:
+    role, tenant = ("admin@ours", None) if by == "token" else ("admin", "ours")
+    down.open(settings_with(down.folder, *tokens), tenant=tenant)
+    headers = bearer(role)
+    for path in ("/api/jobs", "/api/events", "/api/tenants", "/api/tenants/ours", "/api/limits"):
+        detail = problem(down.get(path, headers=headers), 503, "store-unavailable")
+        assert detail == "the database is not available at present: try again later"
+    assert "127.0.0.1:1/none" in caplog.text
+    down.open(settings_with(down.folder, *tokens))
+    response = down.get("/api/jobs", headers=bearer("admin"))
+    assert "127.0.0.1:1/none" in problem(response, 503, "store-unavailable")
+
+
+def test_a_caller_of_one_tenant_does_not_see_the_path_of_a_file(
+    tmp_path: Path, tokens: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = ApiClient(app_on(str(tmp_path / "missing" / "jobs.db")), tmp_path)
+    try:
+        client.open(settings_with(tmp_path, *tokens))
+        response = client.get("/api/jobs", headers=bearer("admin@ours"))
+        assert "missing" not in problem(response, 503, "store-unavailable")
+        assert str(tmp_path / "missing") in caplog.text
+    finally:
+        client.close()
 
 
 def test_metrics_show_the_unavailable_store_and_the_counters_of_the_process(
@@ -142,6 +171,17 @@ def test_every_error_of_the_tree_is_mapped() -> None:
         "SchemaMissing": 503,
         "SchemaTooNew": 503,
     }
+
+
+def test_the_text_of_every_error_of_the_store_is_hidden_from_tenants() -> None:
+    kinds: list[type[Exception]] = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, Exception)
+    ]
+    hidden = {kind for kind in kinds if hidden_detail(kind.__new__(kind)) is not None}
+    of_the_store = {kind for kind in kinds if issubclass(kind, errors.StoreError)}
+    assert hidden == {errors.BadSettings, *of_the_store}
 
 
 def test_the_text_of_a_bug_goes_only_into_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,8 +1,8 @@
-"""The log of writes and of denied requests: the caller, the request, and the peer's address.
+"""The log of writes, of denied requests, and of errors whose text the caller must not see.
 
 Reads are not logged, and neither are bodies, which contain arguments of jobs. A denied request
 needs no token, so that anyone could fill the disk: only the first ones of each minute are logged,
-and all of them are counted.
+and all of them are counted. The same bound holds for errors.
 """
 
 from __future__ import annotations
@@ -17,44 +17,54 @@ from freehold.http_auth import Caller
 from freehold.model.plural import count
 from freehold.telemetry import Telemetry, fields, log
 
-DENIED_LINES_PER_MINUTE = 10
+LINES_PER_MINUTE = 10
 _PATH_CHARACTERS = 200
 
 
 class AccessLog:
     def __init__(self, telemetry: Telemetry | None, now: Callable[[], float] = monotonic) -> None:
         self._telemetry = telemetry
-        self._now = now
-        self._minute_ends_at = now()
-        self._denied = 0
+        self._denied = _BoundedWarnings("denied request", now)
+        self._hidden = _BoundedWarnings("error", now)
 
     def add(self, request: Request, caller: Caller | None, status: int) -> None:
         """``caller``: None if it was not recognized."""
+        text, values = _described(request, caller, status)
         if status in (401, 403):
-            self._deny(request, caller, status)
+            if self._telemetry is not None:
+                self._telemetry.count("http_denied", label=str(status))
+            self._denied.log(f"denied ({status}): {text}", values)
         elif request.method == "POST":
-            text, values = _described(request, caller, status)
             log.info("%s: %s", text, status, extra=values)
 
-    def _deny(self, request: Request, caller: Caller | None, status: int) -> None:
-        if self._telemetry is not None:
-            self._telemetry.count("http_denied", label=str(status))
-        if self._now() >= self._minute_ends_at:
-            self._begin_minute()
-        self._denied += 1
-        if self._denied <= DENIED_LINES_PER_MINUTE:
-            text, values = _described(request, caller, status)
-            log.warning("denied (%s): %s", status, text, extra=values)
+    def add_hidden_error(self, request: Request, caller: Caller | None, error: Exception) -> None:
+        """An error that a caller of one tenant gets without its text."""
+        text, values = _described(request, caller, None)
+        self._hidden.log(f"{text}: {type(error).__name__}: {error}", values)
 
-    def _begin_minute(self) -> None:
-        more = self._denied - DENIED_LINES_PER_MINUTE
-        if more > 0:
-            log.warning("%s not logged", count(more, "more denied request"))
-        self._minute_ends_at, self._denied = self._now() + 60.0, 0
+
+class _BoundedWarnings:
+    """Logs the first lines of each minute, and later how many were left out."""
+
+    def __init__(self, what: str, now: Callable[[], float]) -> None:
+        self._what = what
+        self._now = now
+        self._minute_ends_at = now()
+        self._lines = 0
+
+    def log(self, text: str, values: dict[str, object]) -> None:
+        if self._now() >= self._minute_ends_at:
+            left_out = self._lines - LINES_PER_MINUTE
+            if left_out > 0:
+                log.warning("%s not logged", count(left_out, f"more {self._what}"))
+            self._minute_ends_at, self._lines = self._now() + 60.0, 0
+        self._lines += 1
+        if self._lines <= LINES_PER_MINUTE:
+            log.warning("%s", text, extra=values)
 
 
 def _described(
-    request: Request, caller: Caller | None, status: int
+    request: Request, caller: Caller | None, status: int | None
 ) -> tuple[str, dict[str, object]]:
     path = quote(request.scope["path"][:_PATH_CHARACTERS], safe="/:@*", errors="replace")
     peer = request.client.host if request.client is not None else "an unknown address"

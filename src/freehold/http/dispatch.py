@@ -17,7 +17,7 @@ from freehold.errors import (
     TenantNotFound,
 )
 from freehold.http.auth import authenticated, authorize
-from freehold.http.problems import ApiError, of_api_error, of_error
+from freehold.http.problems import ApiError, hidden_detail, of_api_error, of_error
 from freehold.http.request import ApiRequest, ApiResponse, ApiService
 from freehold.http.routes import JSON, Route
 from freehold.http_auth import Caller
@@ -45,7 +45,7 @@ async def dispatch(service: ApiService, route: Route, request: Request) -> Respo
             ApiError(400, "Bad request", "the request ended before its body did")
         )
     except Exception as error:
-        response = of_error(error)
+        response = _of_error(service, request, caller, error)
     service.access_log.add(request, caller, response.status_code)
     response.headers.update(_HEADERS)
     return response
@@ -76,6 +76,16 @@ async def _dispatch(
         return found
     status, value = (found.status, found.value) if isinstance(found, ApiResponse) else (200, found)
     return Response(msgspec.json.encode(value), status, media_type=JSON)
+
+
+def _of_error(
+    service: ApiService, request: Request, caller: Caller | None, error: Exception
+) -> Response:
+    is_of_tenant = service.tenant is not None or (caller is not None and caller.tenant is not None)
+    detail = hidden_detail(error) if is_of_tenant else None
+    if detail is not None:
+        service.access_log.add_hidden_error(request, caller, error)
+    return of_error(error, detail)
 
 
 def _too_slow(route: Route, seconds: float) -> Exception:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from freehold.errors import (
     BadInput,
+    BadSettings,
     FreeholdError,
     JobNotFound,
     LeaseLost,
@@ -22,6 +23,7 @@ from freehold.errors import (
     Refused,
     SchemaMissing,
     SchemaTooNew,
+    StoreError,
     StoreFull,
     StoreReadOnly,
     StoreUnavailable,
@@ -49,6 +51,18 @@ STATUS: dict[type[FreeholdError], int] = {
     SchemaMissing: 503,
     SchemaTooNew: 503,
     FreeholdError: 500,
+}
+
+
+#: What a caller of one tenant gets instead of the error's text, which may name the address of the
+#: database, other tenants or shards. The first base class counts here too.
+FOR_TENANTS: dict[type[FreeholdError], str] = {
+    BadSettings: "the settings of the service do not allow it: ask the operator of the service",
+    OutcomeUnknown: "the database returned no result: it may have happened or not; check, and "
+    "repeat an enqueue with its idempotency_key",
+    StoreReadOnly: "the database accepts no writes at present: try again later",
+    StoreFull: "the database accepts no writes at present: try again later",
+    StoreError: "the database is not available at present: try again later",
 }
 
 
@@ -81,8 +95,14 @@ def of_api_error(error: ApiError) -> Response:
     return _response(problem, error.headers)
 
 
-def of_error(error: Exception) -> Response:
-    """An error outside of the project's error tree is a bug: its text goes only into the log."""
+def hidden_detail(error: Exception) -> str | None:
+    """The detail for a caller of one tenant, if that must not be the error's text."""
+    return next((FOR_TENANTS[each] for each in type(error).__mro__ if each in FOR_TENANTS), None)
+
+
+def of_error(error: Exception, detail: str | None = None) -> Response:
+    """An error outside of the project's error tree is a bug: its text goes only into the log.
+    ``detail`` replaces the error's text."""
     kind = type(error)
     status = next((STATUS[each] for each in kind.__mro__ if each in STATUS), 500)
     if status == 500:
@@ -90,7 +110,8 @@ def of_error(error: Exception) -> Response:
         return _response(Problem(_TYPE + "bug", "Internal error", 500, _BUG))
     title = (kind.__doc__ or kind.__name__).partition("\n")[0].rstrip(".")
     holder = error.holder if isinstance(error, UniqueKeyTaken) else None
-    problem = Problem(_TYPE + _kebab_case(kind), title, status, _safe(str(error)), holder)
+    shown = _safe(str(error)) if detail is None else detail
+    problem = Problem(_TYPE + _kebab_case(kind), title, status, shown, holder)
     headers = {"Retry-After": "1"} if isinstance(error, StoreUnavailable) else None
     return _response(problem, headers)
 
