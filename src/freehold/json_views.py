@@ -59,11 +59,13 @@ class LogLineDocument(msgspec.Struct, frozen=True):
 
 
 class JobDetailDocument(msgspec.Struct, frozen=True):
-    """A job with its timeline and its log."""
+    """A job with its timeline and its log, oldest first. ``complete``: false if there are more
+    entries or lines than these, which are the newest 1,000 of each."""
 
     job: JobDocument
     timeline: list[TimelineEntry]
     log: list[LogLineDocument]
+    complete: bool
 
 
 #: Fields that a document renders in another form.
@@ -102,6 +104,7 @@ def job_detail_document(
         job_document(detail.job, show_args=show_args, show_trace=show_trace),
         entries,
         [LogLineDocument(line.at, line.token, line.line) for line in detail.log],
+        detail.complete,
     )
 
 

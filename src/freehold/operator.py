@@ -30,24 +30,31 @@ from freehold.store.verbs import pause as pause_verbs
 
 AHEAD_BOUND = 10_000
 LARGEST_ID = 2**63 - 1
+#: The most entries of a timeline, and lines of a log, that are shown of one job.
+SHOWN_LIMIT = 1000
 #: A page with a rare filter reads at most this many pages of the store before it is returned short.
 _READS_PER_PAGE = 20
 
 
 class JobDetail(msgspec.Struct, frozen=True):
-    """A job with its timeline and its log."""
+    """A job with its timeline and its log. ``complete``: false if it has more events or log lines
+    than are shown, which are the newest."""
 
     job: Job
     timeline: list[TimelineEntry]
     log: list[LogLine]
+    complete: bool = True
 
 
 def show(job_id: int) -> Verb[JobDetail]:
-    """A job with its timeline and its log."""
+    """A job with its timeline and its log, the newest 1,000 entries of each."""
     job = yield from _existing(job_id)
-    events = yield from queries.events(job_id)
-    log = yield from job_log.read_log(job_id)
-    return JobDetail(job, timeline(job, events), log)
+    # One more than is shown, to know whether there are more.
+    events = yield from queries.events(job_id, SHOWN_LIMIT + 1)
+    log = yield from job_log.read_log(job_id, SHOWN_LIMIT + 1)
+    entries = timeline(job, events)
+    complete = max(len(entries), len(log)) <= SHOWN_LIMIT
+    return JobDetail(job, entries[-SHOWN_LIMIT:], log[-SHOWN_LIMIT:], complete)
 
 
 def why_not_running(job_id: int, *, seen_by: str | None = None) -> Verb[list[Cause]]:

@@ -8,6 +8,7 @@ import pytest
 
 from freehold.model.job import NewJob
 from freehold.model.operator_actions import OperatorVerb
+from freehold.operator import SHOWN_LIMIT
 from freehold.store.types import ClaimRequest, LeaseKey, LogChunk, NewLogLine, QueueDemand
 from tests.http.api_client import ApiClient, problem
 
@@ -61,6 +62,23 @@ def test_arguments_that_cannot_be_read_hide_no_job(client: ApiClient, args: byte
     }
     shown = client.get_json(f"/api/jobs/{unreadable.id}?args=true")["job"]
     assert shown["args"] == args.decode()
+
+
+def test_a_long_history_is_cut_to_its_newest_part(
+    client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert SHOWN_LIMIT == 1000
+    job_id = client.add()
+    for verb in (OperatorVerb.PAUSE, OperatorVerb.RESUME) * 3:
+        client.act(verb, job_id)
+    whole = client.get_json(f"/api/jobs/{job_id}")
+    assert (len(whole["timeline"]), whole["complete"]) == (7, True)
+    monkeypatch.setattr("freehold.operator.SHOWN_LIMIT", 7)
+    assert client.get_json(f"/api/jobs/{job_id}") == whole
+    monkeypatch.setattr("freehold.operator.SHOWN_LIMIT", 4)
+    newest = client.get_json(f"/api/jobs/{job_id}")
+    assert newest["timeline"] == whole["timeline"][-4:]
+    assert not newest["complete"]
 
 
 @pytest.mark.parametrize(

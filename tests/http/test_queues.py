@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from freehold.http.health import QUEUE_SERIES
 from freehold.model.job import NewJob
 from freehold.model.limit import Limit
 from freehold.store.types import ClaimRequest, QueueDemand
@@ -41,6 +42,54 @@ def test_stats_and_metrics_count_jobs_that_wait_for_a_limit_key(client: ApiClien
     counts = client.get_json("/api/stats")["counts"]
     assert {name: n for name, n in counts.items() if n} == {"limited": 1}
     assert 'freehold_jobs{waits="limited"} 1' in client.get("/metrics").text
+
+
+def test_queues_are_listed_in_pages(client: ApiClient) -> None:
+    names = ["A", "B", "_c", "a", "b.c", "b:c"]
+    store = client.app._client.store
+    store.enqueue([NewJob(task="greet", queue=name) for name in names])
+    found, after = [], ""
+    for _ in range(3):
+        page = client.get_json(f"/api/queues?limit=2{after}")
+        found += [queue["name"] for queue in page["queues"]]
+        after = f"&after={page['next']}"
+    assert (found, page["next"]) == (names, None)
+    assert client.get("/api/queues?limit=1001").status_code == 422
+    assert client.get_json("/api/queues")["next"] is None
+
+
+def test_a_page_of_queues_has_at_most_1000(sqlite_client: ApiClient) -> None:
+    store = sqlite_client.app._client.store
+    store.enqueue([NewJob(task="greet", queue=f"q{n:04}") for n in range(1002)])
+    page = sqlite_client.get_json("/api/queues")
+    assert (len(page["queues"]), page["next"]) == (1000, "q0999")
+    assert len(sqlite_client.get_json("/api/queues?after=q0999")["queues"]) == 2
+
+
+def test_metrics_of_many_queues_share_a_series_and_keep_their_totals(client: ApiClient) -> None:
+    """The largest queues have their own series."""
+    store, number = client.app._client.store, QUEUE_SERIES + 5
+    jobs = [NewJob(task="greet", queue=f"q{n:03}") for n in range(number)]
+    store.enqueue([*jobs, *jobs[-2:]])
+    for name in ("q000", "idle"):
+        client.app.operator.pause_queue(name, "ann")
+    found = numbers(client.get("/metrics").text)
+
+    def series(name: str) -> dict[str, float]:
+        return {
+            dict(labels)["queue"]: value
+            for (each, labels), value in found.items()
+            if each == f"freehold_{name}"
+        }
+
+    ready = series("queue_ready")
+    assert len(ready) == QUEUE_SERIES + 1
+    assert (ready["q204"], ready["q203"], ready["(others)"]) == (2, 2, 5)
+    assert sum(ready.values()) == len(jobs) + 2
+    assert sum(series("queue_paused").values()) == 2
+    ages = series("queue_oldest_ready_seconds")
+    assert 0 < ages["(others)"] <= max(ages.values())
+    assert sum(series("queue_leased").values()) == 0
 
 
 @pytest.mark.requirement("S3.8")

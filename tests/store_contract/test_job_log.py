@@ -37,6 +37,15 @@ def test_lines_are_read_in_the_order_of_their_numbers_with_their_time(
     assert [(store.now() - note.at).total_seconds() for note in found] == [3.5, 1.0, 0.25]
 
 
+def test_the_newest_lines_are_read_oldest_first(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    attempt = store.claim_one()
+    _append(store, attempt, *(NewLogLine(n, f"line {n}", 0.0) for n in (1, 2, 3)))
+    every = store.store.read_log(job_id)
+    assert [note.number for note in store.store.read_log(job_id, 2)] == [2, 3]
+    assert store.store.read_log(job_id, newest=9) == every
+
+
 def test_a_write_that_had_to_be_repeated_leaves_each_line_once(store: StoreUnderTest) -> None:
     job_id = store.add()
     attempt = store.claim_one()

@@ -129,6 +129,20 @@ def test_the_events_of_a_job_are_its_own(store: StoreUnderTest) -> None:
     assert store.store.events(4711) == []
 
 
+def test_the_newest_events_of_a_job_are_read_oldest_first(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    for verb in (OperatorVerb.PAUSE, OperatorVerb.RESUME, OperatorVerb.PAUSE):
+        store.store.operate(verb, [job_id], "ann", None)
+    every = store.store.events(job_id)
+    assert [event.kind for event in every] == [
+        EventKind.PAUSED,
+        EventKind.RESUMED,
+        EventKind.PAUSED,
+    ]
+    assert store.store.events(job_id, 2) == every[1:]
+    assert store.store.events(job_id, newest=9) == every
+
+
 # -- pages -----------------------------------------------------------------------------------
 
 

@@ -273,7 +273,9 @@ def _history(found: Found) -> Iterator[Case]:
         yield Case(f"page_unsuccessful {where}", page, 50, DAYS)
     ids = [*found.live[:5], 5, FINISHED // 2, FINISHED]
     yield Case("read_jobs", Statement("read_jobs", {}, _ids(ids)), len(ids), DAYS)
-    yield Case("read_events", Statement("read_events", {"id": FINISHED // 2}), 1, DAYS)
+    yield Case(
+        "read_events", Statement("read_events", {"id": FINISHED // 2, "newest": 1001}), 1, DAYS
+    )
     after = {"after": 0, "limit": BATCH}
     yield Case("events_after", Statement("events_after", after), BATCH, 2 * DAYS)
     yield Case("newest_event", Statement("newest_event", {}), 1, 2 * DAYS)

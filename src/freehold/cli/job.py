@@ -37,7 +37,7 @@ def job() -> None:
 def show_jobs(
     store: StoreChoice, ids: tuple[int, ...], show_args: bool, show_trace: bool, as_json: bool
 ) -> None:
-    """Show jobs with their whole timeline."""
+    """Show jobs with their timeline."""
     with store.open() as app:
         details = [app.operator.show(job_id) for job_id in ids]
         now = app.operator.now()

@@ -17,7 +17,7 @@ from freehold.model.history import EventKind, TimelineEntry
 from freehold.model.job import Job, Lease
 from freehold.model.job_log import LogLine, Progress
 from freehold.model.payload import stored_object
-from freehold.operator import JobDetail
+from freehold.operator import SHOWN_LIMIT, JobDetail
 
 MASK = "•••"
 _TEXT_LIMIT = 2000
@@ -31,6 +31,7 @@ _KIND_STYLE = {
     EventKind.PAUSED: "yellow",
     EventKind.PAUSE_REQUESTED: "yellow",
 }
+_NOT_ALL = f"  only the newest {SHOWN_LIMIT:,} moments and log lines are shown"
 _ROUTINE = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED})
 
 
@@ -45,6 +46,7 @@ def job_view(
         Text(),
         *(_traces(detail.timeline) if show_trace else ()),
         *_log(detail.log),
+        *(() if detail.complete else (Text(_NOT_ALL, style="dim"),)),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from typing import TypeAlias
 
 import msgspec
 from starlette.responses import Response
@@ -18,6 +19,11 @@ from freehold.store.types import JobCounts, QueueInfo
 
 routes = Routes()
 TEXT = "text/plain"
+#: The most queues that have series of their own.
+QUEUE_SERIES = 200
+#: The label of all other queues together. No queue can have this name.
+OTHER_QUEUES = "(others)"
+Join: TypeAlias = Callable[[Iterable[float]], float]
 
 
 class HealthBody(msgspec.Struct, frozen=True):
@@ -71,19 +77,32 @@ async def _store_metrics(request: ApiRequest) -> list[Metric]:
 
 
 def _queue_metrics(queues: list[QueueInfo], now: datetime) -> Iterator[Metric]:
-    def gauge(name: str, help: str, values: list[float]) -> Metric:
-        labels = [(("queue", queue.name),) for queue in queues]
-        samples = [Sample(v, label) for v, label in zip(values, labels, strict=True)]
+    """Each queue has its own series, up to a limit: a caller can name any number of queues. The
+    smallest ones share a series, so that sums and maxima over all series stay right."""
+    largest = sorted(queues, key=lambda q: (-q.ready - q.leased, not q.paused, q.name))
+    shown, others = largest[:QUEUE_SERIES], largest[QUEUE_SERIES:]
+
+    def gauge(
+        name: str, help: str, value: Callable[[QueueInfo], float], join: Join = sum
+    ) -> Metric:
+        samples = [Sample(value(queue), (("queue", queue.name),)) for queue in shown]
+        if others:
+            samples.append(Sample(join(map(value, others)), (("queue", OTHER_QUEUES),)))
         return Metric(name, "gauge", help, samples)
 
-    yield gauge("queue_ready", "jobs that can be claimed, up to 10000", [q.ready for q in queues])
-    yield gauge("queue_leased", "jobs leased by workers, up to 10000", [q.leased for q in queues])
+    yield gauge("queue_ready", "jobs that can be claimed, up to 10000", lambda q: q.ready)
+    yield gauge("queue_leased", "jobs leased by workers, up to 10000", lambda q: q.leased)
     yield gauge(
         "queue_oldest_ready_seconds",
         "how long the job that is claimed next has been ready; 0: there is none",
-        [_age(queue, now) for queue in queues],
+        lambda queue: _age(queue, now),
+        max,
     )
-    yield gauge("queue_paused", "1: its jobs are not claimed", [int(q.paused) for q in queues])
+    yield gauge(
+        "queue_paused",
+        "1: its jobs are not claimed; of (others): how many of them are paused",
+        lambda queue: int(queue.paused),
+    )
 
 
 def _age(queue: QueueInfo, now: datetime) -> float:

@@ -8,7 +8,13 @@ import msgspec
 
 from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
-from freehold.http.schemas import EmptyBody, PauseBody, QueuePath
+from freehold.http.schemas import (
+    EmptyBody,
+    PauseBody,
+    QueueListQuery,
+    QueuePath,
+    value_or_none,
+)
 from freehold.http_auth import Role
 from freehold.model.operator_actions import ActionStatus
 from freehold.store.types import DEPTH_BOUND, JobCounts, QueueInfo
@@ -17,11 +23,13 @@ routes = Routes()
 
 
 class QueueListBody(msgspec.Struct, frozen=True):
-    """Queues that have jobs or settings. Numbers are counted up to ``bound``."""
+    """Queues that have jobs or settings, by name. Numbers are counted up to ``bound``. ``next`` is
+    the ``after`` of the next page, null after the last."""
 
     now: datetime
     bound: int
     queues: list[QueueInfo]
+    next: str | None
 
 
 class QueueBody(msgspec.Struct, frozen=True):
@@ -39,11 +47,19 @@ class StatsBody(msgspec.Struct, frozen=True):
     counts: JobCounts
 
 
-@routes.get("/api/queues", Role.VIEWER, responses={200: QueueListBody})
+@routes.get("/api/queues", Role.VIEWER, query=QueueListQuery, responses={200: QueueListBody})
 async def list_queues(request: ApiRequest) -> QueueListBody:
-    """List queues with their ready and leased jobs, the age of the oldest one, and pauses."""
+    """List queues with their ready and leased jobs, the age of the oldest one, and pauses; in
+    pages."""
+    query: QueueListQuery = request.query
     operator = request.operator
-    return QueueListBody(await operator.now(), DEPTH_BOUND, await operator.queues())
+    now, queues = await operator.now(), await operator.queues()
+    # Sorted here: the order of names in a database depends on its locale.
+    after = value_or_none(query.after) or ""
+    rest = sorted((each for each in queues if each.name > after), key=lambda each: each.name)
+    page = rest[: query.limit]
+    more = page[-1].name if len(rest) > query.limit else None
+    return QueueListBody(now, DEPTH_BOUND, page, more)
 
 
 @routes.post(

@@ -91,6 +91,13 @@ class LaneListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 100
 
 
+class QueueListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``after`` is the ``next`` of the previous page."""
+
+    after: Name | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = PAGE_LIMIT
+
+
 class EventsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``after``: the id of the last event received, as in the header Last-Event-ID; without it the
     stream begins now. ``follow=false``: only the events that exist already."""

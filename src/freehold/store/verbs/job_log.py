@@ -30,7 +30,7 @@ def append_log(owner: str, chunks: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
     return tuple(chunk.lease.job_id for chunk in chunks if chunk.lease.job_id not in held)
 
 
-def read_log(job_id: int) -> Verb[list[LogLine]]:
-    """The stored log lines of a job, oldest first."""
-    rows = yield from read("read_log", id=job_id)
-    return [log_line_of(row) for row in rows]
+def read_log(job_id: int, newest: int | None = None) -> Verb[list[LogLine]]:
+    """The stored log lines of a job, oldest first; only so many of the newest, if given."""
+    rows = yield from read("read_log", id=job_id, newest=newest)
+    return [log_line_of(row) for row in reversed(rows)]

@@ -40,10 +40,10 @@ def read_jobs(ids: Sequence[int]) -> Verb[dict[int, Job]]:
     return {row[0]: job_of(row) for row in rows}
 
 
-def events(job_id: int) -> Verb[list[Event]]:
-    """The stored events of a job, oldest first."""
-    rows = yield from read("read_events", id=job_id)
-    return [event_of(row) for row in rows]
+def events(job_id: int, newest: int | None = None) -> Verb[list[Event]]:
+    """The stored events of a job, oldest first; only so many of the newest, if given."""
+    rows = yield from read("read_events", id=job_id, newest=newest)
+    return [event_of(row) for row in reversed(rows)]
 
 
 def events_after(event_id: int, limit: int) -> Verb[list[Event]]:

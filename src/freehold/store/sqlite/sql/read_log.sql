@@ -1,3 +1,3 @@
 select job_id, token, number, at, line
 from job_log where job_id = :id
-order by token, number
+order by token desc, number desc limit coalesce(:newest, -1)
