@@ -116,6 +116,18 @@ def test_a_body_is_not_read_beyond_the_limit(sqlite_client: ApiClient) -> None:
     problem(announced, 413, "content-too-large")
 
 
+def test_a_body_that_does_not_arrive_is_an_error_of_the_client(sqlite_client: ApiClient) -> None:
+    sqlite_client.open(settings_with(sqlite_client.folder), RequestLimits(request_seconds=0.05))
+
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    json = {"Content-Type": "application/json"}
+    response = sqlite_client.request("POST", "/api/jobs", content=stuck(), headers=json)
+    assert "nothing was written" in problem(response, 408, "request-timeout")
+
+
 @pytest.mark.parametrize(
     "body", [b"{", b"\xff\xfe", b'{"task": "\xff"}', b"[" * 100_000, b"nope", b'{"a":"\\ud800"}']
 )

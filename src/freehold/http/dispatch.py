@@ -19,6 +19,7 @@ from freehold.errors import (
 from freehold.http.auth import authenticated, authorize
 from freehold.http.problems import ApiError, hidden_detail, of_api_error, of_error
 from freehold.http.request import ApiRequest, ApiResponse, ApiService
+from freehold.http.request_limits import RequestLimits
 from freehold.http.routes import JSON, Route
 from freehold.http_auth import Caller
 
@@ -33,13 +34,10 @@ async def dispatch(service: ApiService, route: Route, request: Request) -> Respo
     """Returns a response in every case, one that the OpenAPI description contains."""
     caller = None
     try:
-        async with asyncio.timeout(service.limits.request_seconds):
-            caller = authenticated(request, route.role, service.tokens)
-            response = await _dispatch(service, route, request, caller)
+        caller = authenticated(request, route.role, service.tokens)
+        response = await _dispatch(service, route, request, caller)
     except ApiError as error:
         response = of_api_error(error)
-    except TimeoutError:
-        response = of_error(_too_slow(route, service.limits.request_seconds))
     except ClientDisconnect:
         response = of_api_error(
             ApiError(400, "Bad request", "the request ended before its body did")
@@ -61,10 +59,14 @@ async def _dispatch(
         caller,
         _converted(dict(request.path_params), route.path),
         _converted(_query(request, route.query), route.query),
-        await _body(request, route.body, service.limits.body_bytes),
+        await _body(request, route.body, service.limits),
     )
+    seconds = service.limits.request_seconds
     try:
-        found = await route.handler(api_request)
+        async with asyncio.timeout(seconds):
+            found = await route.handler(api_request)
+    except TimeoutError:
+        raise _too_slow(route, seconds) from None
     except TenantNotFound:
         # The error suggests similar names, which this caller or this API must not show.
         if caller.tenant is not None:
@@ -124,12 +126,17 @@ def _query(request: Request, kind: type | None) -> dict[str, Any]:
     return found
 
 
-async def _body(request: Request, kind: type | None, limit_bytes: int) -> Any:
+async def _body(request: Request, kind: type | None, limits: RequestLimits) -> Any:
     if kind is None:
         return None
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise ApiError(415, "Unsupported media type", f"send Content-Type: {JSON}")
-    data = await _read(request, limit_bytes)
+    try:
+        async with asyncio.timeout(limits.request_seconds):
+            data = await _read(request, limits.body_bytes)
+    except TimeoutError:
+        detail = f"the body did not arrive within {limits.request_seconds:g} s; nothing was written"
+        raise ApiError(408, "Request timeout", detail, {"Connection": "close"}) from None
     try:
         return msgspec.json.decode(data or b"{}", type=kind)
     except msgspec.ValidationError as error:

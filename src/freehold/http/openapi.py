@@ -22,6 +22,7 @@ _PROBLEMS = {
     401: "No token, or an unknown one",
     403: "The token's role or tenant does not allow it",
     404: "There is no such job or tenant",
+    408: "The body did not arrive in time",
     409: "The state of the job or tenant does not allow it, or its key or name is taken",
     413: "The body is too large",
     415: "The body is not application/json",
@@ -121,7 +122,7 @@ def problems_of(route: Route) -> list[int]:
     if route.path is not None:
         found.add(404)
     if route.body is not None:
-        found |= {400, 413, 415}
+        found |= {400, 408, 413, 415}
     return sorted(found)
 
 

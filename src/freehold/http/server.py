@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Callable, Iterator
 
 import uvicorn
+from h11 import ProtocolError
 
 from freehold.app import Freehold
 from freehold.errors import BadSettings
@@ -63,6 +65,8 @@ async def serve_on(
     application = api(app, settings, telemetry=telemetry)
     host: str = settings["http.host"]
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(_WITHOUT_PROTOCOL_ERRORS)
     server = _UvicornServer(_config(application))
     serving = asyncio.create_task(server.serve([listener]), name="http")
     log.info("the API is served on %s", address)
@@ -93,6 +97,19 @@ async def _stop(server: uvicorn.Server, serving: asyncio.Task[None], service: Ap
     server.should_exit = True
     await asyncio.wait({serving}, timeout=2 * GRACE_SECONDS)
     serving.cancel()
+
+
+class _WithoutProtocolErrors(logging.Filter):
+    """A client that sends garbage after its request gets 400 from uvicorn, so that the response of
+    the API cannot be sent any more, or the other way round. The connection is closed, and nothing
+    else happens; but without this filter, anyone could fill the log with tracebacks."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], ProtocolError))
+
+
+#: One object, which is added once however often an API is served.
+_WITHOUT_PROTOCOL_ERRORS = _WithoutProtocolErrors()
 
 
 class _UvicornServer(uvicorn.Server):
