@@ -279,3 +279,7 @@ def test_it_can_be_mounted_into_another_application(client: ApiClient, tokens: l
     assert client.get("/queue/api/jobs", to=outer).status_code == 401
     described = client.get_json("/queue/api/openapi.json", to=outer, headers=admin)
     assert described["servers"] == [{"url": "/queue"}]
+    detail = problem(client.get("/queue/nothing", to=outer), 404, "not-found")
+    assert detail == "there is no such path; see /queue/api/openapi.json"
+    detail = problem(client.get("/nothing"), 404, "not-found")
+    assert detail == "there is no such path; see /api/openapi.json"

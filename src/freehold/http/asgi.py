@@ -93,6 +93,6 @@ async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         return of_api_error(ApiError(405, "Method not allowed", "see Allow", error.headers))
-    return of_api_error(
-        ApiError(error.status_code, "Not found", "there is no such path; see /api/openapi.json")
-    )
+    mounted_at = request.scope.get("root_path", "")
+    detail = f"there is no such path; see {mounted_at}/api/openapi.json"
+    return of_api_error(ApiError(error.status_code, "Not found", detail))
