@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
@@ -14,6 +16,8 @@ from freehold import errors
 from freehold.errors import FreeholdError, UniqueKeyTaken
 from freehold.http.problems import hidden_detail, of_error
 from freehold.http.request_limits import RequestLimits
+from freehold.operator import AsyncOperator
+from freehold.store.verbs import queries
 from tests.http.api_client import ApiClient, app_on, bearer, problem, settings_with
 
 
@@ -76,12 +80,49 @@ def test_metrics_show_the_unavailable_store_and_the_counters_of_the_process(
 
 def test_readyz_names_a_missing_schema(tmp_path: Path, postgres_url: str) -> None:
     client = ApiClient(app_on(postgres_url), tmp_path)
+    client.open(settings_with(tmp_path), RequestLimits(ready_valid_seconds=0.0))
     try:
         assert problem(client.get("/readyz"), 503, "store-unavailable").endswith("SchemaMissing")
         client.app.migrate()
         assert client.get_json("/readyz") == {"status": "ready"}
     finally:
         client.close()
+
+
+def test_many_requests_for_readiness_share_one_statement(
+    client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def counted(operator: AsyncOperator) -> datetime:
+        nonlocal asked
+        asked += 1
+        return await operator.run(queries.now())
+
+    monkeypatch.setattr(AsyncOperator, "now", counted)
+    client.open(settings_with(client.folder), RequestLimits(ready_valid_seconds=3600.0))
+
+    async def flood() -> list[int]:
+        transport = httpx.ASGITransport(client.api)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as caller:
+            found = await asyncio.gather(*(caller.get("/readyz") for _ in range(50)))
+        return [response.status_code for response in found]
+
+    assert client.run(flood()) + client.run(flood()) == [200] * 100
+    assert asked == 1
+    client.open(settings_with(client.folder), RequestLimits(ready_valid_seconds=0.0))
+    assert [client.get("/readyz").status_code for _ in range(3)] == [200] * 3
+    assert asked == 4
+
+
+def test_readiness_is_checked_again_after_a_while(postgres_client: ApiClient) -> None:
+    client = postgres_client
+    client.open(settings_with(client.folder), RequestLimits(ready_valid_seconds=0.0))
+    assert client.get("/readyz").status_code == 200
+    with psycopg.connect(client.app.url, autocommit=True) as other:
+        other.execute("drop schema freehold cascade")
+    for _ in range(2):
+        problem(client.get("/readyz"), 503, "store-unavailable")
 
 
 def test_a_request_that_takes_too_long_is_ended(postgres_client: ApiClient) -> None:

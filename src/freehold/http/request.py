@@ -11,6 +11,7 @@ from freehold.app import Freehold
 from freehold.http.access_log import AccessLog
 from freehold.http.auth import check_role
 from freehold.http.open_streams import OpenStreams
+from freehold.http.readiness import Readiness
 from freehold.http.request_limits import RequestLimits
 from freehold.http_auth import Caller, Role, Token
 from freehold.operator import AsyncOperator
@@ -38,6 +39,7 @@ class ApiService:
         self.tenant = app._tenant_name
         self.limits = limits
         self.telemetry = telemetry
+        self.readiness = Readiness(limits)
         self.access_log = AccessLog(telemetry)
         self.streams = OpenStreams(limits.streams, len(tokens))
         #: Streams end soon after this is set; other requests end by themselves.

@@ -15,6 +15,8 @@ class RequestLimits:
 
     request_seconds: float = 10.0
     ready_seconds: float = 2.0
+    #: For how long /readyz returns the same result, which anyone may request.
+    ready_valid_seconds: float = 1.0
     body_bytes: int = PAYLOAD_BYTES_LIMIT + 64 * 1024
     streams: int = 50
     stream_seconds: float = 3600.0
