@@ -4,9 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+#: Runs a command line of Freehold on asyncio's own event loop.
+WITHOUT_UVLOOP = """
+from freehold.worker import event_loop
+event_loop._factory = lambda: None
+from freehold.cli import main
+main()
+"""
+
+
+def with_open_files(limit: int | None, command: list[str]) -> list[str]:
+    """The command, in a process that can open so many files and cannot raise its limit."""
+    return (
+        command if limit is None else ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *command]
+    )
+
+
+@contextlib.contextmanager
+def no_more_files() -> Iterator[None]:
+    """Within the block this process can open no file; those that are open stay open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def arguments_of(group: int | None = None) -> list[str]:

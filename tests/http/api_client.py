@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -151,7 +151,11 @@ async def serving(app: Freehold, settings: Settings) -> AsyncIterator[str]:
 
 
 @contextmanager
-def served(app: Freehold, settings: Settings) -> Iterator[str]:
+def served(
+    app: Freehold,
+    settings: Settings,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> Iterator[str]:
     """Serves in a thread of its own, for blocking clients; yields the address."""
     address: list[str] = []
     ready, end = threading.Event(), asyncio.Event()
@@ -165,7 +169,11 @@ def served(app: Freehold, settings: Settings) -> Iterator[str]:
             await end.wait()
         await app._database.aclose()
 
-    thread = threading.Thread(target=lambda: asyncio.run(life()))
+    def run() -> None:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(life())
+
+    thread = threading.Thread(target=run)
     thread.start()
     assert ready.wait(TIMEOUT_SECONDS)
     try:

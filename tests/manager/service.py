@@ -19,7 +19,7 @@ from freehold.app import Freehold
 from freehold.model.state import State
 from freehold.model.worker_info import LiveWorker
 from freehold.store.types import JobFilter
-from tests.processes import pids_with
+from tests.processes import WITHOUT_UVLOOP, pids_with, with_open_files
 from tests.worker.fleet import TIMEOUT_SECONDS, eventually
 from tests.worker.handler_record import RECORD_VARIABLE, Record
 
@@ -30,12 +30,22 @@ class Up:
     """One manager process."""
 
     def __init__(
-        self, arguments: list[str], environment: Mapping[str, str], log: Path, at: Path
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        log: Path,
+        at: Path,
+        open_files: int | None = None,
+        uvloop: bool = True,
     ) -> None:
         self.log_file = log
+        program = ["-m", "freehold"] if uvloop else ["-c", WITHOUT_UVLOOP]
         with log.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "freehold", "up", "--log-format", "json", *arguments],
+                with_open_files(
+                    open_files,
+                    [sys.executable, *program, "up", "--log-format", "json", *arguments],
+                ),
                 cwd=at,
                 env=environment,
                 stdin=subprocess.PIPE,  # see load_app
@@ -91,8 +101,16 @@ class Service:
         }
         self._ups: list[Up] = []
 
-    def up(self, *arguments: str, at: Path = ROOT, **environment: str) -> Up:
-        up = Up(list(arguments), {**self.environment, **environment}, self.log_file, at)
+    def up(
+        self,
+        *arguments: str,
+        at: Path = ROOT,
+        open_files: int | None = None,
+        uvloop: bool = True,
+        **environment: str,
+    ) -> Up:
+        environment = {**self.environment, **environment}
+        up = Up(list(arguments), environment, self.log_file, at, open_files, uvloop)
         self._ups.append(up)
         return up
 

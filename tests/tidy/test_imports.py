@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fork_safety": set(),
     "prometheus": {"telemetry"},
     "http_auth": {"errors"},
+    "open_files": {"clock", "telemetry"},
     "model": {"errors"},
     "signature": {"decoders", "errors", "model"},
     "settings": {"errors", "model"},
@@ -38,6 +39,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "operator": {"errors", "model", "store", "store.verbs"},
     "json_views": {"model", "operator"},
     "manager.process_slots": {"decoders", "errors", "fork_safety"},
+    # It has no event loop, and so needs a clock of its own.
+    "worker.select_server": {"clock", "open_files"},
     "worker": {
         "decoders",
         "errors",
@@ -45,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "http_auth",
         "manager.process_slots",
         "model",
+        "open_files",
         "prometheus",
         "settings",
         "signature",
@@ -52,6 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tasks",
         "telemetry",
         "version",
+        "worker.select_server",
     },
     "tenants": {
         "clock",
@@ -65,7 +70,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "telemetry",
         "worker",
     },
-    "manager": {"errors", "exit_codes", "manager.process_slots", "model", "store", "telemetry"},
+    "manager": {
+        "errors",
+        "exit_codes",
+        "manager.process_slots",
+        "model",
+        "open_files",
+        "store",
+        "telemetry",
+    },
     # The app puts the parts together.
     "apply_settings": {"model", "operator", "settings"},
     "simulated_kinds": {"app", "model"},  # the app for its type only: see the test of cycles
@@ -122,6 +135,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "http_auth",
         "json_views",
         "model",
+        "open_files",
         "operator",
         "prometheus",
         "settings",
@@ -141,6 +155,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "manager",
         "manager.process_slots",
         "model",
+        "open_files",
         "operator",
         "settings",
         "store",

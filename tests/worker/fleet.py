@@ -20,7 +20,7 @@ from freehold.model.history import EventKind
 from freehold.model.job import Job
 from freehold.model.state import State
 from freehold.store.types import JobFilter
-from tests.processes import arguments_of
+from tests.processes import arguments_of, with_open_files
 from tests.worker.handler_record import RECORD_VARIABLE, Record
 from tests.worker.lifeline import LIFELINE_VARIABLE
 
@@ -65,11 +65,14 @@ class WorkerProcess:
         environment: Mapping[str, str],
         log: Path,
         folder: Path = ROOT,
+        open_files: int | None = None,
     ) -> None:
         self._log = log
         with log.open("wb") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "freehold", "worker", *arguments],
+                with_open_files(
+                    open_files, [sys.executable, "-m", "freehold", "worker", *arguments]
+                ),
                 cwd=folder,
                 env=environment,
                 stdin=subprocess.PIPE,  # see lifeline
@@ -147,6 +150,7 @@ class Fleet:
         app: str = "app",
         environment: Mapping[str, str] | None = None,
         folder: Path = ROOT,
+        open_files: int | None = None,
     ) -> WorkerProcess:
         """``folder``: the worker's current folder, where its freehold.toml is read."""
         log = self.folder / f"worker-{len(self.workers) + 1}.log"
@@ -159,7 +163,7 @@ class Fleet:
             LIFELINE_VARIABLE: "stdin",
             **(environment or {}),
         }
-        worker = WorkerProcess([*command, *arguments], env, log, folder)
+        worker = WorkerProcess([*command, *arguments], env, log, folder, open_files)
         self.workers.append(worker)
         return worker
 

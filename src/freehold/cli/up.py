@@ -27,6 +27,7 @@ from freehold.manager.service import serve
 from freehold.manager.spawn import Start, starter
 from freehold.model.names import check_name
 from freehold.model.scaling import ScaleRule
+from freehold.open_files import raise_limit
 from freehold.settings import Settings, load
 from freehold.telemetry import Telemetry, log
 from freehold.worker.config import WorkerSettings, worker_settings
@@ -82,6 +83,7 @@ def up(
     worker did not end in time and was killed.
     """
     set_up_logs(log_level, log_format)
+    raise_limit()
     warn_of_unknown_variables(log.warning)
     settings = load(
         {

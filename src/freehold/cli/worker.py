@@ -18,6 +18,7 @@ from freehold.cli.common import (
 from freehold.cli.logs import log_options, set_up_logs
 from freehold.model.plural import count
 from freehold.model.tenant import check_tenant
+from freehold.open_files import raise_limit
 from freehold.telemetry import log
 from freehold.worker.event_loop import threads_left
 
@@ -81,6 +82,7 @@ def worker(
     should be replaced.
     """
     set_up_logs(log_level, log_format)
+    raise_limit()
     app = app_with_tasks(store)
     if managed_in is None:  # else the manager has logged the same warnings
         warn_of_unknown_variables(log.warning)

@@ -5,22 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import socket
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 from h11 import ProtocolError
 
 from freehold.app import Freehold
 from freehold.errors import BadSettings
+from freehold.http import connections
 from freehold.http.asgi import api
+from freehold.http.connections import ConnectionLimits, connections_allowed, limited
 from freehold.http.request import ApiService
 from freehold.http_auth import check_address, tokens_of
+from freehold.open_files import RareWarning, is_out_of_files
 from freehold.settings import Settings
 from freehold.telemetry import Telemetry, log
 
 #: How long running requests may take when the server stops.
 GRACE_SECONDS = 5
+#: Connections that the system may hold until they are accepted.
+_BACKLOG = 1024
+#: asyncio accepts so many before it handles the first of them, so it must stay below any limit.
+_ACCEPT_BATCH = 16
 
 
 @contextlib.contextmanager
@@ -67,27 +76,33 @@ async def serve_on(
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(_WITHOUT_PROTOCOL_ERRORS)
-    server = _UvicornServer(_config(application))
+    limits = ConnectionLimits(connections_allowed(int(settings["http.connection_count"])))
+    server = _UvicornServer(_config(application, limits))
     serving = asyncio.create_task(server.serve([listener]), name="http")
     log.info("the API is served on %s", address)
     if on_ready is not None:
         on_ready(address)
     try:
-        await asyncio.shield(serving)
+        with _without_accept_errors():
+            await asyncio.shield(serving)
     except asyncio.CancelledError:
         await _stop(server, serving, application.state.service)
         raise
 
 
-def _config(application: Callable[..., object]) -> uvicorn.Config:
+def _config(application: Callable[..., object], limits: ConnectionLimits) -> uvicorn.Config:
     return uvicorn.Config(
         application,
+        http=limited(limits),
+        ws="none",
+        backlog=_ACCEPT_BATCH,
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         # The peer's address must not depend on what a client claims in its headers.
         proxy_headers=False,
+        timeout_keep_alive=math.ceil(connections.IDLE_SECONDS),
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
 
@@ -112,8 +127,36 @@ class _WithoutProtocolErrors(logging.Filter):
 _WITHOUT_PROTOCOL_ERRORS = _WithoutProtocolErrors()
 
 
+@contextlib.contextmanager
+def _without_accept_errors() -> Iterator[None]:
+    """While no file can be opened, each attempt to accept a connection fails: thousands of errors a
+    second, of which one a minute is logged. The event loop tries again by itself."""
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    rare = RareWarning("the API cannot accept connections: %s; see the limit of open files")
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if is_out_of_files(context.get("exception")):
+            rare.log(context["exception"])
+        elif before is not None:
+            before(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(before)
+
+
 class _UvicornServer(uvicorn.Server):
     """Handles no signals: the process that runs this server does."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

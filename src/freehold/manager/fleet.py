@@ -102,8 +102,8 @@ class Fleet:
     def stop_if_idle(self, workers: Sequence[WorkerProcess], now: float) -> None:
         """Ask workers to end if they are still idle; this never interrupts a job."""
         for each in workers:
-            each.idle_stop_at = now
             each.send(signal.SIGUSR1)
+            each.idle_stop_at = now
 
     def drain(self, now: float) -> None:
         for each in self._workers:
@@ -177,6 +177,6 @@ class Fleet:
         limit_seconds = OVERDUE_SECONDS if silent else self._grace_seconds + OVERDUE_SECONDS
         if now - each.draining_since >= limit_seconds:
             log.error("worker process %s does not end; killing it", each.pid)
+            each.send(signal.SIGKILL)
             self.killed += 1
             each.draining_since = now
-            each.send(signal.SIGKILL)

@@ -15,7 +15,7 @@ import contextlib
 import os
 import secrets
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from freehold.errors import Refused, StoreError
@@ -26,6 +26,7 @@ from freehold.manager.spawn import Kill, Start, kill
 from freehold.manager.store_snapshot import SnapshotStore, StoreSnapshot, take_snapshot
 from freehold.manager.worker_process import WorkerProcess
 from freehold.model.scaling import Scale, ScaleRule, rescale
+from freehold.open_files import RareWarning
 from freehold.telemetry import log
 
 #: How often the manager checks that its workers are alive.
@@ -70,6 +71,7 @@ class Manager:
         self._stopping = asyncio.Event()
         self._stopping_jobs = asyncio.Event()
         self._store_failed = False
+        self._file_error = RareWarning("the manager cannot use its files, trying again: %s")
 
     async def run(self) -> int:
         """Run until stopped and until all workers have ended. Returns the exit code."""
@@ -114,19 +116,34 @@ class Manager:
     async def _manage(self, loop: asyncio.AbstractEventLoop) -> None:
         snapshot_at = loop.time()
         while not self._stopping.is_set():
-            self._fleet.reap(loop.time())
-            if loop.time() >= snapshot_at:
-                snapshot_at = loop.time() + self._scale_seconds
-                await self._read_store(loop)
-            now = loop.time()
-            self._fleet.start(self._scale.wanted - len(self._fleet.working(now)), now)
+            with self._retried():
+                self._fleet.reap(loop.time())
+                if loop.time() >= snapshot_at:
+                    snapshot_at = loop.time() + self._scale_seconds
+                    await self._read_store(loop)
+                now = loop.time()
+                self._fleet.start(self._scale.wanted - len(self._fleet.working(now)), now)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(TICK_SECONDS, self._scale_seconds)):
                     await self._stopping.wait()
 
-    async def _read_store(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not process_slots.touch(self._folder):
+    @contextlib.contextmanager
+    def _retried(self) -> Iterator[None]:
+        """The manager's files fail where the process has too many open, or the disk is broken. That
+        ends no worker: the manager logs it and does the same again at its next tick."""
+        try:
+            yield
+        except OSError as error:
+            self._check_folder()
+            self._file_error.log(error)
+
+    def _check_folder(self) -> None:
+        if not process_slots.is_intact(self._folder):
             raise Refused(f"{self._folder} was removed while the manager ran: start it again")
+
+    async def _read_store(self, loop: asyncio.AbstractEventLoop) -> None:
+        process_slots.touch(self._folder)
+        self._check_folder()
         try:
             async with asyncio.timeout(_SNAPSHOT_SECONDS):
                 snapshot = await take_snapshot(self._store)
@@ -169,17 +186,18 @@ class Manager:
 
     async def _drain_all(self, loop: asyncio.AbstractEventLoop) -> None:
         """Drain all workers. A second stop signal stops their jobs; then what is left is killed."""
-        self._fleet.drain(loop.time())
         signaled_at: float | None = None
         while len(self._fleet):
-            self._fleet.reap(loop.time())
-            if self._stopping_jobs.is_set() and signaled_at is None:
-                signaled_at = loop.time()
-                self._fleet.signal(signal.SIGTERM)
-            if signaled_at is not None and loop.time() - signaled_at >= _KILL_SECONDS:
-                signaled_at = loop.time()
-                self._fleet.killed += len(self._fleet)
-                self._fleet.signal(signal.SIGKILL)
+            with self._retried():
+                self._fleet.drain(loop.time())
+                self._fleet.reap(loop.time())
+                if self._stopping_jobs.is_set() and signaled_at is None:
+                    self._fleet.signal(signal.SIGTERM)
+                    signaled_at = loop.time()
+                if signaled_at is not None and loop.time() - signaled_at >= _KILL_SECONDS:
+                    self._fleet.signal(signal.SIGKILL)
+                    signaled_at = loop.time()
+                    self._fleet.killed += len(self._fleet)
             await asyncio.sleep(TICK_SECONDS / 5)
 
 

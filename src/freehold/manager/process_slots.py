@@ -97,7 +97,7 @@ class ProcessSlot:
 
     def owner(self) -> SlotOwner | None:
         """The owner of a taken slot; None until the worker has written itself into the file."""
-        with contextlib.suppress(msgspec.DecodeError, OSError):
+        with contextlib.suppress(msgspec.DecodeError, FileNotFoundError):
             return _owner_of(self.path.read_bytes())
         return None
 
@@ -143,7 +143,7 @@ def manager_in(folder: Path) -> str | None:
     """
     try:
         file = _open(folder / _MANAGER_LOCK)
-    except OSError:  # the folder was removed, so no manager can use it
+    except FileNotFoundError:  # the folder was removed, so no manager can use it
         return None
     try:
         if _lock(file, fcntl.LOCK_SH):
@@ -153,11 +153,15 @@ def manager_in(folder: Path) -> str | None:
         os.close(file)
 
 
-def touch(folder: Path) -> bool:
-    """Keep the files young for programs that remove old files. False if one has removed them."""
+def touch(folder: Path) -> None:
+    """Keep the files young for programs that remove old files."""
     for path in folder.glob("*"):
         with contextlib.suppress(OSError):
             os.utime(path)
+
+
+def is_intact(folder: Path) -> bool:
+    """False if a program has removed the files nevertheless."""
     return (folder / _MANAGER_LOCK).exists()
 
 

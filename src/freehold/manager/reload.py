@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from freehold.model.plural import count
+from freehold.open_files import RareWarning, is_out_of_files
 from freehold.telemetry import log
 
 CHECK_SECONDS = 1.0
@@ -21,10 +22,15 @@ _IGNORED_FOLDERS = {"node_modules", "site-packages", "__pycache__"}
 
 async def watch_sources(folder: Path, on_change: Callable[[], None]) -> None:
     """Runs until it is canceled."""
+    file_error = RareWarning("cannot look for changed files, trying again: %s")
     before = await asyncio.to_thread(modification_times, folder)
     while True:
         await asyncio.sleep(CHECK_SECONDS)
-        after = await asyncio.to_thread(modification_times, folder)
+        try:
+            after = await asyncio.to_thread(modification_times, folder)
+        except OSError as error:
+            file_error.log(error)
+            continue
         changed = {path for path, _ in before.items() ^ after.items()}
         if changed:
             first = min(changed).relative_to(folder)
@@ -39,7 +45,7 @@ def modification_times(folder: Path) -> dict[Path, int]:
 
 
 def _times(folder: Path) -> Iterator[tuple[Path, int]]:
-    for where, folders, names in os.walk(folder):
+    for where, folders, names in os.walk(folder, onerror=_raise_out_of_files):
         folders[:] = [
             name
             for name in folders
@@ -53,3 +59,9 @@ def _times(folder: Path) -> Iterator[tuple[Path, int]]:
                     yield Path(where) / name, (Path(where) / name).stat().st_mtime_ns
                 except OSError:  # removed meanwhile
                     continue
+
+
+def _raise_out_of_files(error: OSError) -> None:
+    """A folder that was removed, or is closed to this user, has no files; here they are unknown."""
+    if is_out_of_files(error):
+        raise error

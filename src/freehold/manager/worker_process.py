@@ -68,7 +68,7 @@ class WorkerProcess:
     def drain(self, now: float) -> None:
         """Send SIGTERM once: a second one would stop running jobs."""
         if not self._drain_sent:
-            self._drain_sent = True
             self.send(signal.SIGTERM)
+            self._drain_sent = True
         if self.draining_since is None:
             self.draining_since = now

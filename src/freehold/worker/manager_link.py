@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from freehold.manager import process_slots
+from freehold.open_files import RareWarning
 from freehold.telemetry import log
 
 CHECK_SECONDS = 0.5
@@ -24,8 +25,17 @@ class ManagerLink:
 
     def __init__(self, folder: Path, slot_file: int, owner: str) -> None:
         self._folder = folder
+        self._file_error = RareWarning("cannot check whether the manager runs, trying again: %s")
         process_slots.take_slot(slot_file, process_slots.SlotOwner(os.getpid(), owner))
-        self.manager = process_slots.manager_in(folder) or None
+        self.manager = self._current() or None
+
+    def _current(self) -> str | None:
+        """As `manager_in`, but "" if it is unknown because this process cannot open the file."""
+        try:
+            return process_slots.manager_in(self._folder)
+        except OSError as error:
+            self._file_error.log(error)
+            return ""
 
     async def until_gone(self, on_change: Callable[[], None]) -> None:
         """Returns when there was no manager for GONE_SECONDS."""
@@ -34,7 +44,7 @@ class ManagerLink:
         # holds no lease yet, so it does not wait.
         seen_at = loop.time() if self.manager else float("-inf")
         while True:
-            manager = process_slots.manager_in(self._folder)
+            manager = self._current()
             now = loop.time()
             if manager is not None:
                 seen_at = now
