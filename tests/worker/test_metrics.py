@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import re
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,10 @@ from freehold.errors import BadSettings
 from freehold.http_auth import tokens_of
 from freehold.prometheus import Metric, Sample, metrics_text, process_metrics
 from freehold.telemetry import BUCKETS, COUNTERS, DURATIONS, Telemetry
+from freehold.worker import select_server
 from freehold.worker.metrics_server import MetricsServer
+from tests.flood import Flood
+from tests.processes import no_more_files
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, WorkerProcess, eventually
 
@@ -154,6 +160,7 @@ def test_foreign_origins_and_wrong_tokens_are_refused() -> None:
         assert get(guarded.port, "/metrics")[0] == 401
         assert get(guarded.port, "/metrics", Authorization="Bearer wrong")[0] == 401
         assert get(guarded.port, "/metrics", Authorization=f"Bearer {SECRET}")[0] == 200
+        assert get(guarded.port, "/livez", Authorization="Bearer wrong")[0] == 200
         assert get(guarded.port, "/livez")[0] == 200
     finally:
         unguarded.close()
@@ -175,3 +182,81 @@ def test_the_command_refuses_an_open_address(sqlite_fleet: Fleet, tmp_path: Path
     worker = sqlite_fleet.start("--metrics-port", "0", "--metrics-host", "0.0.0.0")
     assert worker.ended() == 2
     assert "set http.tokens first" in worker.log
+
+
+def test_the_metrics_of_all_tenants_are_not_for_the_token_of_one() -> None:
+    tokens = tokens_of(["viewer@acme:env:A", "viewer:env:T"], {"A": f"{SECRET}-a", "T": SECRET})
+    of_all = MetricsServer(Telemetry(), "127.0.0.1", 0, tokens)
+    of_acme = MetricsServer(Telemetry(), "127.0.0.1", 0, tokens, tenant="acme")
+    of_other = MetricsServer(Telemetry(), "127.0.0.1", 0, tokens, tenant="other")
+    acme, landlord = f"Bearer {SECRET}-a", f"Bearer {SECRET}"
+    try:
+        for server, status in ((of_all, 403), (of_acme, 200), (of_other, 403)):
+            assert get(server.port, "/metrics", Authorization=acme)[0] == status
+            assert get(server.port, "/metrics", Authorization=landlord)[0] == 200
+    finally:
+        for server in (of_all, of_acme, of_other):
+            server.close()
+
+
+@pytest.mark.requirement("S3.8")
+def test_connections_cannot_use_up_a_workers_files(sqlite_fleet: Fleet) -> None:
+    worker = sqlite_fleet.start("--metrics-port", "0", open_files=128)
+    port = port_of(worker)
+    with Flood(port, idle=200, trickling=200):
+        assert get(port, "/livez") == (200, "alive\n")
+        sqlite_fleet.succeeded(fleet_app.quick.enqueue("x").id)
+        assert get(port, "/livez") == (200, "alive\n")
+    assert worker.drain() == 0
+
+
+@pytest.fixture
+def served_port() -> Iterator[int]:
+    server = MetricsServer(Telemetry(), "127.0.0.1", 0)
+    try:
+        yield server.port
+    finally:
+        server.close()
+
+
+def test_a_client_has_one_deadline_for_its_whole_request(
+    monkeypatch: pytest.MonkeyPatch, served_port: int
+) -> None:
+    monkeypatch.setattr(select_server, "REQUEST_SECONDS", 0.2)
+    with Flood(served_port, idle=0, trickling=2) as flood:
+        assert flood.until_closed() == b""
+
+
+def test_a_new_connection_replaces_the_oldest(
+    monkeypatch: pytest.MonkeyPatch, served_port: int
+) -> None:
+    monkeypatch.setattr(select_server, "REQUEST_SECONDS", 600.0)
+    monkeypatch.setattr(select_server, "CONNECTIONS", 2)
+    with Flood(served_port, idle=2, trickling=0) as flood:
+        assert get(served_port, "/livez")[0] == 200
+        assert flood.until_closed() == b""
+
+
+def test_a_server_that_cannot_accept_waits_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, served_port: int
+) -> None:
+    monkeypatch.setattr(select_server, "_ACCEPT_ERROR_SECONDS", 0.05)
+    with socket.socket() as client:
+        with no_more_files():
+            client.connect(("127.0.0.1", served_port))
+            eventually(lambda: "cannot accept connections" in caplog.text)
+        client.settimeout(120)
+        client.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.0 200 ")
+    assert caplog.text.count("cannot accept connections") == 1
+
+
+@pytest.mark.parametrize(
+    "request_", [b"\r\n\r\n", b"POST /metrics HTTP/1.1\r\n\r\n", b"x" * 20_000]
+)
+def test_a_bad_request_does_not_end_the_server(served_port: int, request_: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", served_port), 120) as client:
+        client.sendall(request_)
+        with contextlib.suppress(ConnectionError):
+            assert b" 200 " not in client.recv(1000)
+    assert get(served_port, "/livez")[0] == 200

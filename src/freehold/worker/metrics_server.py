@@ -1,91 +1,89 @@
 """/metrics and /livez of one worker process.
 
-They use their own threads and not the store, so that they respond while a handler blocks the
+They use their own thread and not the store, so that they respond while a handler blocks the
 event loop or the database is unreachable.
 """
 
 from __future__ import annotations
 
 import contextlib
-import socket
-import threading
+import io
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
 
 from freehold.errors import BadSettings
 from freehold.http_auth import Role, Token, caller_of, check_address, refusal_of_browser
 from freehold.prometheus import CONTENT_TYPE, metrics_text, process_metrics
 from freehold.telemetry import Telemetry, log
 from freehold.worker.config import WorkerSettings
-
-#: A client that sends nothing for this long is disconnected.
-_CLIENT_TIMEOUT_SECONDS = 5.0
+from freehold.worker.select_server import SelectServer
 
 
 class MetricsServer:
-    """Serves the metrics of this process until it is closed."""
+    """Serves the metrics of this process until it is closed. ``tenant``: the tenant of a worker
+    that has only one."""
 
     def __init__(
-        self, telemetry: Telemetry, host: str, port: int, tokens: Sequence[Token] = ()
+        self,
+        telemetry: Telemetry,
+        host: str,
+        port: int,
+        tokens: Sequence[Token] = (),
+        tenant: str | None = None,
     ) -> None:
         check_address(host, tokens)
+        self._telemetry = telemetry
+        self._tokens = tokens
+        self._tenant = tenant
         try:
-            self._server = _MetricsHttpServer(host, port, telemetry, tokens)
+            self._server = SelectServer(host, port, self._respond)
         except OSError as error:
             raise BadSettings(
                 f"metrics cannot be served on {host}, port {port} ({error.strerror}): choose "
                 "another --metrics-port, or 0 for any free one"
             ) from None
-        self.port: int = self._server.server_address[1]
-        self._host = host
-        self._closing = False
-        self._thread = threading.Thread(target=self._serve, name="freehold-metrics", daemon=True)
-        self._thread.start()
+        self.port = self._server.port
+        self._server.start()
         log.info("metrics are served on http://%s:%d/metrics", host, self.port)
 
-    def _serve(self) -> None:
-        """serve_forever would wake up twice a second to check whether it should end."""
-        while not self._closing:
-            self._server.handle_request()
+    def _respond(self, head: bytes) -> bytes:
+        return _Handler(head, self._telemetry, self._tokens, self._tenant).wfile.getvalue()
 
     def close(self) -> None:
-        self._closing = True
-        here = (self._host, self.port)
-        with contextlib.suppress(OSError), socket.create_connection(here):
-            self._thread.join()
-        self._server.server_close()
+        self._server.close()
 
 
 @contextlib.contextmanager
-def serve_metrics(telemetry: Telemetry, settings: WorkerSettings) -> Iterator[None]:
+def serve_metrics(
+    telemetry: Telemetry, settings: WorkerSettings, tenant: str | None = None
+) -> Iterator[None]:
     """Within the block, if the settings have a port."""
     if settings.metrics_port is None:
         yield
         return
-    server = MetricsServer(telemetry, settings.metrics_host, settings.metrics_port, settings.tokens)
+    host, port = settings.metrics_host, settings.metrics_port
+    server = MetricsServer(telemetry, host, port, settings.tokens, tenant)
     with contextlib.closing(server):
         yield
 
 
-class _MetricsHttpServer(ThreadingTCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, host: str, port: int, telemetry: Telemetry, tokens: Sequence[Token]) -> None:
-        self.telemetry = telemetry
-        self.tokens = tokens
-        if ":" in host:
-            self.address_family = socket.AF_INET6
-        super().__init__((host, port), _Handler)
-
-
 class _Handler(BaseHTTPRequestHandler):
-    timeout = _CLIENT_TIMEOUT_SECONDS
-    server: _MetricsHttpServer
+    """Handles one request, from bytes to bytes."""
+
     server_version = "freehold"
     sys_version = ""
+    rfile: io.BytesIO
+    wfile: io.BytesIO
+
+    def __init__(
+        self, head: bytes, telemetry: Telemetry, tokens: Sequence[Token], tenant: str | None
+    ) -> None:
+        self.telemetry = telemetry
+        self.tokens = tokens
+        self.tenant = tenant
+        self.rfile, self.wfile = io.BytesIO(head), io.BytesIO()
+        self.client_address = ("", 0)
+        self.handle()
 
     def do_GET(self) -> None:
         if self.path == "/livez":
@@ -96,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._respond(404, "there are /livez and /metrics\n")
 
     def _metrics(self) -> None:
-        tokens, headers = self.server.tokens, self.headers
+        tokens, headers = self.tokens, self.headers
         refusal = (
             None
             if tokens
@@ -105,10 +103,12 @@ class _Handler(BaseHTTPRequestHandler):
         caller = caller_of(headers["Authorization"], tokens)
         if refusal is not None:
             self._respond(403, f"{refusal}\n")
-        elif caller is None or not caller.may(Role.VIEWER, caller.tenant):
+        elif caller is None:
             self._respond(401, "a token of http.tokens is needed\n")
+        elif not caller.may(Role.VIEWER, self.tenant):
+            self._respond(403, "the metrics of this worker need a token without @tenant\n")
         else:
-            text = metrics_text(process_metrics(self.server.telemetry))
+            text = metrics_text(process_metrics(self.telemetry))
             self._respond(200, text, CONTENT_TYPE)
 
     def _respond(self, status: int, text: str, content_type: str = "text/plain") -> None:

@@ -128,7 +128,7 @@ class Worker:
             self._renewer, self._database, self._watchdog, self._on_notification
         )
         signals = stop_signals(self.drain, self.stop_now, self.drain_if_idle)
-        metrics = serve_metrics(self.telemetry, self._settings)
+        metrics = serve_metrics(self.telemetry, self._settings, self._tenant)
         with contextlib.nullcontext() if self._is_hosted else signals, metrics:
             renewal.start()
             try:
