@@ -31,7 +31,7 @@ class DemoProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "freehold", "demo", *arguments],
                 cwd=folder,
-                env=environment({"TMPDIR": str(folder)}),
+                env=environment({"TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder)}),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

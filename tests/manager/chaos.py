@@ -158,7 +158,7 @@ class Chaos:
         ]
 
     def _folder(self) -> Path | None:
-        return next(iter(self._service.folder.glob("freehold-*/*-default")), None)
+        return next(iter(self._service.folder.glob("freehold/*-default")), None)
 
     # -- judging -----------------------------------------------------------------------------
 

@@ -95,7 +95,8 @@ class Service:
             "FREEHOLD_WORKERS_SCALE_COOLDOWN_SECONDS": "1.5",
             "FREEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS": "2",
             "FREEHOLD_WORKERS_CONCURRENCY": "2",
-            # Slot files are in the folder for temporary files; each test has its own.
+            # The folder of process slots and of the API's token; each test has its own.
+            "XDG_RUNTIME_DIR": str(folder),
             "TMPDIR": str(folder),
             RECORD_VARIABLE: str(self.record.path),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -118,21 +119,45 @@ def test_a_folder_has_one_manager_whose_name_can_be_read(tmp_path: Path) -> None
     assert manager_in(tmp_path / "removed") is None
 
 
-def test_a_folder_is_private_and_one_for_each_store_and_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def no_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither a runtime folder nor a home; temporary files are in the test's folder."""
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "nowhere"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_folders")
+def test_a_folder_is_private_and_one_for_each_store_and_name() -> None:
     folders = {folder_of(store, name) for store in ("a", "b") for name in ("x", "y")}
     assert len(folders) == 4
     assert folder_of("a", "x") in folders
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
 
 
-def test_a_folder_that_other_users_can_write_to_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+@pytest.mark.usefixtures("no_folders")
+def test_a_folder_that_other_users_can_write_to_is_refused(tmp_path: Path) -> None:
     (tmp_path / f"freehold-{os.getuid()}").mkdir()
     (tmp_path / f"freehold-{os.getuid()}").chmod(0o777)
     with pytest.raises(BadSettings, match="private folder"):
         folder_of("a", "x")
+
+
+@pytest.mark.usefixtures("no_folders")
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_private_folders_of_the_user_come_before_the_one_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """There another user can take our name first."""
+    (tmp_path / f"freehold-{os.getuid()}").mkdir(mode=0o700)
+    home, runtime = tmp_path / "home", tmp_path / "runtime"
+    found = []
+    for name, folder in (("HOME", home), ("XDG_RUNTIME_DIR", runtime)):
+        folder.mkdir()
+        folder.chmod(mode)
+        monkeypatch.setenv(name, str(folder))
+        found.append(folder_of("a", "x").parent)
+    if mode == 0o700:
+        assert found == [home / ".cache" / f"freehold-{socket.gethostname()}", runtime / "freehold"]
+    else:
+        assert found == [tmp_path / f"freehold-{os.getuid()}"] * 2

@@ -95,7 +95,7 @@ def test_a_manager_whose_folder_is_removed_ends_and_its_workers_drain(
     service = sqlite_service
     up = service.up()
     service.until_registered(2)
-    (folder,) = service.folder.glob("freehold-*/*-default")
+    (folder,) = service.folder.glob("freehold/*-default")
     shutil.rmtree(folder)
     assert up.ended() == 1
     assert "was removed while the manager ran: start it again" in service.log_file.read_text()

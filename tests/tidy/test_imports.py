@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "prometheus": {"telemetry"},
     "http_auth": {"errors"},
     "open_files": {"clock", "telemetry"},
+    "private_folder": {"errors"},
     "model": {"errors"},
     "signature": {"decoders", "errors", "model"},
     "settings": {"errors", "model"},
@@ -38,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"clock", "errors", "model", "operator", "store", "store.verbs"},
     "operator": {"errors", "model", "store", "store.verbs"},
     "json_views": {"model", "operator"},
-    "manager.process_slots": {"decoders", "errors", "fork_safety"},
+    "manager.process_slots": {"decoders", "fork_safety", "private_folder"},
     # It has no event loop, and so needs a clock of its own.
     "worker.select_server": {"clock", "open_files"},
     "worker": {

@@ -18,15 +18,14 @@ import fcntl
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from freehold.decoders import decoder
-from freehold.errors import BadSettings
 from freehold.fork_safety import ForkAware, notice_forks
+from freehold.private_folder import private_folder
 
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _MANAGER_LOCK = "manager"
@@ -62,13 +61,8 @@ _owner_of = decoder(SlotOwner).decode
 
 def folder_of(store: str, name: str) -> Path:
     """The folder of a manager: one per user, store and name on this machine."""
-    base = Path(tempfile.gettempdir()) / f"freehold-{os.getuid()}"
-    base.mkdir(mode=0o700, exist_ok=True)
-    found = base.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise BadSettings(f"{base} is not a private folder of this user: remove it")
     mark = hashlib.sha256(store.encode()).hexdigest()[:16]
-    folder = base / f"{mark}-{name}"
+    folder = private_folder() / f"{mark}-{name}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
