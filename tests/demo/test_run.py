@@ -111,6 +111,11 @@ def test_with_serve_it_stays_up_with_the_api(
     address = eventually(lambda: re.findall(r"http://127\.0\.0\.1:\d+", run.output))[0]
     with urllib.request.urlopen(f"{address}/readyz") as result:
         assert result.status == 200
+    file = eventually(lambda: re.findall(r"its token +(\S+)\n", run.output))[0]
+    headers = {"Authorization": f"Bearer {Path(file).read_text().strip()}"}
+    request = urllib.request.Request(f"{address}/api/stats", headers=headers)
+    with urllib.request.urlopen(request) as result:
+        assert result.status == 200
     output = command("enqueue", "demo.quick", "--queue", "demo-mail", "--url", url, "--json")
     with store_of(url) as app:
         more = output.json["id"]

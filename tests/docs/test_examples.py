@@ -75,7 +75,8 @@ def test_the_http_page_can_be_typed_into_a_shell(tmp_path: Path) -> None:
     assert len(open_ones) > first_guarded > 10
     token = {"VIEWER_TOKEN": "a-token-for-this-test-only"}
     tokens = {**token, "FREEHOLD_HTTP_TOKENS": "viewer:env:VIEWER_TOKEN"}
-    for part, more in ((typed[:first_guarded], {}), (typed[first_guarded:], tokens)):
+    local = {"FREEHOLD_HTTP_TOKENS": "local"}
+    for part, more in ((typed[:first_guarded], local), (typed[first_guarded:], tokens)):
         with _served(tmp_path, more) as address:
             for command in part:
                 _type(tmp_path, command, {"API": address, **more, **curl})

@@ -29,9 +29,10 @@ TOKENS = {
 
 
 def settings_with(folder: Path, *tokens: str, **values: Any) -> Settings:
-    """The default settings with these tokens and values of [http]."""
+    """The default settings with these values of [http] and these tokens; without any, all callers
+    on this machine are admitted."""
     flags = {f"http.{name}": value for name, value in values.items()}
-    return load({"http.tokens": list(tokens), **flags}, {}, folder)
+    return load({"http.tokens": list(tokens) or "local", **flags}, {}, folder)
 
 
 def app_on(url: str) -> Freehold:

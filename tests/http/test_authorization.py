@@ -13,6 +13,7 @@ from freehold.http.asgi import TABLE
 from freehold.http.request_limits import RequestLimits
 from freehold.http.routes import Route, Routes
 from freehold.http_auth import Role
+from freehold.settings import load
 from tests.http.api_client import TOKENS, ApiClient, bearer, problem, settings_with
 
 SHORT_STREAMS = RequestLimits(stream_seconds=0.0)
@@ -204,7 +205,27 @@ def test_a_route_without_a_role_cannot_be_registered() -> None:
     assert list(routes) == []
 
 
-# -- without tokens --------------------------------------------------------------------------
+# -- without configured tokens ---------------------------------------------------------------
+
+
+def test_without_configured_tokens_callers_need_the_token_of_a_private_file(
+    sqlite_client: ApiClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(sqlite_client.folder))
+    sqlite_client.folder.chmod(0o700)
+    caplog.set_level("INFO")
+    sqlite_client.open(load(environment={}, folder=sqlite_client.folder))
+    file = sqlite_client.folder / "freehold" / "api-token"
+    token = file.read_text().strip()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert str(file) in caplog.text
+    assert token not in caplog.text
+    assert sqlite_client.get("/api/stats").status_code == 401
+    headers = {"Authorization": f"Bearer {token}"}
+    assert sqlite_client.post("/api/tenants", {"name": "a"}, headers=headers).status_code == 201
+
+
+# -- with local access -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -219,10 +240,17 @@ def test_a_route_without_a_role_cannot_be_registered() -> None:
         {"headers": {"Sec-Fetch-Site": "cross-site"}},
         {"headers": {"X-Forwarded-For": "127.0.0.1"}},
         {"headers": {"Forwarded": "for=127.0.0.1"}},
+        {"headers": {"Via": "1.1 gateway"}},
+        {"headers": {"X-Forwarded-Proto": "https"}},
+        {"headers": {"CF-Connecting-IP": "10.1.2.3"}},
+        {"headers": {"True-Client-IP": "10.1.2.3"}},
+        {"headers": {"X-Client-IP": "10.1.2.3"}},
+        {"headers": {"X-Envoy-External-Address": "10.1.2.3"}},
+        {"headers": {"X-Original-URL": "/api/jobs"}},
     ],
     ids=str,
 )
-def test_without_tokens_only_this_machine_is_served(
+def test_with_local_access_only_this_machine_is_served(
     sqlite_client: ApiClient, request_: dict[str, Any]
 ) -> None:
     for route in TABLE:
@@ -232,7 +260,7 @@ def test_without_tokens_only_this_machine_is_served(
 
 
 @pytest.mark.parametrize("host", ["localhost:8787", "127.0.0.1:8787", "[::1]:8787"])
-def test_this_machine_is_served_without_tokens(sqlite_client: ApiClient, host: str) -> None:
+def test_this_machine_is_served_with_local_access(sqlite_client: ApiClient, host: str) -> None:
     assert sqlite_client.get("/api/stats", host=host).status_code == 200
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
 import socket
+import subprocess
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from freehold.model.state import State
+from tests.docs.curl import curl_in
 from tests.manager.load_app import naps, waits
 from tests.manager.service import Service
 from tests.processes import arguments_of
@@ -110,10 +114,34 @@ def test_the_api_is_served_beside_the_manager(service: Service) -> None:
     with urllib.request.urlopen(f"{address}/livez", timeout=120) as answer:
         assert answer.status == 200
     service.until_registered(2)
-    with urllib.request.urlopen(f"{address}/api/workers", timeout=120) as answer:
+    token = (service.folder / "freehold" / "api-token").read_text().strip()
+    request = urllib.request.Request(
+        f"{address}/api/workers", headers={"Authorization": f"Bearer {token}"}
+    )
+    with urllib.request.urlopen(request, timeout=120) as answer:
         assert len(json.load(answer)["workers"]) == 2
+    assert token not in service.log_text()
     up.send(signal.SIGTERM)
     assert up.ended() == 0
+
+
+def test_the_logged_command_signs_in(sqlite_service: Service, tmp_path: Path) -> None:
+    sqlite_service.up()
+    (line,) = eventually(lambda: sqlite_service.logged("try: curl"))
+    command = line["message"].removeprefix("try: ").replace("curl ", "curl -s ")
+    environment = {**os.environ, **curl_in(tmp_path)}
+    printed = subprocess.check_output(["sh", "-c", command], env=environment, timeout=120)
+    assert "ready" in json.loads(printed)["counts"]
+
+
+def test_local_access_needs_no_token(sqlite_service: Service) -> None:
+    sqlite_service.up(FREEHOLD_HTTP_TOKENS="local")
+    served = eventually(
+        lambda: re.findall(r"served on (http://[0-9.:]+)", sqlite_service.log_text())
+    )
+    with urllib.request.urlopen(f"{served[0]}/api/stats", timeout=120) as answer:
+        assert answer.status == 200
+    assert not (sqlite_service.folder / "freehold" / "api-token").exists()
 
 
 def test_a_taken_port_is_bad_input_and_starts_nothing(sqlite_service: Service) -> None:

@@ -38,6 +38,13 @@ def test_only_a_worker_that_serves_metrics_needs_the_tokens(tmp_path: Path) -> N
         worker_settings(settings, metrics_port=0)
 
 
+@pytest.mark.parametrize("text", ["tokens = 'local'", "tokens = ['local']"])
+def test_local_access_can_be_given_as_one_word(tmp_path: Path, text: str) -> None:
+    (tmp_path / "freehold.toml").write_text(f"[http]\n{text}\n")
+    assert load(None, {}, tmp_path)["http.tokens"] == ["local"]
+    assert load(None, {"FREEHOLD_HTTP_TOKENS": "local"}, tmp_path)["http.tokens"] == ["local"]
+
+
 def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     (tmp_path / "freehold.toml").write_text("[workers]\nconcurrency = 3\nmax_count = 9\n")
     environment = {"FREEHOLD_WORKERS_CONCURRENCY": "4"}

@@ -15,6 +15,9 @@ READERS: dict[str, dict[str, str]] = {
     "telemetry.py": {
         "time.monotonic": "durations of statements: a loop may count in milliseconds",
     },
+    "http_auth.py": {
+        "secrets.token_urlsafe": "the token that the API makes itself",
+    },
     "worker/worker.py": {
         "random.random": "the default; tests and simulations pass their own",
         "secrets.token_hex": "the name of an owner must be unique for ever",

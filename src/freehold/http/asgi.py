@@ -22,9 +22,9 @@ from freehold.http.problems import ApiError, of_api_error
 from freehold.http.request import ApiService
 from freehold.http.request_limits import RequestLimits, limits_of
 from freehold.http.routes import Route
-from freehold.http_auth import tokens_of
+from freehold.http_auth import api_tokens, local_token
 from freehold.settings import Settings, load
-from freehold.telemetry import Telemetry
+from freehold.telemetry import Telemetry, log
 
 TABLE: tuple[Route, ...] = (
     *health.routes,
@@ -49,12 +49,15 @@ def api(
     telemetry: Telemetry | None = None,
 ) -> Starlette:
     """The API of an app or of one tenant (``app.tenant(name)``). Tokens and limits are those of
-    the settings. Without tokens, only requests from this machine are served."""
+    the settings. Without tokens in the settings, callers need the token in the file of
+    `http_auth.local_token`, which is created if it does not exist."""
     settings = settings or load()
+    if not settings["http.tokens"]:
+        log.info("no http.tokens are set: the API accepts the token in %s", local_token())
     service = ApiService(
         app,
         routes=TABLE,
-        tokens=tokens_of(settings["http.tokens"]),
+        tokens=api_tokens(settings["http.tokens"]),
         limits=limits or limits_of(settings),
         telemetry=telemetry,
     )

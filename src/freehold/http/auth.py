@@ -16,6 +16,7 @@ from freehold.http_auth import (
     caller_of,
     is_loopback,
     refusal_of_browser,
+    refusal_of_proxy,
 )
 
 _ANYONE = Caller("anyone", Role.ANYONE)
@@ -31,10 +32,6 @@ class TenantScope(Enum):
     NAMED = auto()
     #: All tenants. Refused to a token of one tenant, and by an API of one tenant.
     ALL = auto()
-
-
-#: A proxy on this machine forwards requests from other machines.
-_PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
 def authenticated(request: Request, role: Role, tokens: Sequence[Token]) -> Caller:
@@ -92,13 +89,11 @@ def check_role(caller: Caller, role: Role, what: str) -> None:
 
 
 def _check_local(request: Request) -> None:
-    """Without tokens: admits only this machine, and no pages of other sites in its browsers."""
+    """With LOCAL_ACCESS: admits only this machine, and no pages of other sites in its browsers."""
     headers = request.headers
     if request.client is None or not is_loopback(request.client.host):
-        raise ApiError(403, "Forbidden", "without http.tokens only this machine is served")
-    if any(name in headers for name in _PROXY_HEADERS):
-        raise ApiError(403, "Forbidden", "behind a proxy http.tokens must be set")
-    refusal = refusal_of_browser(
+        raise ApiError(403, "Forbidden", "with http.tokens = local only this machine is served")
+    refusal = refusal_of_proxy(headers.keys()) or refusal_of_browser(
         headers.get("host"), headers.get("origin"), headers.get("sec-fetch-site")
     )
     if refusal is not None:

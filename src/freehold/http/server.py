@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
+import shlex
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,7 +20,7 @@ from freehold.http import connections
 from freehold.http.asgi import api
 from freehold.http.connections import ConnectionLimits, connections_allowed, limited
 from freehold.http.request import ApiService
-from freehold.http_auth import check_address, tokens_of
+from freehold.http_auth import check_address, local_token, tokens_of
 from freehold.open_files import RareWarning, is_out_of_files
 from freehold.settings import Settings
 from freehold.telemetry import Telemetry, log
@@ -80,6 +81,8 @@ async def serve_on(
     server = _UvicornServer(_config(application, limits))
     serving = asyncio.create_task(server.serve([listener]), name="http")
     log.info("the API is served on %s", address)
+    if not settings["http.tokens"]:
+        log.info("try: %s", example_of(address))
     if on_ready is not None:
         on_ready(address)
     try:
@@ -88,6 +91,13 @@ async def serve_on(
     except asyncio.CancelledError:
         await _stop(server, serving, application.state.service)
         raise
+
+
+def example_of(address: str) -> str:
+    """A command for the token that the API made itself. It names the file: logs are no place for a
+    token, which they keep and pass on."""
+    file = shlex.quote(str(local_token()))
+    return f'curl -H "Authorization: Bearer $(cat {file})" {address}/api/stats'
 
 
 def _config(application: Callable[..., object], limits: ConnectionLimits) -> uvicorn.Config:

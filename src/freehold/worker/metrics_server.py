@@ -12,7 +12,14 @@ from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler
 
 from freehold.errors import BadSettings
-from freehold.http_auth import Role, Token, caller_of, check_address, refusal_of_browser
+from freehold.http_auth import (
+    Role,
+    Token,
+    caller_of,
+    check_address,
+    refusal_of_browser,
+    refusal_of_proxy,
+)
 from freehold.prometheus import CONTENT_TYPE, metrics_text, process_metrics
 from freehold.telemetry import Telemetry, log
 from freehold.worker.config import WorkerSettings
@@ -98,7 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
         refusal = (
             None
             if tokens
-            else refusal_of_browser(headers["Host"], headers["Origin"], headers["Sec-Fetch-Site"])
+            else refusal_of_proxy(headers)
+            or refusal_of_browser(headers["Host"], headers["Origin"], headers["Sec-Fetch-Site"])
         )
         caller = caller_of(headers["Authorization"], tokens)
         if refusal is not None:

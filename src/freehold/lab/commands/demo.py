@@ -16,6 +16,7 @@ from freehold.app import Freehold
 from freehold.cli.errors import REFUSED
 from freehold.cli.progress import progress
 from freehold.errors import BadInput
+from freehold.http_auth import local_token
 from freehold.lab.demo.check import Check
 from freehold.lab.demo.kinds import KINDS
 from freehold.lab.demo.load import QUEUES
@@ -194,6 +195,7 @@ class Demo:
         self._console.print(
             f"The manager and its workers keep running; Ctrl-C ends them.\n"
             f"  HTTP API     {address}   (described in {address}/api/openapi.json)\n"
+            f"  its token    {local_token()}\n"
             f"  watch        freehold top {where}\n"
             f"  add a job    freehold enqueue demo.steady --queue {QUEUES[0]} {where}",
             markup=False,
