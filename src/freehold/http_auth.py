@@ -108,6 +108,12 @@ def _token(text: str, environment: Mapping[str, str]) -> Token:
     return Token(role, tenant, _digest(secret))
 
 
+def token_variables(texts: Sequence[str]) -> frozenset[str]:
+    """The environment variables that contain tokens. Handlers of jobs must not get them."""
+    found = (_TOKEN.fullmatch(text) for text in texts)
+    return frozenset(each["value"] for each in found if each and each["source"] == "env")
+
+
 def api_tokens(texts: Sequence[str]) -> tuple[Token, ...]:
     """The tokens of an API: the configured ones, or the one in this user's private file. None means
     LOCAL_ACCESS."""

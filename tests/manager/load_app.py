@@ -52,6 +52,11 @@ async def naps(seconds: float, *, ctx: Context = GIVEN) -> None:
     record_step(ctx, "end")
 
 
+@app.task(retry=SOON)
+def variable(name: str) -> str | None:
+    return os.environ.get(name)
+
+
 @app.task(retry=Retry(max_attempts=1), timeout=0.2)
 def unstoppable(gate: str, *, ctx: Context = GIVEN) -> None:
     """A thread that cannot be stopped."""

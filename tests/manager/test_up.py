@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from freehold.manager.spawn import starter
 from freehold.model.state import State
 from tests.docs.curl import curl_in
-from tests.manager.load_app import naps, waits
+from tests.manager.load_app import naps, variable, waits
 from tests.manager.service import Service
 from tests.processes import arguments_of
 from tests.worker.fleet import eventually
@@ -171,3 +172,25 @@ def test_workers_of_a_tenants_service_run_jobs_of_that_tenant_only(sqlite_servic
     eventually(lambda: acme._client.store.read([tenanted])[tenanted].state is State.SUCCEEDED)
     assert [worker.state for worker in acme.operator.workers()] == ["working"]
     assert service.app._client.store.read([untenanted])[untenanted].state is State.QUEUED
+
+
+def test_workers_do_not_get_the_tokens_of_the_api(sqlite_service: Service) -> None:
+    tokens = "admin:env:ADMIN_TOKEN"
+    sqlite_service.up("--default-count", "1", FREEHOLD_HTTP_TOKENS=tokens, ADMIN_TOKEN=PASSWORD)
+    job_id = variable.enqueue("ADMIN_TOKEN").id
+    eventually(lambda: sqlite_service.all_succeeded([job_id]))
+    report = sqlite_service.app._client.store.read([job_id])[job_id].report
+    assert report is not None
+    assert report.result is None
+
+
+def test_workers_import_no_module_of_the_current_folder_in_place_of_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "msgspec.py").write_text("open('imported', 'w')")
+    monkeypatch.chdir(tmp_path)
+    with open(os.devnull) as file:  # noqa: PTH123
+        process = starter(["--help"], {})((), file.fileno())
+    assert eventually(lambda: process.poll() is not None)
+    assert [path.name for path in tmp_path.iterdir()] == ["msgspec.py"]
+    assert process.poll() == 0

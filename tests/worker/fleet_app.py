@@ -39,6 +39,16 @@ async def quick(value: Any = None, *, ctx: Context = GIVEN) -> Any:
 
 
 @app.task(retry=SOON)
+def variable(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+@app.task(retry=SOON, isolation="process")
+def variable_in_a_child(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+@app.task(retry=SOON)
 async def sleeper(seconds: float, *, ctx: Context = GIVEN) -> int:
     """Returns its fencing token."""
     record_step(ctx, "start")

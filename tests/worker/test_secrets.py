@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import urllib.request
 
 import pytest
 
@@ -15,6 +17,7 @@ from tests.worker.fleet import Fleet
 
 ARGUMENT = "a-private-argument"
 PASSWORD = "a-private-password"
+TOKEN = "a-private-token-of-the-api"
 JSON_LOG = ("--log-format", "json", "--log-level", "debug", "--shutdown-grace-seconds", "0")
 
 
@@ -62,3 +65,22 @@ def test_the_password_is_in_no_argument_of_any_process_and_in_no_log(
     fleet.succeeded(fleet_app.quick.enqueue().id)
     assert worker.drain() == 0
     assert PASSWORD not in worker.log
+
+
+def test_handlers_do_not_get_the_tokens_of_the_environment(sqlite_fleet: Fleet) -> None:
+    fleet = sqlite_fleet
+    environment = {"FREEHOLD_HTTP_TOKENS": "viewer:env:METRICS_TOKEN", "METRICS_TOKEN": TOKEN}
+    worker = fleet.start("--metrics-port", "0", environment=environment)
+    ids = [
+        fleet_app.variable.enqueue("METRICS_TOKEN").id,
+        fleet_app.variable_in_a_child.enqueue("METRICS_TOKEN").id,
+    ]
+    for job_id in ids:
+        report = fleet.succeeded(job_id).report
+        assert report is not None
+        assert report.result is None
+    port = re.findall(r"http://127\.0\.0\.1:(\d+)/metrics", worker.log)[0]
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics")
+    request.add_header("Authorization", f"Bearer {TOKEN}")
+    with urllib.request.urlopen(request, timeout=120) as response:
+        assert response.status == 200

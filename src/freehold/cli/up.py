@@ -20,6 +20,7 @@ from freehold.cli.common import (
 from freehold.cli.logs import log_options, set_up_logs
 from freehold.cli.worker import app_with_tasks
 from freehold.errors import StoreUnavailable
+from freehold.http_auth import token_variables
 from freehold.manager.manager import Manager
 from freehold.manager.process_slots import folder_of
 from freehold.manager.reload import watch_sources
@@ -101,7 +102,10 @@ def up(
         log.warning("no --app is given: the workers know no tasks of yours")
     _check_store(app)
     folder = folder_of(_store_identity(app), check_name("name", name))
-    start = starter(*_worker_command(app, store.app_name, chosen, log_level, log_format))
+    start = starter(
+        *_worker_command(app, store.app_name, chosen, log_level, log_format),
+        hidden=token_variables(settings["http.tokens"]),
+    )
     try:
         with contextlib.nullcontext() if no_http else _api(app, settings) as api:
             code = run_loop(_run(app, settings, chosen, folder, start, api, reload))

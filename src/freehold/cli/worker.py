@@ -16,9 +16,11 @@ from freehold.cli.common import (
     warn_of_unknown_variables,
 )
 from freehold.cli.logs import log_options, set_up_logs
+from freehold.http_auth import Token, token_variables, tokens_of
 from freehold.model.plural import count
 from freehold.model.tenant import check_tenant
 from freehold.open_files import raise_limit
+from freehold.settings import load
 from freehold.telemetry import log
 from freehold.worker.event_loop import threads_left
 
@@ -101,6 +103,7 @@ def worker(
             slot_file=slot_file,
             metrics_port=metrics_port,
             metrics_host=metrics_host,
+            tokens=_read_tokens(metrics_port is not None),
         )
     finally:
         app.close()
@@ -110,6 +113,15 @@ def worker(
         logging.shutdown()
         os._exit(code)
     raise click.exceptions.Exit(code)
+
+
+def _read_tokens(are_needed: bool) -> tuple[Token, ...] | None:
+    """The tokens of the metrics. Their variables are removed: handlers need none of them."""
+    texts: list[str] = load()["http.tokens"]
+    tokens = tokens_of(texts) if are_needed else None
+    for name in token_variables(texts):
+        os.environ.pop(name, None)
+    return tokens
 
 
 def _selection(tenants: str | None) -> TenantSelection:

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -36,13 +36,22 @@ Start: TypeAlias = Callable[[Sequence[str], int], ChildProcess]
 Kill: TypeAlias = Callable[[SlotOwner, signal.Signals], None]
 
 
-def starter(arguments: Sequence[str], environment: Mapping[str, str]) -> Start:
-    command = (sys.executable, "-m", "freehold", "worker", *arguments)
+def starter(
+    arguments: Sequence[str], environment: Mapping[str, str], hidden: Collection[str] = ()
+) -> Start:
+    """Starts workers with these arguments and variables, and without the ``hidden`` variables."""
+    # -P: a file in the current folder must not be imported in place of one of our modules. With
+    # --app the worker adds the folder itself, after its own imports.
+    command = (sys.executable, "-P", "-m", "freehold", "worker", *arguments)
 
     def start(more: Sequence[str], slot_file: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             (*command, *more),
-            env={**os.environ, **environment},
+            env={
+                name: value
+                for name, value in {**os.environ, **environment}.items()
+                if name not in hidden
+            },
             stdin=subprocess.DEVNULL,
             pass_fds=(slot_file,),
             # Ctrl-C goes to the manager only, which then drains its workers.

@@ -67,7 +67,7 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "request_poll_seconds": float(settings["workers.request_poll_seconds"]),
         "history_days": float(settings["retention.history_days"]),
     }
-    if given.get("metrics_port") is not None:
+    if given.get("metrics_port") is not None and given.get("tokens") is None:
         # Only a worker that serves metrics needs the tokens to be present.
         fields["tokens"] = tokens_of(settings["http.tokens"])
     fields.update((name, value) for name, value in given.items() if value is not None)
