@@ -178,7 +178,7 @@ def server(
             yield given
         return
     with (
-        DevPostgres(settings={"max_connections": 200, **settings}, port=0) as own,
+        DevPostgres(settings={"max_connections": 200, **settings}) as own,
         contextlib.closing(Server(own.url)) as started,
     ):
         yield started

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from freehold.lab import devpostgres
 from freehold.lab.devpostgres import DevPostgres, DevPostgresError
@@ -84,6 +85,38 @@ def test_settings_and_port_reach_the_server() -> None:
     with DevPostgres(port=0, settings=SETTINGS) as server:
         assert query(server.tcp_url, b"SHOW fsync") == "off"
         assert query(server.url, b"SHOW listen_addresses") == "127.0.0.1"
+
+
+def test_the_port_needs_the_password_of_its_url(open_folder: Path) -> None:
+    """Every account of the machine can reach the port."""
+    data = open_folder / "data"
+    with DevPostgres(port=0, data=data, settings=SETTINGS) as server:
+        assert query(server.tcp_url, b"SELECT 1") == 1
+        password = conninfo_to_dict(server.tcp_url)["password"]
+        assert isinstance(password, str)
+        for wrong in ("", "postgres", password[:-1]):
+            url = make_conninfo(server.tcp_url, password=wrong)
+            with pytest.raises(psycopg.OperationalError, match="password"):
+                query(url, b"SELECT 1")
+        files = [path for path in data.rglob("*") if path.is_file() and path.stat().st_size < 1000]
+        found = [path for path in files if password.encode() in path.read_bytes()]
+        assert [path.stat().st_mode & 0o777 for path in found] == [0o600]
+    with DevPostgres(port=0, data=data, settings=SETTINGS) as server:
+        assert conninfo_to_dict(server.tcp_url)["password"] == password
+    found[0].unlink()
+    with pytest.raises(DevPostgresError, match="has no password"):
+        DevPostgres(port=0, data=data).start()
+
+
+def test_the_server_gets_no_variable_with_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_DEVELOPER", "hunter2")
+    with DevPostgres(settings=SETTINGS) as server, psycopg.connect(server.url) as connection:
+        connection.execute("create temporary table variable (line text)")
+        connection.execute("copy variable from program 'env'")
+        lines = [row[0] for row in connection.execute("select line from variable")]
+    names = {line.partition("=")[0] for line in lines}
+    assert "PATH" in names
+    assert "SECRET_OF_THE_DEVELOPER" not in names
 
 
 def test_start_and_stop_can_be_repeated_and_close_leaves_nothing() -> None:

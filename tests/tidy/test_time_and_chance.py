@@ -55,6 +55,9 @@ READERS: dict[str, dict[str, str]] = {
     "tenants/move.py": {
         "time.sleep": "waits for leases to end, which sends no notification",
     },
+    "lab/server_account.py": {
+        "secrets.token_urlsafe": "the password of a server",
+    },
     "lab/devpostgres.py": {
         "time.monotonic": "the time limit of a starting server",
         "time.sleep": "a starting server sends no signal when it is ready",

