@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import secrets
 import shutil
 import subprocess
 import tomllib
@@ -11,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+import psycopg
 import pytest
 
 from freehold import __version__
 from freehold.cli import main
 from freehold.http.asgi import TABLE
 from freehold.http_auth import tokens_of
+from freehold.lab.devpostgres import find_binaries
 from freehold.settings import load
 from tests.deploy.files import (
     DEPLOY,
@@ -59,7 +63,7 @@ def test_an_unknown_option_or_command_is_found() -> None:
 
 def environments() -> list[tuple[str, dict[str, str]]]:
     """The variables that compose and Kubernetes set, with a token in place of each secret."""
-    found = [(name, service["environment"]) for name, service in compose().items()]
+    found = [(name, service.get("environment", {})) for name, service in compose().items()]
     return found + [
         (name, {each["name"]: each.get("value", TOKEN) for each in container["env"]})
         for name, pod in pods()
@@ -186,10 +190,10 @@ def test_the_documentation_creates_every_secret_that_is_read() -> None:
 def test_the_image_copies_files_and_extras_that_exist() -> None:
     found = dockerfile()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = re.findall(r"\[([a-z,]+)\]\"", " ".join(found["RUN"]))
-    assert extras
-    for names in extras:
-        assert set(names.split(",")) <= set(project["optional-dependencies"])
+    (extras,) = re.findall(r"\[([a-z,]+)\]\"", " ".join(found["RUN"]))
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    lock = (ROOT / "requirements" / "run.lock").read_text(encoding="utf-8")
+    assert [f"--extra {name}" in lock for name in extras.split(",")] == [True, True]
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     for copied in found["COPY"]:
         for source in copied.split()[:-1]:
@@ -200,6 +204,88 @@ def test_the_image_copies_files_and_extras_that_exist() -> None:
     assert project["readme"] in " ".join(found["COPY"])
     assert f"FROM freehold:{__version__}" in (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     assert compose()["freehold"]["image"] == f"freehold:{__version__}"
+
+
+def test_every_package_of_the_image_is_pinned_by_hash() -> None:
+    text = " ".join(dockerfile()["RUN"]).replace("&&", "\n")
+    installs = [line.strip() for line in re.split(r"\n|(?=pip )", text) if line.startswith("pip ")]
+    assert len(installs) == 4
+    for line in installs:
+        assert "--require-hashes" in line or "--no-deps" in line or "--no-index" in line, line
+
+
+def test_services_of_compose_have_no_rights_that_they_do_not_need() -> None:
+    for name, service in compose().items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert name == "postgres" or "cap_add" not in service
+    assert "_owner_login:" in compose()["migrate"]["environment"]["FREEHOLD_URL"]
+    assert "_worker_login:" in compose()["freehold"]["environment"]["FREEHOLD_URL"]
+
+
+def test_the_users_of_compose_are_created_with_their_roles(postgres_url: str) -> None:
+    """Under unique names, because roles belong to the whole server."""
+    mark = f"t{secrets.token_hex(4)}"
+    text = (DEPLOY / "postgres" / "logins.sql").read_text(encoding="utf-8")
+    command = [find_binaries() / "psql", "--no-psqlrc", "--set=ON_ERROR_STOP=1", postgres_url]
+    passwords = {"OWNER_PASSWORD": "it's one", "WORKER_PASSWORD": "another"}
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        for role in ("owner", "worker"):
+            admin.execute(f"create role {mark}_{role}".encode())
+        for _ in range(2):
+            subprocess.run(
+                command,
+                input=text.replace("freehold_", f"{mark}_"),
+                env=os.environ | passwords,
+                text=True,
+                timeout=120,
+                check=True,
+            )
+        for role in ("owner", "worker"):
+            found = admin.execute(
+                "select pg_has_role(rolname, %s, 'member'), rolcanlogin, rolsuper, "
+                "rolpassword like 'SCRAM-%%' from pg_authid where rolname = %s",
+                [f"{mark}_{role}", f"{mark}_{role}_login"],
+            ).fetchone()
+            assert found == (True, True, False, True)
+            admin.execute(f"drop role {mark}_{role}_login, {mark}_{role}".encode())
+
+
+def test_network_policies_cover_every_pod_and_name_ports_that_exist() -> None:
+    policies = [each for each in manifests() if each["kind"] == "NetworkPolicy"]
+    covered = [each["spec"]["podSelector"]["matchLabels"] for each in policies]
+    workloads = [each for each in manifests() if each["kind"] in ("Deployment", "Job")]
+    assert len(workloads) == len(policies)
+    for workload in workloads:
+        template = workload["spec"]["template"]
+        labels = template["metadata"]["labels"]
+        (policy,) = (p for p, c in zip(policies, covered, strict=True) if c == labels)
+        ports = {port["name"] for port in template["spec"]["containers"][0].get("ports", ())}
+        rules = policy["spec"].get("ingress", [])
+        assert all(rule["from"] for rule in rules)
+        assert {port["port"] for rule in rules for port in rule["ports"]} == ports
+
+
+@pytest.mark.parametrize("name", units())
+def test_units_are_restricted(name: str) -> None:
+    service = unit(name)["Service"]
+    assert service["CapabilityBoundingSet"] == ""
+    assert service["SystemCallFilter"] == "@system-service"
+    assert int(service["LimitNOFILE"]) >= 65_536
+    on = {key for key, value in service.items() if value == "yes"}
+    assert on >= {
+        "LockPersonality",
+        "NoNewPrivileges",
+        "PrivateDevices",
+        "ProtectControlGroups",
+        "ProtectKernelLogs",
+        "ProtectKernelModules",
+        "ProtectKernelTunables",
+        "RestrictNamespaces",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+    }
 
 
 @pytest.mark.parametrize("name", units())

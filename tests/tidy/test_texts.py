@@ -38,7 +38,7 @@ def test_nothing_is_mocked() -> None:
     assert [path for path in _found(_MOCK) if path.startswith("tests/")] == []
 
 
-@pytest.mark.parametrize("name", ["dev", "demo"])
+@pytest.mark.parametrize("name", ["dev", "demo", "run", "build"])
 def test_a_lock_pins_every_package_by_hash(name: str) -> None:
     assert _pins(name)
 
@@ -49,6 +49,13 @@ def test_the_demo_gets_what_the_package_needs_in_the_versions_of_the_tests() -> 
     demo, dev = _pins("demo"), _pins("dev")
     assert needed <= demo.keys()
     assert demo.items() <= dev.items()
+
+
+def test_the_image_gets_the_versions_of_the_tests() -> None:
+    dev, run, build = _pins("dev"), _pins("run"), _pins("build")
+    assert {"psycopg", "starlette", "uvicorn"} <= run.keys()
+    assert "hatchling" in build
+    assert (run | build).items() <= dev.items()
 
 
 def _pins(name: str) -> dict[str, str]:
