@@ -228,7 +228,7 @@ def test_the_users_of_compose_are_created_with_their_roles(postgres_url: str) ->
     """Under unique names, because roles belong to the whole server."""
     mark = f"t{secrets.token_hex(4)}"
     text = (DEPLOY / "postgres" / "logins.sql").read_text(encoding="utf-8")
-    command = [find_binaries() / "psql", "--no-psqlrc", "--set=ON_ERROR_STOP=1", postgres_url]
+    command = [str(find_binaries() / "psql"), "--no-psqlrc", "--set=ON_ERROR_STOP=1", postgres_url]
     passwords = {"OWNER_PASSWORD": "it's one", "WORKER_PASSWORD": "another"}
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         for role in ("owner", "worker"):
