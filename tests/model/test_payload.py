@@ -169,3 +169,14 @@ def test_a_hostile_text_of_a_megabyte_costs_no_more_than_a_normal_one() -> None:
     """A scan from quote to quote took hours: the text has half a million unterminated strings."""
     with pytest.raises(BadPayload, match="args is not JSON"):
         parse("args", '"' + '\\"' * 500_000)
+
+
+@pytest.mark.parametrize("more", [b"", b"[" * 100, b'\\"{[', b"\\\\"], ids=repr)
+def test_only_brackets_outside_of_texts_count_as_levels(more: bytes) -> None:
+    """Whether the text has many brackets, so that it is scanned, or few."""
+    text = b'"%s"' % more
+    for deep, wide in ((b"[" * 63, b""), (b"[" * 63, b",[],{}" * 40)):
+        fits = deep + b'{"a":%s}' % text + wide + b"]" * 63
+        assert isinstance(parse("args", fits), list)
+        with pytest.raises(BadPayload, match="nested deeper"):
+            parse("args", b"[" + fits + b"]")

@@ -15,6 +15,9 @@ PAYLOAD_BYTES_LIMIT = 1024 * 1024
 PAYLOAD_DEPTH_LIMIT = 64
 
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_AS_BRACES = bytes.maketrans(b"[]", b"{}")
+_NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -43,7 +46,7 @@ def check_bytes(what: str, data: bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) 
     if b"\\u0000" in data and _NUL.search(data):
         raise BadPayload(f"{what} holds a NUL character, which no store keeps: remove it")
     # A level takes at least two bytes, so short payloads need no scan.
-    if len(data) > 2 * PAYLOAD_DEPTH_LIMIT and _depth(data) > PAYLOAD_DEPTH_LIMIT:
+    if len(data) > 2 * PAYLOAD_DEPTH_LIMIT and _is_too_deep(data):
         raise BadPayload(_too_deep(what))
 
 
@@ -84,17 +87,16 @@ def _too_deep(what: str) -> str:
     return f"{what} is nested deeper than {PAYLOAD_DEPTH_LIMIT} levels: flatten it"
 
 
-def _depth(data: bytes) -> int:
-    """The deepest nesting of brackets outside strings."""
-    depth = deepest = 0
-    for token in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', data):
-        mark = token.group()
-        if mark in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in b"]}":
-            depth -= 1
-    return deepest
+def _is_too_deep(data: bytes) -> bool:
+    """For valid JSON. Most payloads have too few brackets, even with those in strings."""
+    if data.count(b"[") + data.count(b"{") <= PAYLOAD_DEPTH_LIMIT:
+        return False
+    brackets = _STRING.sub(b"", data).translate(_AS_BRACES, _NO_BRACKETS)
+    for _ in range(PAYLOAD_DEPTH_LIMIT):  # removes the innermost pairs
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"{}", b"")
+    return bool(brackets)
 
 
 def _refuse_not_a_number(what: str, value: Any) -> None:
