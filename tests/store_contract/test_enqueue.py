@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from freehold.model.operator_actions import OperatorVerb
 from freehold.model.policy import Policy
 from freehold.model.retry import Retry
 from freehold.model.state import Stage, State
-from freehold.store.verbs.enqueue import ENQUEUE_BATCH
+from freehold.store.verbs.enqueue import ENQUEUE_BATCH, enqueue
 from tests.stores import StoreUnderTest
 
 
@@ -142,6 +143,57 @@ def test_jobs_that_differ_only_in_their_arguments_keep_order_and_fields(
         waits = job.run_at - job.created_at
         assert waits == timedelta(seconds=asked.delay_seconds or 0.0)
     assert [stored[id_].stage for id_ in ids[-31:-1]] == [Stage.READY, *[Stage.FOLLOWER] * 29]
+
+
+@pytest.mark.requirement("P11", "S3.7")
+def test_jobs_of_many_shapes_in_turn_keep_order_and_fields(store: StoreUnderTest) -> None:
+    at = store.store.now() + timedelta(hours=1, microseconds=7)
+    shapes: list[dict[str, Any]] = [
+        {"queue": "q", "priority": -3},
+        {"queue": "q", "priority": 3, "tags": ("x", '"')},
+        {"run_at": at, "limit_key": "k"},
+        {"delay_seconds": 60.0, "timeout_seconds": 2.5},
+        {"target": "lane", "policy": Policy(on_drain="pause")},
+        {"target": "other", "max_attempts": 2, "pending": True},
+        {"target": "other"},
+    ]
+    jobs = [
+        NewJob(task=f"t{n % 7}", args=b'{"n": [%d, "a,b"]}' % n, **shapes[n % 7])
+        for n in range(3 * len(shapes))
+    ]
+    ids = [answer.id for answer in store.store.enqueue(jobs)]
+    assert ids == sorted(set(ids))
+    stored = [store.store.read(ids)[id_] for id_ in ids]
+    for job, asked in zip(stored, jobs, strict=True):
+        for name in ("task", "queue", "priority", "limit_key", "target", "max_attempts"):
+            assert getattr(job, name) == getattr(asked, name)
+        assert job.args == asked.args.decode()
+        assert (job.timeout_seconds, job.tags, job.policy) == (
+            asked.timeout_seconds,
+            asked.tags,
+            asked.policy,
+        )
+        due = asked.run_at or job.created_at + timedelta(seconds=asked.delay_seconds or 0.0)
+        assert job.run_at == due
+    ready, later, follower = Stage.READY, Stage.SCHEDULED, Stage.FOLLOWER
+    first = [ready, ready, later, later, ready, Stage.PENDING, ready]
+    more = [ready, ready, later, later, follower, Stage.PENDING, follower]
+    assert [job.stage for job in stored] == first + more + more
+
+
+@pytest.mark.requirement("P11")
+def test_what_jobs_have_in_common_is_sent_once() -> None:
+    """A statement for each job, or all columns of each job, would take longer than the insert."""
+    jobs = [
+        NewJob(task="t", queue=f"q{n % 5}", priority=n % 3, args=b'{"n": %d}' % n)
+        for n in range(ENQUEUE_BATCH)
+    ]
+    (statement,) = next(enqueue(jobs)).statements
+    assert statement.rows is not None
+    assert [(row["queue"], row["priority"]) for row in statement.rows] == [
+        (f"q{n % 5}", n % 3) for n in range(15)
+    ]
+    assert statement.params["numbers"] == [n % 15 for n in range(ENQUEUE_BATCH)]
 
 
 def test_enqueueing_nothing_is_no_error(store: StoreUnderTest) -> None:

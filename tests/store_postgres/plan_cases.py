@@ -9,7 +9,6 @@ from typing import Any
 from psycopg import Connection
 
 from freehold.model.state import Stage
-from freehold.store.rows import json_text
 from freehold.store.stage_sql import STAGE_NAMES, stage_byte
 from freehold.store.statements import Statement
 from freehold.store.verbs.queries import PAGE_WINDOW
@@ -234,12 +233,10 @@ def _keys(found: Found) -> Iterator[Case]:
     ]
     yield Case("find_holders", Statement("find_holders", {}, request), BATCH)
     new = [_new(position, f"new {position}") for position in range(BATCH)]
-    yield Case("enqueue", Statement("enqueue", {}, new), BATCH)
+    shapes = [{**row, "number": number} for number, row in enumerate(new)]
+    calls = {"calls": ["{}"] * BATCH, "numbers": list(range(BATCH))}
+    yield Case("enqueue", Statement("enqueue", calls, shapes), BATCH)
     yield Case("enqueue_one", Statement("enqueue_one", new[0]))
-    calls = json_text(["{}"] * BATCH)
-    yield Case(
-        "enqueue_same_shape", Statement("enqueue_same_shape", {**new[0], "calls": calls}), BATCH
-    )
     yield Case("enqueue_keyed", Statement("enqueue_keyed", {}, new), BATCH)
 
 

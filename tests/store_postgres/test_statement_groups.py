@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from freehold.errors import StoreError
+from freehold.model.job import NewJob
 from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.pipeline import PreparedStatement
 from freehold.store.postgres.pipelined_session import AsyncPipelinedSession
@@ -19,7 +20,7 @@ from freehold.store.postgres.pool import Pool
 from freehold.store.postgres.pooled_connection import PooledConnection
 from freehold.store.postgres.session import Statements
 from freehold.store.statements import Rows, Statement
-from freehold.store.store import AsyncStore
+from freehold.store.store import AsyncStore, Store
 from tests.store_postgres.catalog import WAITING
 
 _STATE = "select state, query from pg_stat_activity where pid = %s"
@@ -198,3 +199,15 @@ async def _blocked(other: psycopg.Connection[Any], task: asyncio.Task[Any]) -> i
             return int(row[0])
         await asyncio.sleep(0.01)
     raise AssertionError(f"it did not wait: {task}")
+
+
+@pytest.mark.requirement("P10")
+@pytest.mark.parametrize("args", [b"{},{}", b"", b"{", b"{}]", b'{},"'])
+def test_arguments_that_are_not_one_value_shift_no_other_arguments(
+    queue: Store, args: bytes
+) -> None:
+    """The arguments of a call are sent as one array."""
+    jobs = [NewJob(task="t", queue=f"q{n}", args=b"%d" % n) for n in range(4)]
+    with pytest.raises(StoreError, match="the database refused"):
+        queue.enqueue([*jobs[:2], NewJob(task="t", args=args), *jobs[2:]])
+    assert queue.depth(["default", "q0", "q1", "q2", "q3"]) == 0

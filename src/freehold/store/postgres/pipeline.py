@@ -10,7 +10,7 @@ runs before the Sync. So a group is sent only when all of it is encoded, unless 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -228,7 +228,7 @@ def _encode(value: Any) -> bytes | None:
     if isinstance(value, datetime):
         return value.isoformat().encode()
     if isinstance(value, list):
-        return _encode_text("{" + ",".join(_quoted(value)) + "}")
+        return _encode_text("{" + ",".join(map(_element, value)) + "}")
     raise TypeError(f"no value for PostgreSQL: {value!r}")
 
 
@@ -239,7 +239,8 @@ def _encode_text(text: str) -> bytes:
     return text.encode()
 
 
-def _quoted(texts: list[str]) -> Iterator[str]:
-    for text in texts:
-        escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-        yield f'"{escaped}"'
+def _element(value: str | int) -> str:
+    if isinstance(value, int):
+        return str(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

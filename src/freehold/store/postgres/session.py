@@ -65,10 +65,15 @@ class Statements:
 def _values(statement: Statement, names: tuple[str, ...]) -> list[Any]:
     if statement.rows is None:
         return list(map(statement.params.__getitem__, names))
-    return [
-        msgspec.json.encode(statement.rows).decode() if name == "rows" else statement.params[name]
-        for name in names
-    ]
+    return [_value_beside_rows(statement, name) for name in names]
+
+
+def _value_beside_rows(statement: Statement, name: str) -> Any:
+    if name == "rows":
+        return msgspec.json.encode(statement.rows).decode()
+    if name == "calls":  # each is JSON already: quoted as a text it would be parsed twice
+        return f"[{','.join(statement.params[name])}]"
+    return statement.params[name]
 
 
 @cache

@@ -14,7 +14,7 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,7 @@ class Engine(ForkAware):
     ) -> None:
         self.path = path
         self._scripts = scripts
+        self._reads_whole_set = {name for name, parts in scripts.items() if ":rows" in parts[0]}
         self._clock = clock
         self._on_change = on_change
         self._writer = _Handle(path, must_exist)
@@ -212,12 +213,16 @@ class Engine(ForkAware):
         return results
 
     def _execute(self, connection: sqlite3.Connection, statement: Statement) -> Rows:
-        """Each part of the statement's script, for each row of its set."""
+        """Each part of the statement's script, for each row of its set, or once for a script that
+        reads the whole set as ``:rows``."""
         parts = self._scripts[statement.name]
         params = {name: _bound(value) for name, value in statement.params.items()}
         found: Rows = []
-        for row in statement.rows if statement.rows is not None else ({},):
-            values = params | {name: _bound(value) for name, value in row.items()}
+        rows = statement.rows if statement.rows is not None else ({},)
+        if statement.name in self._reads_whole_set:
+            rows = ({"rows": [_bound_row(row) for row in rows]},)
+        for row in rows:
+            values = params | _bound_row(row)
             for sql in parts:
                 cursor = connection.execute(sql, values)
                 found += cursor.fetchall()
@@ -290,6 +295,10 @@ def _use_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute("pragma journal_mode = wal")
     finally:
         write_lock.close()
+
+
+def _bound_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _bound(value) for name, value in row.items()}
 
 
 def _bound(value: Any) -> Any:

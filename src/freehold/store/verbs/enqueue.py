@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -22,8 +21,6 @@ T = TypeVar("T")
 _READS = 20
 #: A statement of many thousand rows would hold its locks long and be no faster.
 ENQUEUE_BATCH = 1000
-#: This many neighbours that differ only in their arguments get a statement of their own.
-_SAME_SHAPE = 20
 
 
 def enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None = None) -> Verb[list[Enqueued]]:
@@ -104,9 +101,6 @@ def _enqueue_with_keys(jobs: Sequence[NewJob]) -> Verb[list[Enqueued]]:
     return [answers[position] for position in range(len(jobs))]
 
 
-_shape = attrgetter(*(name for name in NewJob.__struct_fields__ if name != "args"))
-
-
 def _statements(jobs: Sequence[NewJob]) -> tuple[Statement, ...]:
     if len(jobs) > 1:
         return tuple(_several(jobs))
@@ -143,26 +137,51 @@ _NOTHING_SPECIAL = _special(NewJob(task="any"))
 
 
 def _several(jobs: Sequence[NewJob]) -> Iterator[Statement]:
-    """Most calls bring many jobs of one task, which share everything but their arguments: only
-    those are sent for each job."""
-    mixed: list[NewJob] = []
-    for _, run in groupby(jobs, _shape):
-        same = list(run)
-        if len(same) < _SAME_SHAPE or same[0].target is not None:
-            mixed += same
-            continue
-        yield from _mixed(mixed)
-        mixed = []
-        shared = _row(same[0])
-        del shared["args"]
-        for part in _parts(same):
-            calls = json_text([job.args.decode() for job in part])
-            yield Statement("enqueue_same_shape", {"calls": calls, **shared})
-    yield from _mixed(mixed)
+    for part in _parts(jobs):
+        numbers, shapes = _shapes(part)
+        calls = [job.args.decode() for job in part]
+        yield Statement("enqueue", {"calls": calls, "numbers": numbers}, shapes)
 
 
-def _mixed(jobs: list[NewJob]) -> Iterator[Statement]:
-    return (Statement("enqueue", {}, _rows(part)) for part in _parts(jobs))
+_shape = attrgetter(
+    "task",
+    "queue",
+    "priority",
+    "max_attempts",
+    "pending",
+    "run_at",
+    "delay_seconds",
+    "target",
+    "limit_key",
+    "timeout_seconds",
+)
+
+
+def _shapes(jobs: Sequence[NewJob]) -> tuple[list[int], list[dict[str, Any]]]:
+    """What jobs have in common, all but their arguments, is sent once for all of them: the number
+    of each job's shape, and the shapes.
+
+    Of jobs that enter a lane together only the first is ready, the others follow it: they become
+    visible together, so that the lane always has a ready job.
+    """
+    known: dict[tuple[Any, ...], int] = {}
+    entered: set[str] = set()
+    numbers: list[int] = []
+    shapes: list[dict[str, Any]] = []
+    for job in jobs:
+        target, follows = job.target, False
+        if target is not None and job.is_due_at_once:
+            follows = target in entered
+            entered.add(target)
+        # Tags and policy by identity: jobs of one task share them, and a hash takes longer.
+        shape = (_shape(job), id(job.tags), id(job.policy), follows)
+        number = known.setdefault(shape, len(shapes))
+        numbers.append(number)
+        if number == len(shapes):
+            row = _row(job)
+            del row["args"]
+            shapes.append({**row, "number": number, "follows": follows})
+    return numbers, shapes
 
 
 def _parts(jobs: Sequence[T]) -> list[Sequence[T]]:
@@ -171,19 +190,6 @@ def _parts(jobs: Sequence[T]) -> list[Sequence[T]]:
 
 def _has_key(job: NewJob) -> bool:
     return job.unique_key is not None or job.idempotency_key is not None
-
-
-def _rows(jobs: Sequence[NewJob]) -> list[dict[str, Any]]:
-    """Of jobs that enter a lane together only the first is ready, the others follow it: they become
-    visible together, so that the lane always has a ready job."""
-    entered: set[str] = set()
-    rows = []
-    for job in jobs:
-        enters = job.target is not None and job.is_due_at_once
-        rows.append({**_row(job), "follows": enters and job.target in entered})
-        if enters and job.target is not None:
-            entered.add(job.target)
-    return rows
 
 
 def _row(job: NewJob) -> dict[str, Any]:

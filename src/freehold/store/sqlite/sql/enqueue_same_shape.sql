@@ -1,8 +1,0 @@
-insert into job (created_at, run_at, stage, priority, max_attempts, timeout_seconds, queue, task,
-    limit_key, tags, policy, args)
-select clock(), due_at, case when :pending then {pending} when due_at > clock() then {scheduled} else {ready} end,
-    :priority, :max_attempts, :timeout_seconds, :queue, :task, :limit_key, :tags, :policy, value
-from (select coalesce(:run_at, clock() + cast(round(:delay_seconds * 1000000) as integer)) as due_at),
-     json_each(:calls)
-order by key
-returning id
