@@ -4,6 +4,7 @@ when it recovers the job, without the task's code."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -75,6 +76,7 @@ def pack(policy: Policy) -> dict[str, Any] | None:
     return packed or None
 
 
+@lru_cache(maxsize=256)  # jobs of one task have one text, and it is read at each end but success
 def unpack(text: str | bytes | None) -> Policy:
     """The inverse of pack. Ignores unknown or invalid values: a newer client, or a person, may have
     written them, and recovery must not fail on such a job."""

@@ -194,9 +194,12 @@ class Finisher:
         if ended.outcome.kind is OutcomeKind.TIMEOUT:
             self._telemetry.count("timeouts")
         has_failed = decision.state is State.FAILED
+        level = logging.ERROR if has_failed else logging.INFO
+        if not log.isEnabledFor(level):
+            return
         error, reason = ended.outcome.error, decision.reason
         log.log(
-            logging.ERROR if has_failed else logging.INFO,
+            level,
             "job %d of %s: %s after attempt %d (%s)%s%s",
             attempt.job_id,
             attempt.task,

@@ -41,8 +41,7 @@ def transition_row(
 ) -> dict[str, Any]:
     """``stages`` is (if due, if due later), or None: into history. ``changes`` are columns of the
     statement beside those that every change has."""
-    unknown = changes.keys() - _UNCHANGED.keys()
-    assert not unknown, unknown
+    assert changes.keys() <= _UNCHANGED.keys(), changes
     return {
         **_UNCHANGED,
         **changes,

@@ -7,7 +7,6 @@ raises nothing here: the worker handles signals in its event loop.
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 from freehold.errors import BadArguments
@@ -23,6 +22,7 @@ from freehold.model.handler_exceptions import (
 from freehold.model.job import ErrorInfo, StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.retry import Retry
+from freehold.worker.execution.trace_text import trace_text
 from freehold.worker.held_leases import HeldLease, StopReason
 
 _REQUEST_OF_STOP: dict[StopReason | None, StopRequest] = {
@@ -126,7 +126,7 @@ def known_request(lease: HeldLease) -> StopRequest | None:
 
 def error_of(error: BaseException) -> ErrorInfo:
     try:
-        trace = "".join(traceback.format_exception(error))
+        trace = trace_text(error)
     except BaseException as second:
         trace = f"<formatting the traceback raised {type(second).__name__}>"
     return ErrorInfo(
@@ -146,8 +146,9 @@ def text_of(value: object) -> str:
 
 def safe(value: object, limit: int, *, keep_end: bool = False) -> str:
     """Text that every store accepts: no NUL, no lone surrogates, bounded."""
-    text = text_of(value)
-    clean = text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
+    clean = text = text_of(value)
+    if type(text) is not str or not text.isascii() or "\0" in text:
+        clean = text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
     if len(clean) <= limit:
         return clean
     return "…" + clean[-(limit - 1) :] if keep_end else clean[: limit - 1] + "…"
