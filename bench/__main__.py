@@ -6,6 +6,7 @@
     scripts/bench growth  [--rounds 3] [--jobs 50000] [--only clean,finished] [--quick]
     scripts/bench wide    the same for wider payloads, more processes, tenants, idle workers
     scripts/bench wake    [--rounds 5] [--seconds 5] [--quick]
+    scripts/bench mixed   [--rounds 3] [--jobs 50000] [--only freehold,pgqueuer] [--quick]
     scripts/bench report  the tables and charts of docs/performance.md, from bench/results
 
 Without --dsn it starts a PostgreSQL server of its own. The figures depend on the machine: read them
@@ -25,7 +26,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bench import core, growth, report, wake
+from bench import core, growth, mixed, report, wake
 from bench.against import checkout, pairs
 from bench.fleet import MeasurementFailed
 from bench.measures import Bench
@@ -71,6 +72,9 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, Any
         elif arguments.case in ("growth", "wide"):
             sizes = _sizes(growth.QUICK if arguments.quick else growth.Sizes(), arguments)
             run = growth.measure(bench, sizes, only, out, wide=arguments.case == "wide")
+        elif arguments.case == "mixed":
+            sizes = _sizes(mixed.QUICK if arguments.quick else mixed.Sizes(), arguments)
+            run = mixed.measure(bench, sizes, only, out)
         else:
             sizes = _sizes(wake.QUICK if arguments.quick else wake.Sizes(), arguments)
             run = wake.measure(bench, sizes, out)
@@ -105,7 +109,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    cases = ["core", "growth", "wide", "wake", "report"]
+    cases = ["core", "growth", "wide", "wake", "mixed", "report"]
     parser.add_argument("case", nargs="?", default="core", choices=cases)
     parser.add_argument("--dsn", help="of a role that may create databases")
     parser.add_argument("--node", type=Path, help="folder in which npm installed graphile-worker")

@@ -4,6 +4,9 @@
     enqueue           jobs one by one, each awaited, for NUMBER seconds
     enqueue-blocking  the same by a call that blocks
     enqueue-bulk      NUMBER jobs by the contender's bulk call
+    enqueue-mixed     the same with jobs that differ
+    enqueue-steady    NUMBER jobs that succeed at once
+    enqueue-retried   the same, but every tenth fails in its first attempt
     enqueue-spaced    NUMBER jobs, 20 ms apart, each with the time at which it was sent
     work              a worker, until killed, that reports to FILE
 
@@ -14,11 +17,12 @@ statements once.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import sys
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from bench.contender import Contender
@@ -26,6 +30,7 @@ from bench.counting import tick
 
 WARM_UP_JOBS = 20
 SPACE_SECONDS = 0.02
+RETRIED_EVERY = 10
 
 
 async def run(role: str, contender: Contender, number: float) -> dict[str, Any]:
@@ -43,7 +48,15 @@ async def run(role: str, contender: Contender, number: float) -> dict[str, Any]:
             await contender.enqueue(time.time())
             await asyncio.sleep(SPACE_SECONDS)
         return {"jobs": int(number)}
-    return await (_awaited if role == "enqueue" else _bulk)(contender, number)
+    if role == "enqueue":
+        return await _awaited(contender, number)
+    bulk_calls: dict[str, Callable[[int], Awaitable[None]]] = {
+        "enqueue-bulk": contender.enqueue_bulk,
+        "enqueue-mixed": contender.enqueue_mixed,
+        "enqueue-steady": functools.partial(contender.enqueue_retried, every=0),
+        "enqueue-retried": functools.partial(contender.enqueue_retried, every=RETRIED_EVERY),
+    }
+    return await _bulk(contender, bulk_calls[role], int(number))
 
 
 async def _awaited(contender: Contender, seconds: float) -> dict[str, Any]:
@@ -69,12 +82,14 @@ def _blocking(contender: Contender, seconds: float) -> dict[str, Any]:
     return {"jobs": jobs + WARM_UP_JOBS, "rate": jobs / (time.time() - began)}
 
 
-async def _bulk(contender: Contender, number: float) -> dict[str, Any]:
-    count = int(number)
+async def _bulk(
+    contender: Contender, call: Callable[[int], Awaitable[None]], count: int
+) -> dict[str, Any]:
     await contender.enqueue(0.0)
-    began = time.time()
-    await contender.enqueue_bulk(count)
-    return {"jobs": count + 1, "rate": count / (time.time() - began)}
+    began, cpu_began = time.time(), time.process_time()
+    await call(count)
+    seconds, cpu = time.time() - began, time.process_time() - cpu_began
+    return {"jobs": count + 1, "rate": count / seconds, "cpu_us": round(cpu / count * 1e6, 1)}
 
 
 def print_result(role: Coroutine[Any, Any, dict[str, Any]]) -> None:

@@ -75,12 +75,22 @@ def blocking(bench: Bench, contender: type[Contender], seconds: float) -> dict[s
     return {"rate": bench.fleet.produce(contender, "enqueue-blocking", url, seconds)["rate"]}
 
 
+def mixed_bulk(bench: Bench, contender: type[Contender], jobs: int) -> dict[str, Any]:
+    """Bulk calls with jobs that differ."""
+    filled = bench.fleet.produce(contender, "enqueue-mixed", bench.fresh_store(contender), jobs)
+    return {name: filled[name] for name in ("rate", "cpu_us")}
+
+
 def fill_and_drain(
-    bench: Bench, contender: type[Contender], jobs: int, processes: int = 1
+    bench: Bench,
+    contender: type[Contender],
+    jobs: int,
+    processes: int = 1,
+    role: str = "enqueue-bulk",
 ) -> dict[str, Any]:
     """Enqueue in bulk, then drain; both are measured."""
     url = bench.fresh_store(contender)
-    filled = bench.fleet.produce(contender, "enqueue-bulk", url, jobs)
+    filled = bench.fleet.produce(contender, role, url, jobs)
     if contender.on_postgres:
         with bench.server.connect(url) as connection:
             connection.execute("vacuum analyze")

@@ -23,6 +23,7 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "growth": tables.growth,
     "wide": tables.growth,
     "wake": tables.wake,
+    "mixed": tables.mixed,
 }
 #: Shown before the first run of a kind is committed.
 NONE_YET = "No run is committed yet: `scripts/bench {kind}`, then `scripts/bench report`."

@@ -214,6 +214,61 @@ def growth_label(name: str, sizes: Mapping[str, Any]) -> str:
     return labels.get(name, name)
 
 
+#: The aims of `mixed`.
+_MIXED_AIM, _RETRIED_AIM = 1.3, 0.75
+
+
+def mixed(document: Mapping[str, Any]) -> str:
+    medians = document["medians"]
+    peer = at(medians.get("pgqueuer", {}), "bulk", "rate")
+    rows = [
+        [
+            f"**{name}**" if name.startswith(OURS) else name,
+            number(at(found, "bulk", "rate")),
+            ratio(at(found, "bulk", "rate"), peer),
+            number(at(found, "bulk", "cpu_us"), 1),
+            number(at(found, "steady", "rate")),
+            number(at(found, "retried", "rate")),
+            ratio(at(found, "retried", "rate"), at(found, "steady", "rate")),
+            number(_of_a_failure(found, document["retried_every"])),
+        ]
+        for name, found in medians.items()
+    ]
+    head = [
+        "",
+        "bulk enqueue",
+        "of PgQueuer",
+        "client CPU µs",
+        "drain, none fails",
+        "every tenth fails once",
+        "of none",
+        "worker CPU µs of a failure",
+    ]
+    ours = medians.get(OURS, {})
+    reached = [
+        [
+            "bulk enqueue of jobs that differ, to PgQueuer",
+            f"{_MIXED_AIM:g}",
+            ratio(at(ours, "bulk", "rate"), peer),
+        ],
+        [
+            "drain while every tenth job fails once, to none",
+            f"{_RETRIED_AIM:g}",
+            ratio(at(ours, "retried", "rate"), at(ours, "steady", "rate")),
+        ],
+    ]
+    notes = "\n".join(f"- `{name}`: absent, {why}" for name, why in document["absent"].items())
+    parts = [conditions(document, rounds(document)), table(head, rows)]
+    parts += [table(["aim", "at least", "reached"], reached)]
+    return "\n\n".join([*parts, notes] if notes else parts)
+
+
+def _of_a_failure(found: Mapping[str, Any], every: int) -> float | None:
+    """What a failed attempt takes of the worker, with the second attempt."""
+    retried, steady = at(found, "retried", "cpu_us"), at(found, "steady", "cpu_us")
+    return None if retried is None or steady is None else (retried - steady) * every
+
+
 def wake(document: Mapping[str, Any]) -> str:
     with_wakes = at(document["medians"], "with wake-ups", "rate")
     without = at(document["medians"], "without", "rate")

@@ -7,12 +7,13 @@ import os
 import sqlite3
 from collections.abc import Callable
 
-from bench.contender import BULK, Contender
+from bench.contender import BULK, PRIORITIES, QUEUES, WIDE_TEXT, Contender, Retried, mixed
 from bench.counting import tick
-from freehold import Freehold
+from freehold import Freehold, Retry
 from freehold.store.stage_sql import STAGE_SQL
 
 TASK = "bench.job"
+RETRIED_TASK = "bench.retried"
 SLOW_TASK = "bench.slow"
 LIMITED_QUEUE = "limited"
 SLOW_SECONDS = 0.02
@@ -35,7 +36,13 @@ class FreeholdPostgres(Contender):
         async def job(sent: float, more: str = "") -> None:
             tick(sent)
 
+        @self.app.task(name=RETRIED_TASK, retry=Retry(base_seconds=0.0))
+        async def retried(number: int, every: int) -> None:
+            run_retried(number, every)
+
         self.job = job
+        self.retried = retried
+        run_retried = Retried()
 
     def open_blocking(self) -> Callable[[float], None]:
         self._define()
@@ -56,6 +63,21 @@ class FreeholdPostgres(Contender):
         for start in range(0, count, BULK):
             jobs = [self.job.prepare(0.0) for _ in range(min(BULK, count - start))]
             await self.app.aenqueue_many(jobs)
+
+    async def enqueue_mixed(self, count: int) -> None:
+        tasks = {
+            (queue, priority): self.job.using(queue=queue, priority=priority)
+            for queue in QUEUES
+            for priority in PRIORITIES
+        }
+        for start in range(0, count, BULK):
+            chosen = mixed(min(BULK, count - start))
+            await self.app.aenqueue_many([tasks[each].prepare(0.0, WIDE_TEXT) for each in chosen])
+
+    async def enqueue_retried(self, count: int, every: int) -> None:
+        for start in range(0, count, BULK):
+            numbers = range(start, min(start + BULK, count))
+            await self.app.aenqueue_many([self.retried.prepare(n, every) for n in numbers])
 
     async def work(self) -> None:
         await self.app.arun_worker()

@@ -88,3 +88,25 @@ def test_notifications_are_measured_with_and_without(postgres_url: str, tmp_path
     assert found["failures"] == []
     assert all(measured["rate"] > 0 for measured in found["medians"].values())
     assert set(found["medians"]) == {"with wake-ups", "without"}
+
+
+def test_jobs_that_differ_and_jobs_that_fail_are_measured(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    found = bench(
+        tmp_path / "mixed.json",
+        "mixed",
+        "--dsn",
+        postgres_url,
+        "--jobs",
+        "300",
+        "--only",
+        "freehold,freehold-sqlite",
+    )
+    assert found["failures"] == []
+    assert list(found["medians"]) == ["freehold", "freehold-sqlite"]
+    for measured in found["medians"].values():
+        assert measured["bulk"]["rate"] > 0
+        for drain in (measured["steady"], measured["retried"]):
+            assert (drain["jobs"], drain["started"], drain["unfinished"]) == (301, 301, 0)
+            assert drain["rate"] > 0
