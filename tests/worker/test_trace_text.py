@@ -1,17 +1,21 @@
-"""Tracebacks of failed attempts: the text of Python's own function, without its cost."""
+"""Failed attempts: the traceback that Python would write, and nothing left behind."""
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import traceback
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from freehold import Retry
 from freehold.worker.execution.trace_text import trace_text
+from tests.worker.local_worker import LocalWorker
 
 
 class OwnError(Exception):
@@ -162,3 +166,27 @@ def test_the_source_is_read_at_the_first_failure_only(tmp_path: Path) -> None:
     path.write_text("# A new first line.\n\n\ndef send():\n    return None\n")
     assert trace_text(raised(module.send)) == first
     assert "raise ValueError('no such address')" in first
+
+
+def test_what_a_failed_handler_held_is_freed_at_once(sqlite_local_worker: LocalWorker) -> None:
+    """Not at the next run of the garbage collector, which may be long after."""
+
+    class Large:
+        pass
+
+    held: list[weakref.ref[Large]] = []
+    left: list[int] = []
+
+    async def fails() -> None:
+        left.append(sum(each() is not None for each in held))
+        large = Large()
+        held.append(weakref.ref(large))
+        raise ValueError("failed")
+
+    sqlite_local_worker.add(fails, retry=Retry(max_attempts=4, base_seconds=0.0))
+    gc.disable()
+    try:
+        sqlite_local_worker.run()
+    finally:
+        gc.enable()
+    assert left == [0, 0, 0, 0]

@@ -116,7 +116,9 @@ class Runner:
         except asyncio.CancelledError:
             ended = _Stopped()
         except BaseException as error:
-            ended = error
+            stop.end()
+            await _clear_cancellations(task)
+            return error  # a variable would be a cycle: the traceback refers to this frame
         finally:
             stop.end()
         await _clear_cancellations(task)
