@@ -2,6 +2,9 @@
 
 A write starts as soon as the previous one has ended, with all outcomes that came meanwhile: one
 job alone is written at once, ten thousand jobs in a few statements.
+
+Failures need a statement of their own, which costs as much for one as for twenty. While successes
+are written all the time, failures wait for each other, but not for long.
 """
 
 from __future__ import annotations
@@ -42,6 +45,10 @@ _TEMPORARY = (
     SchemaMissing,
     SchemaTooNew,
 )
+#: Failures that wait for each other beside successes: at most so many, and for so long.
+_FAILURES_LIMIT = 100
+_FAILURES_SECONDS = 0.02
+_FAILED = frozenset({OutcomeKind.ERROR, OutcomeKind.RETRY_LATER})
 _UNSTORABLE = "its outcome could not be stored"
 _RETRY_SECONDS = 0.2
 _RETRY_CAP_SECONDS = 2.0
@@ -69,40 +76,49 @@ class Finisher:
         #: Called with whether a job was scheduled for later.
         self._on_written = on_written
         self._waiting: deque[tuple[HeldLease, AttemptEnd]] = deque()
+        self._failures: deque[tuple[HeldLease, AttemptEnd]] = deque()
+        self._failures_since = 0.0
         self._not_empty = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
 
     def submit(self, lease: HeldLease, ended: AttemptEnd) -> None:
         lease.ended = True
-        self._waiting.append((lease, ended))
+        if ended.outcome.kind in _FAILED:
+            if not self._failures:
+                self._failures_since = asyncio.get_running_loop().time()
+            self._failures.append((lease, ended))
+        else:
+            self._waiting.append((lease, ended))
         self._not_empty.set()
         self._empty.clear()
 
     @property
     def is_full(self) -> bool:
-        return len(self._waiting) >= BACKLOG_LIMIT
+        return len(self._waiting) + len(self._failures) >= BACKLOG_LIMIT
 
     async def run(self) -> None:
         while True:
             await self._not_empty.wait()
             group = self._next_group()
-            if not self._waiting:
+            if not (self._waiting or self._failures):
                 self._not_empty.clear()
             await self._write(group)
-            if not self._waiting:
+            if not (self._waiting or self._failures):
                 self._empty.set()
 
     def _next_group(self) -> list[tuple[HeldLease, AttemptEnd]]:
         """In order, and at most one outcome per job: a worker that lost a lease can run the job
         again before the first outcome was written."""
         group: dict[int, tuple[HeldLease, AttemptEnd]] = {}
-        while self._waiting and len(group) < GROUP_LIMIT:
-            job_id = self._waiting[0][1].attempt.job_id
-            if job_id in group:
-                break
-            group[job_id] = self._waiting.popleft()
+        if self._failures and (not self._waiting or self._is_failures_turn()):
+            _move(self._failures, group)
+        _move(self._waiting, group)
         return list(group.values())
+
+    def _is_failures_turn(self) -> bool:
+        waited = asyncio.get_running_loop().time() - self._failures_since
+        return len(self._failures) >= _FAILURES_LIMIT or waited >= _FAILURES_SECONDS
 
     async def flushed(self) -> None:
         """Waits until every submitted outcome is written or given up."""
@@ -210,3 +226,13 @@ class Finisher:
             f"\n{error.trace}" if has_failed and error and error.trace else "",
             extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
         )
+
+
+def _move(
+    waiting: deque[tuple[HeldLease, AttemptEnd]], group: dict[int, tuple[HeldLease, AttemptEnd]]
+) -> None:
+    while waiting and len(group) < GROUP_LIMIT:
+        job_id = waiting[0][1].attempt.job_id
+        if job_id in group:
+            break
+        group[job_id] = waiting.popleft()

@@ -1,0 +1,95 @@
+"""Which outcomes are written together: failures wait for each other, never for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from freehold.model.job import Attempt, ErrorInfo
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.store import AsyncStore
+from freehold.store.types import AttemptEnd, Finished
+from freehold.telemetry import Telemetry
+from freehold.worker import finisher
+from freehold.worker.finisher import Finisher
+from freehold.worker.held_leases import HeldLease, HeldLeases
+from tests.stores import StoreUnderTest
+
+#: "s" succeeds, "f" fails.
+KINDS = {"s": OutcomeKind.SUCCESS, "f": OutcomeKind.ERROR}
+
+
+class Recorder:
+    """The store, with a record of each group. While it writes a group, more outcomes arrive."""
+
+    def __init__(self, store: AsyncStore, arrivals: list[str]) -> None:
+        self._store = store
+        self._arrivals = arrivals
+        self.finisher: Finisher
+        self.attempts: list[Attempt] = []
+        self.groups: list[str] = []
+
+    def arrive(self) -> None:
+        """The outcomes of the next arrival."""
+        until = asyncio.get_running_loop().time() + 60
+        for letter in self._arrivals.pop(0) if self._arrivals else "":
+            attempt = self.attempts.pop()
+            error = ErrorInfo("E", "failed") if letter == "f" else None
+            outcome = Outcome(kind=KINDS[letter], error=error, ran_seconds=0.0)
+            self.finisher.submit(HeldLease(attempt, until), AttemptEnd(attempt, outcome))
+
+    async def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
+        letters = {kind: letter for letter, kind in KINDS.items()}
+        self.groups.append("".join(letters[each.outcome.kind] for each in ended))
+        self.arrive()
+        return await self._store.finish(owner, ended)
+
+
+@pytest.mark.requirement("P11")
+@pytest.mark.parametrize(
+    ("seconds", "limit", "groups"),
+    [
+        (60.0, 9, ["s", "ss", "s", "s", "ffff"]),
+        (60.0, 2, ["s", "ffss", "s", "ffs"]),
+        (0.0, 9, ["fs", "fss", "fs", "fs"]),
+    ],
+    ids=["until no success waits", "until they are many", "until the time is over"],
+)
+def test_failures_wait_for_each_other_beside_successes(
+    store: StoreUnderTest,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    limit: int,
+    groups: list[str],
+) -> None:
+    monkeypatch.setattr(finisher, "_FAILURES_SECONDS", seconds)
+    monkeypatch.setattr(finisher, "_FAILURES_LIMIT", limit)
+    assert written(store, ["fs", "sfs", "fs", "sf"]) == groups
+
+
+def test_a_failure_alone_is_written_at_once(store: StoreUnderTest) -> None:
+    assert written(store, ["f", "f"]) == ["f", "f"]
+
+
+def written(store: StoreUnderTest, arrivals: list[str]) -> list[str]:
+    """The groups in which these outcomes are written. All of them are."""
+    count = sum(map(len, arrivals))
+    for _ in range(count):
+        store.add()
+    telemetry = Telemetry()
+    recorder = Recorder(store.awaited, list(arrivals))
+    recorder.attempts = [store.claim_one() for _ in range(count)]
+
+    async def write_all() -> None:
+        recorder.finisher = Finisher(recorder, "w1", HeldLeases(), telemetry, lambda _: None)
+        recorder.arrive()
+        running = asyncio.create_task(recorder.finisher.run())
+        await recorder.finisher.flushed()
+        running.cancel()
+        await store.database.aclose()
+
+    asyncio.run(write_all())
+    assert telemetry.total("finished") == count
+    return recorder.groups
