@@ -233,6 +233,7 @@ PURE = {
     "datetime",
     "difflib",
     "enum",
+    "functools",
     "hashlib",
     "math",
     "msgspec",

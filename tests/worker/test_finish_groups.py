@@ -34,15 +34,15 @@ class Recorder:
     def arrive(self) -> None:
         """The outcomes of the next arrival."""
         until = asyncio.get_running_loop().time() + 60
-        for letter in self._arrivals.pop(0) if self._arrivals else "":
+        for mark in self._arrivals.pop(0) if self._arrivals else "":
             attempt = self.attempts.pop()
-            error = ErrorInfo("E", "failed") if letter == "f" else None
-            outcome = Outcome(kind=KINDS[letter], error=error, ran_seconds=0.0)
+            error = ErrorInfo("E", "failed") if mark == "f" else None
+            outcome = Outcome(kind=KINDS[mark], error=error, ran_seconds=0.0)
             self.finisher.submit(HeldLease(attempt, until), AttemptEnd(attempt, outcome))
 
     async def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
-        letters = {kind: letter for letter, kind in KINDS.items()}
-        self.groups.append("".join(letters[each.outcome.kind] for each in ended))
+        marks = {kind: mark for mark, kind in KINDS.items()}
+        self.groups.append("".join(marks[each.outcome.kind] for each in ended))
         self.arrive()
         return await self._store.finish(owner, ended)
 
