@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, Ty
 
 from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
 from freehold.client import Client, JobHandle
-from freehold.errors import BadInput, BadSettings
+from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError
 from freehold.fork_safety import lock_of
 from freehold.model.job import DEFAULT_QUEUE, NewJob
 from freehold.model.names import check_name
@@ -29,6 +29,7 @@ from freehold.store.database import Database, Migration
 from freehold.store.open import missing_file, open_database, open_shard, scratch_store
 from freehold.store.schema_version import check_migrated
 from freehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
+from freehold.telemetry import log
 from freehold.tenants.host import TenantHost
 from freehold.tenants.shards import Shards
 from freehold.tenants.tenants import Tenants
@@ -188,6 +189,8 @@ class Freehold:
         register(self, configured.kinds.values())
         chosen = worker_settings(configured, **settings)
         if tenants is None:
+            if chosen.managed_in is None:  # else the manager has checked it
+                await self._check_rights()
             apply = apply_settings if self._tenant_name is None else apply_to_tenant
             await apply(self.aoperator, configured)
             return await Worker(self._database, self.tasks, chosen, tenant=self._tenant_name).run()
@@ -195,6 +198,16 @@ class Freehold:
         await served.check()
         await apply_to_all_tenants(self.aoperator, configured)
         return await TenantHost(served, self.tasks, chosen).run()
+
+    async def _check_rights(self) -> None:
+        """Raises StoreDenied, after which a worker would try again without end. Other errors pass
+        by themselves or by an action elsewhere."""
+        try:
+            await self._client.awaited.make_ready(0)
+        except StoreDenied:
+            raise
+        except StoreError as error:
+            log.debug("the rights could not be checked: %s", error)
 
     # -- tenants -----------------------------------------------------------------------------
 

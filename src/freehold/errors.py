@@ -16,6 +16,7 @@ FreeholdError
 ├── LeaseLost                the caller no longer owns the job
 └── StoreError
     ├── StoreUnavailable     not reached, or cut off before the write: safe to try again
+    │   └── StoreDenied      a wrong password, or rights that the role does not have
     ├── OutcomeUnknown       cut off during the write: repeat with an idempotency key
     ├── StoreReadOnly        reachable, but does not accept writes
     ├── StoreFull            no space left
@@ -95,6 +96,10 @@ class StoreUnavailable(StoreError):
     """The database was not reached, or the write certainly did not happen: safe to retry."""
 
 
+class StoreDenied(StoreUnavailable):
+    """The database refuses the login, or the role lacks rights: an operator must act."""
+
+
 class OutcomeUnknown(StoreError):
     """The connection broke during a write, which may or may not have happened."""
 
@@ -107,7 +112,7 @@ class StoreFull(StoreError):
     """The database has no space left."""
 
 
-class MissingPrivilege(StoreError):
+class MissingPrivilege(StoreDenied):
     """The role of the connection lacks a privilege in the database."""
 
 

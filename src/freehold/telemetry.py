@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from freehold.store_health import StoreHealth
+
 log = logging.getLogger("freehold")
 
 COUNTERS = {
@@ -68,6 +70,7 @@ class Telemetry:
         self._measured = {name: [0] * (len(BUCKETS) + 1) for name in DURATIONS}
         self._seconds = dict.fromkeys(DURATIONS, 0.0)
         self._gauges: dict[str, Callable[[], float]] = {}
+        self.store_health = StoreHealth(log)
 
     def count(self, name: str, amount: int = 1, label: str = "") -> None:
         assert name in COUNTERS, name

@@ -217,6 +217,7 @@ def test_every_error_of_the_tree_is_mapped() -> None:
         "TenantNotFound": 404,
         "StoreError": 500,
         "StoreUnavailable": 503,
+        "StoreDenied": 503,
         "OutcomeUnknown": 503,
         "StoreReadOnly": 503,
         "StoreFull": 503,

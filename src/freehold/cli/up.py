@@ -19,7 +19,7 @@ from freehold.cli.common import (
 )
 from freehold.cli.logs import log_options, set_up_logs
 from freehold.cli.worker import app_with_tasks
-from freehold.errors import StoreUnavailable
+from freehold.errors import StoreDenied, StoreUnavailable
 from freehold.http_auth import token_variables
 from freehold.manager.manager import Manager
 from freehold.manager.process_slots import folder_of
@@ -80,8 +80,8 @@ def up(
     continue and the next `freehold up` takes them over; if none is started within seconds, they
     drain.
 
-    Exit codes: 0 drained, 1 another manager of this name runs here, 70 a part crashed, 75 a
-    worker did not end in time and was killed.
+    Exit codes: 0 drained, 1 another manager of this name runs here, 3 the store refused the login
+    or the rights at the start, 70 a part crashed, 75 a worker did not end in time and was killed.
     """
     set_up_logs(log_level, log_format)
     raise_limit()
@@ -136,6 +136,7 @@ async def _run(
     api: Part | None,
     reload: bool,
 ) -> int:
+    telemetry = Telemetry()
     manager = Manager(
         app._client.awaited,
         _rule(settings),
@@ -144,10 +145,11 @@ async def _run(
         queues=chosen.queues,
         scale_seconds=settings["workers.scale_interval_ms"] / 1000.0,
         grace_seconds=chosen.shutdown_grace_seconds,
+        telemetry=telemetry,
     )
     # Only the manager handles signals. The other parts are canceled after the last worker has
     # drained.
-    parts: dict[str, Coroutine[Any, Any, None]] = {"sweeper": _sweep(app, chosen)}
+    parts: dict[str, Coroutine[Any, Any, None]] = {"sweeper": _sweep(app, chosen, telemetry)}
     if api is not None:
         parts["API"] = api()
     if reload:
@@ -168,11 +170,11 @@ def _rule(settings: Settings) -> ScaleRule:
     )
 
 
-async def _sweep(app: Freehold, chosen: WorkerSettings) -> None:
+async def _sweep(app: Freehold, chosen: WorkerSettings, telemetry: Telemetry) -> None:
     """Recovers expired leases and makes due jobs ready also while no worker runs."""
     sweeper = Sweeper(
         app._client.awaited,
-        Telemetry(),
+        telemetry,
         tasks=frozenset(),
         history_days=chosen.history_days,
         chance=random.random,
@@ -187,6 +189,9 @@ def _check_store(app: Freehold) -> None:
     try:
         app.operator.now()
         app.operator.workers()
+        app._client.store.make_ready(0)  # needs the rights of a worker
+    except StoreDenied:
+        raise
     except StoreUnavailable as error:
         log.warning("the store is not available yet: %s", error)
 

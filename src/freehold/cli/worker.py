@@ -80,8 +80,8 @@ def worker(
     the queue or, as lane jobs do by default, are paused. SIGUSR1 drains the worker only if it holds
     no job.
 
-    Exit codes: 0 drained, 70 a part crashed, 75 a handler could not be stopped and the process
-    should be replaced.
+    Exit codes: 0 drained, 3 the store refused the login or the rights at the start, 70 a part
+    crashed, 75 a handler could not be stopped and the process should be replaced.
     """
     set_up_logs(log_level, log_format)
     raise_limit()

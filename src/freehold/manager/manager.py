@@ -18,7 +18,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from freehold.errors import Refused, StoreError
+from freehold.errors import Refused, StoreError, StoreUnavailable
 from freehold.exit_codes import EXIT_DONE, EXIT_KILLED
 from freehold.manager import process_slots
 from freehold.manager.fleet import Fleet
@@ -27,7 +27,7 @@ from freehold.manager.store_snapshot import SnapshotStore, StoreSnapshot, take_s
 from freehold.manager.worker_process import WorkerProcess
 from freehold.model.scaling import Scale, ScaleRule, rescale
 from freehold.open_files import RareWarning
-from freehold.telemetry import log
+from freehold.telemetry import Telemetry, log
 
 #: How often the manager checks that its workers are alive.
 TICK_SECONDS = 0.25
@@ -59,6 +59,7 @@ class Manager:
         grace_seconds: float,
         name: str = "",
         kill: Kill = kill,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.name = name or new_manager()
         self._store = store
@@ -70,7 +71,8 @@ class Manager:
         self._scale = Scale(wanted=rule.default_count)
         self._stopping = asyncio.Event()
         self._stopping_jobs = asyncio.Event()
-        self._store_failed = False
+        self._store_part = (telemetry or Telemetry()).store_health.part("manager")
+        self._snapshot_at = 0.0
         self._file_error = RareWarning("the manager cannot use its files, trying again: %s")
 
     async def run(self) -> int:
@@ -114,12 +116,11 @@ class Manager:
         )
 
     async def _manage(self, loop: asyncio.AbstractEventLoop) -> None:
-        snapshot_at = loop.time()
         while not self._stopping.is_set():
             with self._retried():
                 self._fleet.reap(loop.time())
-                if loop.time() >= snapshot_at:
-                    snapshot_at = loop.time() + self._scale_seconds
+                if loop.time() >= self._snapshot_at:
+                    self._snapshot_at = loop.time() + self._scale_seconds
                     await self._read_store(loop)
                 now = loop.time()
                 self._fleet.start(self._scale.wanted - len(self._fleet.working(now)), now)
@@ -148,12 +149,13 @@ class Manager:
             async with asyncio.timeout(_SNAPSHOT_SECONDS):
                 snapshot = await take_snapshot(self._store)
         except (StoreError, TimeoutError) as error:
-            if not self._store_failed:
-                log.warning("cannot read the store, keeping the number of workers: %s", error)
-            self._store_failed = True
+            if isinstance(error, TimeoutError):
+                error = StoreUnavailable(f"no result within {_SNAPSHOT_SECONDS:g} s")
+            wait_seconds = self._store_part.failed(error, self._scale_seconds)
+            self._snapshot_at = loop.time() + wait_seconds
             self._fleet.ignore_silence()
             return
-        self._store_failed = False
+        self._store_part.works()
         self._fleet.record_heartbeats(snapshot.workers, loop.time())
         self._rescale(snapshot, loop.time())
 

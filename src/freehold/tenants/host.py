@@ -20,7 +20,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from freehold.errors import BadSettings, FreeholdError, StoreError, StoreUnavailable
+from freehold.errors import (
+    BadSettings,
+    FreeholdError,
+    StoreDenied,
+    StoreError,
+    StoreUnavailable,
+)
 from freehold.exit_codes import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
 from freehold.model.plural import count
 from freehold.model.tenant import Tenant
@@ -102,8 +108,12 @@ class TenantHost:
         self.telemetry.watch("slots", lambda: slots.count)
         self.telemetry.watch("slots_running", lambda: slots.use.running)
         self.telemetry.watch("slots_waiting", lambda: slots.use.held - slots.use.running)
-        with contextlib.suppress(StoreUnavailable):  # the directory is read again soon
+        try:
             self.schedule.update(await self._directory.tenants())
+        except StoreDenied:
+            raise
+        except StoreUnavailable as error:  # the directory is read again soon
+            log.debug("the directory of tenants is not available yet: %s", error)
         log.info(
             "host starts: queues %s, %s, %s, %s",
             ", ".join(self._settings.queues),
@@ -188,14 +198,18 @@ class TenantHost:
     # -- the directory and the shards --------------------------------------------------------
 
     async def _poll_directory(self) -> None:
+        part = self.telemetry.store_health.part("directory")
+        wait_seconds = DIRECTORY_SECONDS
         while True:
-            await asyncio.sleep(DIRECTORY_SECONDS)
+            await part.wait(wait_seconds)
             try:
                 tenants = await self._directory.tenants()
             except StoreError as error:
                 self.telemetry.count("store_errors", label="directory")
-                log.warning("cannot read the directory of tenants, trying again: %s", error)
+                wait_seconds = part.failed(error, DIRECTORY_SECONDS)
                 continue
+            part.works()
+            wait_seconds = DIRECTORY_SECONDS
             self.schedule.update(tenants)
             for worker in self.workers.values():
                 if worker.tenant.name in self.schedule:
@@ -238,9 +252,18 @@ class TenantHost:
 
     async def _watch_shard(self, name: str, shard: Shard) -> None:
         requested = self._check_requests[name]
+        part = self.telemetry.store_health.part(f"checks of shard {name}")
         while True:
             requested.clear()
-            wait_seconds = await self._check_shard(name, shard)
+            try:
+                wait_seconds = await self._check_shard(name, shard)
+            except (StoreError, TimeoutError) as error:
+                self.telemetry.count("store_errors", label="host")
+                if isinstance(error, TimeoutError):
+                    error = StoreUnavailable(f"no result within {CHECK_SECONDS_LIMIT:g} s")
+                await part.wait(part.failed(error, _ERROR_SECONDS))
+                continue
+            part.works()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_seconds):
                     await requested.wait()
@@ -249,17 +272,8 @@ class TenantHost:
     async def _check_shard(self, name: str, shard: Shard) -> float:
         """Check all tenants that may have work. Returns the seconds until the next check."""
         names = self.schedule.due_for_check(name)
-        try:
-            async with asyncio.timeout(CHECK_SECONDS_LIMIT):
-                found = await shard.tenants_with_work(names) if names else []
-        except (StoreError, TimeoutError) as error:
-            self.telemetry.count("store_errors", label="host")
-            log.warning(
-                "cannot check the tenants of %s, trying again: %s",
-                shard.shown,
-                str(error) or "timeout",
-            )
-            return _ERROR_SECONDS
+        async with asyncio.timeout(CHECK_SECONDS_LIMIT):
+            found = await shard.tenants_with_work(names) if names else []
         for activity in found:
             self._record(activity)
         self._changed.set()

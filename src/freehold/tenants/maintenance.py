@@ -15,9 +15,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from freehold.errors import FreeholdError
+from freehold.errors import FreeholdError, StoreUnavailable
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
+from freehold.store_health import GrowingWait
 from freehold.telemetry import Telemetry, log
 from freehold.worker.sweeper import (
     BATCH,
@@ -31,6 +32,7 @@ from freehold.worker.sweeper import (
 _GAP_SECONDS = 0.02
 #: The duration of the second round, and the wait of a host without tenants.
 _ROUND_SECONDS = 5.0
+_ERROR_SECONDS = 1.0
 
 
 class TenantMaintenance:
@@ -50,6 +52,7 @@ class TenantMaintenance:
         self._tasks = sorted(tasks)
         self._history_days = history_days
         self._telemetry = telemetry
+        self._error_wait = GrowingWait()
 
     async def run(self) -> None:
         round_seconds = 0.0
@@ -80,9 +83,12 @@ class TenantMaintenance:
             while await store.apply_retention(self._history_days, BATCH):
                 pass
             await store.remove_silent_workers(SILENT_SECONDS)
+            self._error_wait.reset()
         except FreeholdError as error:
             self._telemetry.count("store_errors", label="maintenance")
             log.debug("the maintenance of tenant %s failed: %s", tenant, error)
+            if isinstance(error, StoreUnavailable):  # of the other tenants too, probably
+                await asyncio.sleep(self._error_wait.next(_ERROR_SECONDS))
         return has_freed_jobs
 
     async def _promote_lanes(self, store: AsyncStore) -> bool:

@@ -65,6 +65,7 @@ class ForwardingTelemetry(Telemetry):
     def __init__(self, into: Telemetry) -> None:
         super().__init__()
         self._into = into
+        self.store_health = into.store_health
 
     def count(self, name: str, amount: int = 1, label: str = "") -> None:
         super().count(name, amount, label)

@@ -11,7 +11,7 @@ from freehold.model.fairness import Fairness
 from freehold.model.job import Attempt
 from freehold.store.claim_cursor import ClaimCursor, ClaimCursors
 from freehold.store.types import ClaimRequest, QueueDemand
-from freehold.telemetry import Telemetry, log
+from freehold.telemetry import Telemetry
 
 #: The first wait of a claimer that found nothing. It grows with each further empty claim.
 FIRST_WAIT_SECONDS = 0.005
@@ -51,6 +51,7 @@ class Claimer:
         self._store = store
         self._owner = owner
         self._telemetry = telemetry
+        self._store_part = telemetry.store_health.part("claimer")
         self._fairness = Fairness(queues)
         self._cursors = ClaimCursors(asyncio.get_running_loop().time)
         self._tasks = tasks
@@ -69,6 +70,7 @@ class Claimer:
         self._stopping = False
         self._wait_seconds = FIRST_WAIT_SECONDS
         self._found_nothing = False
+        self._error_wait = 0.0
         self.is_idle = False
 
     @property
@@ -89,18 +91,30 @@ class Claimer:
         """Begin no further claim. A claim that is under way is not interrupted."""
         self._stopping = True
         self._wakeup.set()
+        self._store_part.end_wait()
 
     async def run(self) -> None:
+        try:
+            await self._run_rounds()
+        finally:
+            self._store_part.leave()
+
+    async def _run_rounds(self) -> None:
         while not self._stopping:
             self._wakeup.clear()
             self._found_nothing = False
             room = self._room()
             if room <= 0:
+                self._store_part.leave()
                 await self._wakeup.wait()
                 continue
             claimed = await self._claim(min(room, CLAIM_LIMIT))
             self._claim_ended(room, claimed)
-            if claimed:
+            if self._error_wait and not (claimed or self._stopping):
+                self.is_idle = True
+                # No wake-up ends this wait: the store would be asked as often as they come.
+                await self._store_part.wait(self._error_wait)
+            elif claimed:
                 self._wait_seconds = FIRST_WAIT_SECONDS
                 self.is_idle = False
                 # Let the claimed jobs start before the next claim.
@@ -112,7 +126,7 @@ class Claimer:
 
     async def _claim(self, room: int) -> int:
         """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
-        claimed = 0
+        claimed, self._error_wait = 0, 0.0
         busy = self._fairness.queues
         while busy and claimed < room and not self._stopping:
             full = []
@@ -146,10 +160,10 @@ class Claimer:
         except StoreError as error:
             # If the response was lost, the leases of this claim run out by themselves.
             self._telemetry.count("store_errors", label="claimer")
-            log.warning("claiming failed, trying again: %s", error)
-            self._wait_seconds = max(self._wait_seconds, self._poll_seconds)
+            self._error_wait = self._store_part.failed(error, self._poll_seconds)
             self._cursors.reset()
             return None
+        self._store_part.works()
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
         self._fairness.set_weight(queue, cursor.weight)

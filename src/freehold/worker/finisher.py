@@ -15,43 +15,26 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from freehold.errors import (
-    MissingPrivilege,
-    OutcomeUnknown,
-    SchemaMissing,
-    SchemaTooNew,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from freehold.errors import StoreError
 from freehold.model.job import ErrorInfo
 from freehold.model.outcome import Decision, Outcome, OutcomeKind
 from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
+from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.held_leases import HeldLease, HeldLeases
 
 GROUP_LIMIT = 1000
 #: With this many outcomes unwritten no more jobs are claimed.
 BACKLOG_LIMIT = 10_000
-#: Errors that pass by themselves or once an operator acts. Any other is about the written data.
-_TEMPORARY = (
-    StoreUnavailable,
-    OutcomeUnknown,
-    StoreReadOnly,
-    StoreFull,
-    MissingPrivilege,
-    SchemaMissing,
-    SchemaTooNew,
-)
 #: Failures that wait for each other beside successes: at most so many, and for so long.
 _FAILURES_LIMIT = 100
 _FAILURES_SECONDS = 0.02
 _FAILED = frozenset({OutcomeKind.ERROR, OutcomeKind.RETRY_LATER})
 _UNSTORABLE = "its outcome could not be stored"
 _RETRY_SECONDS = 0.2
-_RETRY_CAP_SECONDS = 2.0
+#: Short, because the leases of these outcomes may run out.
+_RETRY_LIMIT_SECONDS = 2.0
 
 
 class FinishStore(Protocol):
@@ -73,6 +56,7 @@ class Finisher:
         self._owner = owner
         self._leases = leases
         self._telemetry = telemetry
+        self._store_part = telemetry.store_health.part("finisher")
         #: Called with whether a job was scheduled for later.
         self._on_written = on_written
         self._waiting: deque[tuple[HeldLease, AttemptEnd]] = deque()
@@ -98,6 +82,12 @@ class Finisher:
         return len(self._waiting) + len(self._failures) >= BACKLOG_LIMIT
 
     async def run(self) -> None:
+        try:
+            await self._run_rounds()
+        finally:
+            self._store_part.leave()
+
+    async def _run_rounds(self) -> None:
         while True:
             await self._not_empty.wait()
             group = self._next_group()
@@ -127,26 +117,27 @@ class Finisher:
     async def _write(self, group: list[tuple[HeldLease, AttemptEnd]]) -> None:
         """Retries while any of these leases can still hold: the renewer renews them."""
         loop = asyncio.get_running_loop()
-        wait, has_scheduled = _RETRY_SECONDS, False
+        has_scheduled = False
         while group:
             sent = self._telemetry.now()
             try:
                 finished = await self._store.finish(self._owner, [ended for _, ended in group])
             except StoreError as error:
                 self._telemetry.count("store_errors", label="finisher")
-                if not isinstance(error, _TEMPORARY):
+                if not isinstance(error, PASSING):  # it is about the written data
                     await self._write_halves(group, error)
                     return
-                log.warning("writing outcomes failed, trying again: %s", error)
+                wait = self._store_part.failed(error, _RETRY_SECONDS, _RETRY_LIMIT_SECONDS)
                 group = self._still_held(group, loop.time())
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, _RETRY_CAP_SECONDS)
+                await self._store_part.wait(wait)
                 continue
+            self._store_part.works()
             self._telemetry.measure("finish_seconds", self._telemetry.now() - sent)
             self._report_group(group, finished)
             decisions = finished.decisions.values()
             has_scheduled = any(decision.delay_seconds for decision in decisions)
             break
+        self._store_part.leave()
         self._on_written(has_scheduled)
 
     async def _write_halves(

@@ -24,13 +24,9 @@ class HeartbeatSchedule:
         self.current = current
         self._last: Heartbeat | None = None
         self._sent_at = 0.0
-        self._not_before = 0.0
 
     def due_at(self) -> float:
-        return max(self._not_before, self._due_at(self.current()))
-
-    def _due_at(self, current: Heartbeat) -> float:
-        last = self._last
+        current, last = self.current(), self._last
         if last is None or (current.state, current.manager) != (last.state, last.manager):
             return 0.0
         is_idle = current == last and not current.running + current.waiting
@@ -38,7 +34,3 @@ class HeartbeatSchedule:
 
     def sent(self, heartbeat: Heartbeat, now: float) -> None:
         self._last, self._sent_at = heartbeat, now
-
-    def failed(self, now: float) -> None:
-        """The store was unreachable. There is no hurry: the last heartbeat still counts."""
-        self._not_before = now + BUSY_HEARTBEAT_SECONDS

@@ -18,7 +18,6 @@ from typing import Protocol
 
 from freehold.errors import StoreError
 from freehold.model.job import StopRequest
-from freehold.model.plural import count
 from freehold.model.worker_info import Heartbeat
 from freehold.store.types import LeaseKey, Renewed
 from freehold.telemetry import Telemetry, fields, log
@@ -36,6 +35,8 @@ MARGIN_SHARE = 0.05
 #: A lease is not renewed for this long past its timeout: a hung handler must lose its job.
 OVERDUE_SECONDS = 10.0
 _RETRY_SECONDS = 0.5
+#: A failed renewal is tried again within this share of the time that is left.
+_RETRY_SHARE = 0.25
 _TAKEN = "the job is no longer leased to this worker"
 
 
@@ -77,12 +78,15 @@ class LeaseRenewer:
         self._leases = leases
         self._schedule = schedule
         self._telemetry = telemetry
+        self._store_part = telemetry.store_health.part("lease renewer")
         self._lease_seconds = lease_seconds
         self._request_poll_seconds = request_poll_seconds
         self._wakeup = asyncio.Event()
         self._has_requests = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._renew_at = self._read_requests_at = 0.0
+        #: After an error nothing but renewals is sent before this time.
+        self._rest_until = 0.0
         #: When it wakes by itself. 0: it is awake, and checks all leases before it sleeps again.
         self._wakes_at = 0.0
         self._is_failing = False
@@ -94,6 +98,7 @@ class LeaseRenewer:
             await self._run_rounds()
         finally:
             expiry.cancel()
+            self._store_part.leave()
 
     async def _watch_expiry(self) -> None:
         while True:
@@ -129,10 +134,12 @@ class LeaseRenewer:
         self._give_up_expired(now)
         if len(self._leases) and now >= self._renew_at:  # first: nothing else may cost a lease
             await self._renew(now)
-        await self._mark_running(now)
-        if len(self._leases) and (self._has_requests or now >= self._read_requests_at):
+        if now >= self._rest_until:
+            await self._mark_running(now)
+        has_requests = self._has_requests or now >= self._read_requests_at
+        if len(self._leases) and has_requests and now >= self._rest_until:
             await self._read_requests(now)
-        if now >= self._schedule.due_at():
+        if now >= max(self._schedule.due_at(), self._rest_until):
             await self._send_heartbeat(now)
 
     async def _wait(self) -> None:
@@ -140,23 +147,23 @@ class LeaseRenewer:
         self._wakeup.clear()
         self._wakes_at = math.inf  # set before the leases are read: a later claim wakes it
         leases = self._leases.all()
-        if self._has_requests and leases:
+        now = asyncio.get_running_loop().time()
+        if self._has_requests and leases and now >= self._rest_until:
             return
         if not leases:
-            await self._wait_until(self._schedule.due_at())
+            await self._wait_until(max(self._schedule.due_at(), self._rest_until))
             now = asyncio.get_running_loop().time()
             self._renew_at = now + self._lease_seconds / 3
             self._read_requests_at = now + self._request_poll_seconds
             self._advance_renewal(now)
             return
-        self._advance_renewal(asyncio.get_running_loop().time())
-        due = min(self._renew_at, self._read_requests_at, self._schedule.due_at())
+        self._advance_renewal(now)
+        due = min(self._read_requests_at, self._schedule.due_at())
         for lease in leases:
-            if not lease.ended:
-                due = min(due, lease.valid_until - self._margin)
             if lease.started is not None and not (lease.marked_running or lease.ended):
                 due = min(due, lease.started + MARK_RUNNING_SECONDS)
-        await self._wait_until(due)
+        ends = [lease.valid_until - self._margin for lease in leases if not lease.ended]
+        await self._wait_until(min(self._renew_at, max(due, self._rest_until), *ends))
 
     def _advance_renewal(self, now: float) -> None:
         """A lease counts from when its claim was sent: after a slow claim it is renewed sooner."""
@@ -217,10 +224,10 @@ class LeaseRenewer:
         try:
             keys, ran_seconds = [lease.key for lease, _ in late], [ran for _, ran in late]
             lost = await self._store.mark_running(self._owner, keys, ran_seconds)
-        except StoreError:
-            for lease, _ in late:  # marked in the next round; nothing depends on it
+        except StoreError as error:
+            for lease, _ in late:  # marked in a later round; nothing depends on it
                 lease.marked_running = False
-            await asyncio.sleep(_RETRY_SECONDS)
+            self._rest(error)
             return
         for lease, _ in late:
             if lease.attempt.job_id in lost:
@@ -231,8 +238,8 @@ class LeaseRenewer:
         self._read_requests_at = now + self._request_poll_seconds
         try:
             requests = await self._store.stop_requests(self._owner)
-        except StoreError:
-            self._telemetry.count("store_errors", label="renewer")
+        except StoreError as error:
+            self._rest(error)
             return
         for key, request in requests.items():
             lease = self._leases.get(key)
@@ -251,11 +258,9 @@ class LeaseRenewer:
                 HEARTBEAT_EXPIRY_SECONDS,
             )
         except StoreError as error:
-            self._telemetry.count("store_errors", label="renewer")
-            log.warning("renewing %s failed, trying again: %s", count(len(leases), "lease"), error)
-            self._renew_at = now + _RETRY_SECONDS
-            self._is_failing = True
+            self._renew_again(leases, self._rest(error))
             return
+        self._store_part.works()
         self._renew_at = now + self._lease_seconds / 3
         self._is_failing = False
         if heartbeat is not None:
@@ -269,6 +274,26 @@ class LeaseRenewer:
             else:
                 self._lose(lease, _TAKEN)
 
+    def _rest(self, error: StoreError) -> float:
+        """Returns the wait after an error."""
+        self._telemetry.count("store_errors", label="renewer")
+        wait = self._store_part.failed(error, _RETRY_SECONDS)
+        self._rest_until = asyncio.get_running_loop().time() + wait
+        self._store_part.call_when_back(self._end_rest)
+        return wait
+
+    def _end_rest(self) -> None:
+        self._rest_until = 0.0
+        self._wakeup.set()
+
+    def _renew_again(self, leases: Sequence[HeldLease], wait: float) -> None:
+        """Sooner than the wait where a lease would not last: it is tried until its end."""
+        now = asyncio.get_running_loop().time()
+        ends = [lease.valid_until - self._margin for lease in leases if not lease.ended]
+        left = min(ends, default=math.inf) - now
+        self._renew_at = now + min(wait, max(_RETRY_SECONDS, left * _RETRY_SHARE))
+        self._is_failing = True
+
     def _heartbeat_due_soon(self, now: float) -> Heartbeat | None:
         """A renewal carries a heartbeat that would be due soon: one round trip for both."""
         soon = self._schedule.due_at() - BUSY_HEARTBEAT_SECONDS / 2
@@ -278,10 +303,10 @@ class LeaseRenewer:
         heartbeat = self._schedule.current()
         try:
             await self._store.heartbeat(heartbeat, HEARTBEAT_EXPIRY_SECONDS)
-        except StoreError:
-            self._telemetry.count("store_errors", label="renewer")
-            self._schedule.failed(now)
+        except StoreError as error:
+            self._rest(error)  # there is no hurry: the last heartbeat still counts
             return
+        self._store_part.works()
         self._schedule.sent(heartbeat, now)
 
     def _is_overdue(self, lease: HeldLease, now: float) -> bool:

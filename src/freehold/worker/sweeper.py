@@ -30,7 +30,7 @@ LANES = 1000
 RETENTION_SECONDS = 3600.0
 #: Workers without a heartbeat for this long are deleted with the history.
 SILENT_SECONDS = 3600.0
-#: A failing store is not asked more often than this.
+#: The first wait after an error.
 _ERROR_SECONDS = 2.0
 _APART_SECONDS = 0.05
 
@@ -81,6 +81,7 @@ class Sweeper:
     ) -> None:
         self._store = store
         self._telemetry = telemetry
+        self._store_part = telemetry.store_health.part("sweeper")
         self._tasks = sorted(tasks)
         self._history_days = history_days
         self._chance = chance
@@ -104,6 +105,12 @@ class Sweeper:
             self._wakeup.set()
 
     async def run(self) -> None:
+        try:
+            await self._run_rounds()
+        finally:
+            self._store_part.leave()
+
+    async def _run_rounds(self) -> None:
         loop = asyncio.get_running_loop()
         self._retention_at = loop.time() + RETENTION_SECONDS * self._chance()
         self._scan_lanes_at = loop.time() + LANES_SECONDS * self._chance()
@@ -114,8 +121,10 @@ class Sweeper:
                 wait = await self.run_once()
             except StoreError as error:
                 self._telemetry.count("store_errors", label="sweeper")
-                log.warning("sweeping failed, trying again: %s", error)
-                wait = _ERROR_SECONDS
+                # Not ended by `wake`: the claimer wakes the sweeper after each of its errors.
+                await self._store_part.wait(self._store_part.failed(error, _ERROR_SECONDS))
+                continue
+            self._store_part.works()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wakeup.wait()

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
+from freehold.store_health import GrowingWait
 from freehold.telemetry import log
 
 #: A probe that does not come back within this time was not delivered.
@@ -27,15 +28,17 @@ async def listen(
     conninfo: str, channel: str, on_notification: Callable[[str | None], None]
 ) -> None:
     """Until canceled. A connection that is broken or delivers nothing is replaced."""
+    wait = GrowingWait()
     while True:
         try:
             connection = await AsyncConnection.connect(conninfo, autocommit=True)
+            wait.reset()
             async with connection:
                 await _receive(connection, channel, on_notification)
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
         on_notification(None)
-        await asyncio.sleep(RETRY_SECONDS)
+        await asyncio.sleep(wait.next(RETRY_SECONDS))
 
 
 async def _receive(

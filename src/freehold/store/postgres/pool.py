@@ -15,7 +15,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import ConnStatus
 
-from freehold.errors import BadSettings, StoreReadOnly, StoreUnavailable
+from freehold.errors import BadSettings, StoreDenied, StoreReadOnly, StoreUnavailable
 from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.postgres.errors import StatementNotPrepared, translation
 from freehold.store.postgres.pipeline import Pipeline
@@ -52,6 +52,10 @@ def conninfo(url: str) -> str:
             "password as %2F"
         )
     return make_conninfo(**{**_DEFAULTS, **{k: str(v) for k, v in given.items()}})
+
+
+#: Parts of the server's messages where it refuses a login without asking for a password.
+_DENIALS = ("authentication failed", "no pg_hba.conf entry", "permission denied for database")
 
 
 class ConnectionRecipe:
@@ -108,7 +112,14 @@ def unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
     text = " ".join(str(error).split()).partition(" Is the server running")[0]
     # A server that sent an error is running.
     question = "" if "FATAL:" in text else "; is the server running?"
-    return StoreUnavailable(f"cannot connect to {redacted(url)}: {text}{question}")
+    kind = StoreDenied if _is_denied(error, text) else StoreUnavailable
+    return kind(f"cannot connect to {redacted(url)}: {text}{question}")
+
+
+def _is_denied(error: psycopg.Error, text: str) -> bool:
+    """libpq has no error code of a failed login, and the server may speak another language."""
+    asked = error.pgconn is not None and error.pgconn.used_password
+    return asked or any(each in text for each in _DENIALS)
 
 
 def store_error(error: BaseException, writes: bool) -> BaseException:

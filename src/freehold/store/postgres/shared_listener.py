@@ -10,6 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from freehold.store.postgres.listener import PROBE_TIMEOUT_SECONDS, RETRY_SECONDS
+from freehold.store_health import GrowingWait
 from freehold.telemetry import log
 
 #: Channel -> tenant.
@@ -23,15 +24,17 @@ async def listen_to_all(
     on_notification: Callable[[str, str | None], None],
 ) -> None:
     """Until canceled."""
+    wait = GrowingWait()
     while True:
         try:
             connection = await AsyncConnection.connect(conninfo, autocommit=True)
+            wait.reset()
             async with connection:
                 await _receive(connection, probe_channel, channels, on_notification)
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
         on_notification("", None)
-        await asyncio.sleep(RETRY_SECONDS)
+        await asyncio.sleep(wait.next(RETRY_SECONDS))
 
 
 async def _receive(

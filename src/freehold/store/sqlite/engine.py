@@ -23,7 +23,14 @@ from urllib.parse import quote
 import msgspec
 
 from freehold.clock import Micros
-from freehold.errors import SchemaMissing, StoreError, StoreFull, StoreReadOnly, StoreUnavailable
+from freehold.errors import (
+    SchemaMissing,
+    StoreDenied,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.rows import micros_of
 from freehold.store.sqlite.write_lock import LoopLock, WriteLock
@@ -355,7 +362,7 @@ def _error_of(text: str, path: Path | None) -> StoreError:
     if "not a database" in text:
         return StoreError(f"{path} is not an SQLite database: choose another file")
     if "unable to open" in text and path is not None and _is_denied(path):
-        return StoreUnavailable(
+        return StoreDenied(
             f"{where} cannot be opened: permission denied; check the owner and mode of the file "
             "and its folder"
         )

@@ -45,6 +45,8 @@ class JobLogWriter:
         self._store = store
         self._owner = owner
         self._telemetry = telemetry
+        self._store_part = telemetry.store_health.part("job log writer")
+        self._error_wait = FLUSH_SECONDS
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[HeldLease, None] = {}
         self._final_flushes: dict[HeldLease, asyncio.Future[None]] = {}
@@ -67,6 +69,12 @@ class JobLogWriter:
             self._urgent.set()
 
     async def run(self) -> None:
+        try:
+            await self._run_rounds()
+        finally:
+            self._store_part.leave()
+
+    async def _run_rounds(self) -> None:
         while True:
             await self._has_changes.wait()
             with contextlib.suppress(TimeoutError):
@@ -75,7 +83,7 @@ class JobLogWriter:
             self._has_changes.clear()
             self._urgent.clear()
             if not await self.flush():
-                await asyncio.sleep(FLUSH_SECONDS)
+                await self._store_part.wait(self._error_wait)
                 self._has_changes.set()
 
     async def flush_attempt(self, lease: HeldLease, buffer: JobLogBuffer) -> None:
@@ -121,10 +129,14 @@ class JobLogWriter:
                 undecided = await self._write(snapshots)
             except StoreError as error:
                 self._telemetry.count("store_errors", label="job_log")
-                log.warning("writing job logs failed, trying again: %s", error)
+                self._error_wait = self._store_part.failed(
+                    error, FLUSH_SECONDS, FLUSH_LIMIT_SECONDS
+                )
                 return False
+            self._store_part.works()
             for lease in group:
                 self._written(lease, snapshots.get(lease), keep_pause=lease in undecided)
+        self._store_part.leave()
         return True
 
     async def _write(self, group: dict[HeldLease, LogSnapshot]) -> set[HeldLease]:
