@@ -153,6 +153,15 @@ def test_a_taken_port_is_bad_input_and_starts_nothing(sqlite_service: Service) -
     assert sqlite_service.worker_pids() == []
 
 
+def test_a_second_manager_on_the_same_port_is_told_of_the_first(sqlite_service: Service) -> None:
+    sqlite_service.up()
+    served = eventually(
+        lambda: re.findall(r"served on http://127.0.0.1:([0-9]+)", sqlite_service.log_text())
+    )
+    assert sqlite_service.up("--port", served[0]).ended() == 1
+    assert "give this one another --name" in sqlite_service.log_text()
+
+
 def test_without_http_nothing_listens(sqlite_service: Service) -> None:
     up = sqlite_service.up("--no-http")
     sqlite_service.until_registered(2)

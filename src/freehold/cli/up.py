@@ -19,10 +19,10 @@ from freehold.cli.common import (
 )
 from freehold.cli.logs import log_options, set_up_logs
 from freehold.cli.worker import app_with_tasks
-from freehold.errors import StoreDenied, StoreUnavailable
+from freehold.errors import BadSettings, StoreDenied, StoreUnavailable
 from freehold.http_auth import token_variables
-from freehold.manager.manager import Manager
-from freehold.manager.process_slots import folder_of
+from freehold.manager.manager import Manager, already_runs
+from freehold.manager.process_slots import folder_of, manager_in
 from freehold.manager.reload import watch_sources
 from freehold.manager.service import serve
 from freehold.manager.spawn import Start, starter
@@ -107,7 +107,7 @@ def up(
         hidden=token_variables(settings["http.tokens"]),
     )
     try:
-        with contextlib.nullcontext() if no_http else _api(app, settings) as api:
+        with contextlib.nullcontext() if no_http else _api(app, settings, folder) as api:
             code = run_loop(_run(app, settings, chosen, folder, start, api, reload))
     finally:
         app.close()
@@ -115,15 +115,22 @@ def up(
 
 
 @contextlib.contextmanager
-def _api(app: Freehold, settings: Settings) -> Iterator[Part | None]:
-    """The API, whose address is bound before anything else starts."""
+def _api(app: Freehold, settings: Settings, folder: Path) -> Iterator[Part | None]:
+    """The API, whose address is bound before anything else starts. A manager that already runs
+    usually serves there, and is then the reason why the address is taken."""
     try:
         from freehold.http.server import listening, serve_on
     except ImportError as error:
         log.warning("no API is served (%s): install `freehold[http]`, or use --no-http", error)
         yield None
         return
-    with listening(settings) as listener:
+    with contextlib.ExitStack() as stack:
+        try:
+            listener = stack.enter_context(listening(settings))
+        except BadSettings:
+            if manager_in(folder) is not None:
+                raise already_runs(folder) from None
+            raise
         yield lambda: serve_on(listener, app, settings)
 
 

@@ -44,6 +44,13 @@ def new_manager() -> str:
     return f"m{os.getpid():x}-{secrets.token_hex(4)}"
 
 
+def already_runs(folder: Path) -> Refused:
+    return Refused(
+        f"manager {process_slots.manager_in(folder)} already runs here for this store: "
+        "stop it, or give this one another --name"
+    )
+
+
 class Manager:
     """One per folder."""
 
@@ -110,10 +117,7 @@ class Manager:
                 return
             stack.close()
             await asyncio.sleep(_LOCK_CHECK_SECONDS)
-        raise Refused(
-            f"manager {process_slots.manager_in(self._folder)} already runs here for this store: "
-            "stop it, or give this one another --name"
-        )
+        raise already_runs(self._folder)
 
     async def _manage(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._stopping.is_set():
