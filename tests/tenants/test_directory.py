@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from freehold.errors import BadInput, BadName, BadSettings, Refused, TenantExists, TenantNotFound
 from freehold.model.tenant import HOME_SHARD, TenantState
+from freehold.store.statements import AsyncSession, Rows, StatementGroup
+from freehold.tenants.served_tenants import ServedTenants
 from tests.tenants.tenant_stores import EAST, TenantStores, add, claim_request
 
 BAD_NAMES = ["", "Acme", "a-b", "a.b", 'a"b', "a;drop", "1a", "a" * 32, "ä", "a b", "a\0", "../a"]
@@ -126,3 +131,35 @@ def test_names_outside_the_whitelist_reach_no_database(stores: TenantStores) -> 
         for name in BAD_NAMES:
             with pytest.raises(BadName, match="not a usable name"):
                 method(name)
+
+
+class _PausedBeforeWrite:
+    """A control store on which an operator pauses the tenant before each write of a state."""
+
+    def __init__(self, stores: TenantStores) -> None:
+        self._stores = stores
+        self._inner: AsyncSession = stores.control.async_session()
+
+    def async_session(self) -> Any:
+        return self
+
+    async def execute(self, group: StatementGroup) -> list[Rows]:
+        if any(each.name == "set_tenant_state" for each in group.statements):
+            self._stores.tenants.pause("acme", "ann", "unpaid")
+        return await self._inner.execute(group)
+
+
+def test_a_host_that_degrades_or_heals_a_tenant_does_not_end_a_pause(stores: TenantStores) -> None:
+    """The pause comes between the time at which the host has seen the tenant and its write."""
+    stores.tenants.create("acme")
+    control: Any = _PausedBeforeWrite(stores)
+
+    async def write() -> None:
+        served = ServedTenants(control, stores.shards, None)
+        await served.degrade("acme", "it is broken")
+        await served.heal("acme")
+        await stores.control.aclose()
+
+    asyncio.run(write())
+    acme = stores.tenants.get("acme")
+    assert (acme.state, acme.note) == (TenantState.PAUSED, "ann: unpaid")

@@ -70,6 +70,16 @@ def die_after(stores: TenantStores, to: str, steps: int) -> list[str]:
         return [next(move) for _ in range(steps)]
 
 
+def test_a_move_whose_process_died_is_reported_until_it_is_repeated(acme: TenantStores) -> None:
+    with closing(move_steps(acme, EAST)) as move:  # type: ignore[type-var]
+        while next(move) != "switch":
+            assert acme.tenants.interrupted_moves() == [], "a live process moves it"
+    (message,) = acme.tenants.interrupted_moves()
+    assert message.endswith("run `freehold tenants move acme east`")
+    assert list(move_steps(acme, EAST))
+    assert acme.tenants.interrupted_moves() == []
+
+
 def assert_moved(stores: TenantStores, before: dict[str, Any], to: str) -> None:
     """The tenant is complete in this shard, and in no other."""
     tenant = stores.tenants.get("acme")

@@ -40,11 +40,14 @@ def tenants(context: click.Context, store: StoreChoice, as_json: bool) -> None:
         return
     with store.open() as app:
         found = app.tenants.all()
+        interrupted = app.tenants.interrupted_moves()
         now = app.operator.now()
     if as_json:
         print_json({"tenants": found})
     else:
         show(tenant_table(found, now))
+        for message in interrupted:
+            click.echo(message, err=True)
 
 
 @tenants.command()

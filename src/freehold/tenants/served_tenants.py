@@ -15,7 +15,8 @@ _NOTE_LIMIT = 500
 
 
 class ServedTenants:
-    """All tenants, or the named ones."""
+    """All tenants, or the named ones. `degrade` and `heal` leave a state that an operator has set
+    meanwhile as it is."""
 
     def __init__(self, control: Database, shards: Shards, names: Collection[str] | None) -> None:
         self._store = AsyncStore(control.async_session())
@@ -35,15 +36,12 @@ class ServedTenants:
         return self._shards[name]
 
     async def degrade(self, tenant: str, error: str) -> None:
-        await self._change(tenant, TenantState.ACTIVE, TenantState.DEGRADED, error[:_NOTE_LIMIT])
+        note = error[:_NOTE_LIMIT]
+        await self._store.set_tenant_state(
+            tenant, TenantState.DEGRADED, note, before=TenantState.ACTIVE
+        )
 
     async def heal(self, tenant: str) -> None:
-        await self._change(tenant, TenantState.DEGRADED, TenantState.ACTIVE, None)
-
-    async def _change(
-        self, tenant: str, before: TenantState, after: TenantState, note: str | None
-    ) -> None:
-        """Does not overwrite a state that an operator has set meanwhile."""
-        found = await self._store.tenant(tenant)
-        if found is not None and found.state is before:
-            await self._store.set_tenant_state(tenant, after, note)
+        await self._store.set_tenant_state(
+            tenant, TenantState.ACTIVE, None, before=TenantState.DEGRADED
+        )

@@ -163,6 +163,18 @@ class Tenants:
             return  # the move is done
         yield from TenantMove(self._directory, self.shards, name, shard, timeout_seconds).steps()
 
+    def interrupted_moves(self) -> list[str]:
+        """A message for each move whose process has died: until it is repeated, no worker serves
+        the tenant."""
+        return [_interrupted_move(each) for each in self.all() if self._is_interrupted(each)]
+
+    def _is_interrupted(self, tenant: Tenant) -> bool:
+        """A live mover holds the lock."""
+        if tenant.state is not TenantState.MOVING:
+            return False
+        with self.shards[tenant.shard].move_lock(tenant.name) as is_free:
+            return is_free
+
 
 def _check_not_moving(tenant: Tenant) -> None:
     if tenant.state is not TenantState.MOVING:
@@ -176,6 +188,14 @@ def _check_not_moving(tenant: Tenant) -> None:
     raise Refused(
         f"tenant {tenant.name} is moving from {tenant.shard} to {tenant.moving_to}: finish the "
         f"move with `{move} {tenant.moving_to}`, or cancel it with `{move} {tenant.shard}`"
+    )
+
+
+def _interrupted_move(tenant: Tenant) -> str:
+    """A process that died after the switch can only be followed by one that ends the move."""
+    return (
+        f"tenant {tenant.name} is moving to {tenant.moving_to}, but no process moves it: run "
+        f"`freehold tenants move {tenant.name} {tenant.moving_to}`"
     )
 
 

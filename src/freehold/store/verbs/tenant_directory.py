@@ -47,9 +47,17 @@ def remove_tenant(name: str) -> Verb[bool]:
     return bool(rows)
 
 
-def set_tenant_state(name: str, state: TenantState, note: str | None = None) -> Verb[bool]:
-    """``note``: by whom, and why. False: there is no such tenant, or it is moving."""
-    rows = yield from write("set_tenant_state", tenant=name, state=state.value, note=note)
+def set_tenant_state(
+    name: str,
+    state: TenantState,
+    note: str | None = None,
+    before: TenantState | None = None,
+) -> Verb[bool]:
+    """``note``: by whom, and why. False: there is no such tenant, it is moving, or its state is
+    another than ``before``."""
+    rows = yield from write(
+        "set_tenant_state", tenant=name, state=state.value, note=note, before=before
+    )
     return bool(rows)
 
 
