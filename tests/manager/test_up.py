@@ -153,7 +153,7 @@ def test_a_taken_port_is_bad_input_and_starts_nothing(sqlite_service: Service) -
     assert sqlite_service.worker_pids() == []
 
 
-def test_a_second_manager_on_the_same_port_is_told_of_the_first(sqlite_service: Service) -> None:
+def test_a_second_manager_on_the_same_port_reports_the_first(sqlite_service: Service) -> None:
     sqlite_service.up()
     served = eventually(
         lambda: re.findall(r"served on http://127.0.0.1:([0-9]+)", sqlite_service.log_text())

@@ -139,7 +139,7 @@ def test_a_file_of_another_user_is_reported_as_a_lack_of_permission(closed_folde
     path.chmod(0o600 if os.geteuid() == 0 else 0o000)
     helper = Helper("unprivileged", str(path), module="tests.store_sqlite.forking_process")
     kind, message = helper.result()
-    assert kind == "StoreUnavailable", message
+    assert kind == "StoreDenied", message
     assert f"{path} cannot be opened: permission denied; check the owner and mode" in str(message)
 
 

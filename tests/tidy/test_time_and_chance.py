@@ -90,7 +90,7 @@ def test_only_these_files_read_clocks_and_random_numbers() -> None:
     assert found == {path: set(names) for path, names in READERS.items()}
 
 
-def test_only_workers_tenants_and_managers_read_the_clock_of_the_event_loop() -> None:
+def test_only_workers_tenants_managers_and_waits_read_the_clock_of_the_event_loop() -> None:
     """It is monotonic, and tests can replace it; code outside a loop should not need one."""
     asking = {
         module.path_in_package
@@ -98,7 +98,8 @@ def test_only_workers_tenants_and_managers_read_the_clock_of_the_event_loop() ->
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute) and node.attr == "time" and _is_loop(node.value)
     }
-    assert all(path.startswith(("worker/", "tenants/", "manager/")) for path in asking), asking
+    parts = ("worker/", "tenants/", "manager/", "store_health.py")
+    assert all(path.startswith(parts) for path in asking), asking
 
 
 def _reads(tree: ast.AST, name: str) -> set[str]:

@@ -274,10 +274,10 @@ class LeaseRenewer:
             else:
                 self._lose(lease, _TAKEN)
 
-    def _rest(self, error: StoreError) -> float:
+    def _rest(self, error: StoreError, first_seconds: float = _RETRY_SECONDS) -> float:
         """Returns the wait after an error."""
         self._telemetry.count("store_errors", label="renewer")
-        wait = self._store_part.failed(error, _RETRY_SECONDS)
+        wait = self._store_part.failed(error, first_seconds)
         self._rest_until = asyncio.get_running_loop().time() + wait
         self._store_part.call_when_back(self._end_rest)
         return wait
@@ -304,7 +304,8 @@ class LeaseRenewer:
         try:
             await self._store.heartbeat(heartbeat, HEARTBEAT_EXPIRY_SECONDS)
         except StoreError as error:
-            self._rest(error)  # there is no hurry: the last heartbeat still counts
+            # There is no hurry: the last heartbeat still counts.
+            self._rest(error, BUSY_HEARTBEAT_SECONDS)
             return
         self._store_part.works()
         self._schedule.sent(heartbeat, now)
