@@ -31,12 +31,13 @@ from freehold.store.schema_version import check_migrated
 from freehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
 from freehold.telemetry import log
 from freehold.tenants.host import TenantHost
+from freehold.tenants.host_registration import HostRegistration
 from freehold.tenants.shards import Shards
 from freehold.tenants.tenants import Tenants
 from freehold.worker.config import worker_settings
 from freehold.worker.event_loop import run_loop
 from freehold.worker.execution.context import Context
-from freehold.worker.worker import Worker
+from freehold.worker.worker import Worker, new_owner
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -165,25 +166,37 @@ class Freehold:
 
     # -- working -----------------------------------------------------------------------------
 
-    def run_worker(self, *, tenants: TenantSelection = None, **settings: Any) -> int:
+    def run_worker(
+        self,
+        *,
+        tenants: TenantSelection = None,
+        without_tenants: Collection[str] = (),
+        **settings: Any,
+    ) -> int:
         """Run jobs until SIGTERM or SIGINT. Returns the exit code. ``settings``: WorkerSettings.
 
-        With ``tenants``: the jobs of the named tenants, or of ``"all"``.
+        With ``tenants``: the jobs of the named tenants, or of ``"all"`` but ``without_tenants``.
         """
         if settings.get("until_idle") and tenants is None:
             check_migrated(self._database)  # a worker waits for the migration without end
-        return run_loop(self._run_worker_and_close(tenants, settings))
+        return run_loop(self._run_worker_and_close(tenants, without_tenants, settings))
 
     async def _run_worker_and_close(
-        self, tenants: TenantSelection, settings: dict[str, Any]
+        self, tenants: TenantSelection, without: Collection[str], settings: dict[str, Any]
     ) -> int:
         """The event loop ends with the worker, so its connections are closed here."""
         try:
-            return await self.arun_worker(tenants=tenants, **settings)
+            return await self.arun_worker(tenants=tenants, without_tenants=without, **settings)
         finally:
             await self._database.aclose()
 
-    async def arun_worker(self, *, tenants: TenantSelection = None, **settings: Any) -> int:
+    async def arun_worker(
+        self,
+        *,
+        tenants: TenantSelection = None,
+        without_tenants: Collection[str] = (),
+        **settings: Any,
+    ) -> int:
         """The same inside a running event loop."""
         configured = load()
         register(self, configured.kinds.values())
@@ -194,10 +207,15 @@ class Freehold:
             apply = apply_settings if self._tenant_name is None else apply_to_tenant
             await apply(self.aoperator, configured)
             return await Worker(self._database, self.tasks, chosen, tenant=self._tenant_name).run()
-        served = self.tenants.served(None if tenants == "all" else tenants)
+        served = self.tenants.served(None if tenants == "all" else tenants, without_tenants)
         await served.check()
         await apply_to_all_tenants(self.aoperator, configured)
-        return await TenantHost(served, self.tasks, chosen).run()
+        registration = None
+        if chosen.managed_in is not None and chosen.slot_file is not None:
+            registration = HostRegistration(
+                served.control, new_owner(), chosen.managed_in, chosen.slot_file
+            )
+        return await TenantHost(served, self.tasks, chosen, registration=registration).run()
 
     async def _check_rights(self) -> None:
         """Raises StoreDenied, after which a worker would try again without end. Other errors pass

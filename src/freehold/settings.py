@@ -19,8 +19,9 @@ from typing import Any
 from freehold.errors import BadSettings
 from freehold.model.limit import ALL_QUEUES, Limit, QueueRule, limit_of, queue_rule_of
 from freehold.model.names import check_key, check_name, check_schema
+from freehold.model.scaling import WorkerCount, worker_count_of
 from freehold.model.simulated_kind import SimulatedKind, kind_of
-from freehold.model.tenant import HOME_SHARD, check_shard
+from freehold.model.tenant import HOME_SHARD, check_shard, check_tenant
 
 FILE_NAME = "freehold.toml"
 ENVIRONMENT_PREFIX = "FREEHOLD_"
@@ -39,7 +40,7 @@ _COMMAND_VARIABLES = frozenset(
 #: The similarity (0 to 1) from which an unknown variable counts as a mistyped setting.
 _SIMILARITY = 0.65
 #: Sections whose keys are chosen by the user.
-_NAMED_SECTIONS = frozenset({"kinds", "shards", "queues", "limits"})
+_NAMED_SECTIONS = frozenset({"kinds", "shards", "queues", "limits", "tenants"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class Settings:
     limits: dict[str, Limit] = field(default_factory=dict)
     #: Databases for tenants besides HOME_SHARD: URLs, which can contain passwords.
     shards: dict[str, SettingValue] = field(default_factory=dict)
+    #: Tenants with worker processes of their own, for `freehold up --tenants`.
+    tenants: dict[str, WorkerCount] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name].value
@@ -131,6 +134,9 @@ def _add(
     for name, fields in content.get("limits", {}).items():
         check_key("limit key", name)
         settings.limits[name] = limit_of(fields, _position(origin, text, name))
+    for name, fields in content.get("tenants", {}).items():
+        check_tenant(name)
+        settings.tenants[name] = worker_count_of(fields, _position(origin, text, name))
     for name, url in content.get("shards", {}).items():
         _add_shard(settings, name, url, _position(origin, text, name))
     rest = {key: value for key, value in content.items() if key not in _NAMED_SECTIONS}

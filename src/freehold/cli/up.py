@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,11 +17,13 @@ from freehold.cli.common import (
     store_options,
     warn_of_unknown_variables,
 )
+from freehold.cli.fleets import FleetPlan, parse_tenant_counts, plan_fleets
 from freehold.cli.logs import log_options, set_up_logs
-from freehold.cli.worker import app_with_tasks
+from freehold.cli.worker import app_with_tasks, tenant_selection
 from freehold.errors import BadSettings, StoreDenied, StoreUnavailable
 from freehold.http_auth import token_variables
 from freehold.manager.manager import Manager, already_runs
+from freehold.manager.manager_group import ManagerGroup
 from freehold.manager.process_slots import folder_of, manager_in
 from freehold.manager.reload import watch_sources
 from freehold.manager.service import serve
@@ -43,6 +45,16 @@ Part: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 @click.option("--max-count", type=int, help="Maximum number of worker processes.")
 @click.option("--scale-interval-ms", type=int, help="How often the number of workers is adjusted.")
 @click.option("--queue", "queues", multiple=True, help="A queue to serve; repeatable.")
+@click.option(
+    "--tenants", metavar="all|A,B,C", help="Serve these tenants; each worker serves all of them."
+)
+@click.option(
+    "--tenant-count",
+    "tenant_counts",
+    multiple=True,
+    metavar="NAME=N|NAME=N-M",
+    help="A tenant with so many workers of its own, which serve no other; repeatable.",
+)
 @click.option("--concurrency", type=int, help="Maximum number of running jobs in each worker.")
 @click.option("--host", help="Address of the API; other than 127.0.0.1 it needs http.tokens.")
 @click.option("--port", type=int, help="Port of the API; 0: any free port.")
@@ -62,6 +74,8 @@ def up(
     max_count: int | None,
     scale_interval_ms: int | None,
     queues: tuple[str, ...],
+    tenants: str | None,
+    tenant_counts: tuple[str, ...],
     concurrency: int | None,
     host: str | None,
     port: int | None,
@@ -100,15 +114,22 @@ def up(
     app = app_with_tasks(store)
     if store.app is None:
         log.warning("no --app is given: the workers know no tasks of yours")
+    counts = parse_tenant_counts(tenant_counts)
+    plans = plan_fleets(app, _rule(settings), tenant_selection(tenants), settings.tenants, counts)
     _check_store(app)
-    folder = folder_of(_store_identity(app), check_name("name", name))
-    start = starter(
-        *_worker_command(app, store.app_name, chosen, log_level, log_format),
-        hidden=token_variables(settings["http.tokens"]),
-    )
+    check_name("name", name)
+    hidden = token_variables(settings["http.tokens"])
+    fleets = []
+    for plan in plans:
+        arguments, environment = _worker_command(
+            plan.app, store.app_name, chosen, log_level, log_format
+        )
+        folder = folder_of(_store_identity(plan.app) + plan.mark, name)
+        start = starter([*arguments, *plan.arguments], environment, hidden=hidden)
+        fleets.append((plan, start, folder))
     try:
-        with contextlib.nullcontext() if no_http else _api(app, settings, folder) as api:
-            code = run_loop(_run(app, settings, chosen, folder, start, api, reload))
+        with contextlib.nullcontext() if no_http else _api(app, settings, fleets[0][2]) as api:
+            code = run_loop(_run(app, settings, chosen, fleets, api, reload))
     finally:
         app.close()
     raise click.exceptions.Exit(code)
@@ -138,22 +159,25 @@ async def _run(
     app: Freehold,
     settings: Settings,
     chosen: WorkerSettings,
-    folder: Path,
-    start: Start,
+    fleets: Sequence[tuple[FleetPlan, Start, Path]],
     api: Part | None,
     reload: bool,
 ) -> int:
     telemetry = Telemetry()
-    manager = Manager(
-        app._client.awaited,
-        _rule(settings),
-        start,
-        folder,
-        queues=chosen.queues,
-        scale_seconds=settings["workers.scale_interval_ms"] / 1000.0,
-        grace_seconds=chosen.shutdown_grace_seconds,
-        telemetry=telemetry,
-    )
+    managers = [
+        Manager(
+            plan.store(),
+            plan.rule,
+            start,
+            folder,
+            queues=chosen.queues,
+            scale_seconds=settings["workers.scale_interval_ms"] / 1000.0,
+            grace_seconds=chosen.shutdown_grace_seconds,
+            telemetry=telemetry,
+        )
+        for plan, start, folder in fleets
+    ]
+    manager = ManagerGroup(managers)
     # Only the manager handles signals. The other parts are canceled after the last worker has
     # drained.
     parts: dict[str, Coroutine[Any, Any, None]] = {"sweeper": _sweep(app, chosen, telemetry)}

@@ -30,6 +30,9 @@ from freehold.worker.event_loop import threads_left
 @click.option(
     "--tenants", metavar="all|A,B,C", help="Serve these tenants in one process, by their weights."
 )
+@click.option(
+    "--without-tenant", multiple=True, help="A tenant to leave out of --tenants all; repeatable."
+)
 @click.option("--concurrency", type=int, help="Maximum number of jobs running at once.")
 @click.option(
     "--lease-timeout-seconds",
@@ -61,6 +64,7 @@ def worker(
     store: StoreChoice,
     queues: tuple[str, ...],
     tenants: str | None,
+    without_tenant: tuple[str, ...],
     concurrency: int | None,
     lease_timeout_seconds: float | None,
     poll_interval_ms: float | None,
@@ -92,7 +96,8 @@ def worker(
             log.warning("no --app is given: this worker knows no tasks of yours")
     try:
         code = app.run_worker(
-            tenants=_selection(tenants),
+            tenants=tenant_selection(tenants),
+            without_tenants=without_tenant,
             queues=queues or None,
             concurrency=concurrency,
             lease_timeout_seconds=lease_timeout_seconds,
@@ -124,7 +129,7 @@ def _read_tokens(are_needed: bool) -> tuple[Token, ...] | None:
     return tokens
 
 
-def _selection(tenants: str | None) -> TenantSelection:
+def tenant_selection(tenants: str | None) -> TenantSelection:
     if tenants is None or tenants == "all":
         return tenants
     return [check_tenant(name.strip()) for name in tenants.split(",")]

@@ -103,6 +103,10 @@ class Manager:
         """Drain all workers, then end. A second call stops their running jobs."""
         if self._stopping.is_set():
             self._stopping_jobs.set()
+        self.drain()
+
+    def drain(self) -> None:
+        """The same as the first `stop`, however often it is called."""
         self._stopping.set()
 
     def replace_workers(self) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any
 
 from freehold.exit_codes import EXIT_CRASHED
-from freehold.manager.manager import Manager
+from freehold.manager.manager_group import RunsWorkers
 from freehold.telemetry import log
 
 
-async def serve(manager: Manager, beside: Mapping[str, Coroutine[Any, Any, None]]) -> int:
+async def serve(manager: RunsWorkers, beside: Mapping[str, Coroutine[Any, Any, None]]) -> int:
     """Run until a signal, and until all workers have drained. Then cancel the parts beside it.
 
     A part that ends by itself has crashed: the service logs it and stops by drain.
@@ -37,7 +37,7 @@ async def serve(manager: Manager, beside: Mapping[str, Coroutine[Any, Any, None]
 
 
 @contextlib.contextmanager
-def _signals(manager: Manager) -> Iterator[None]:
+def _signals(manager: RunsWorkers) -> Iterator[None]:
     """The first signal drains the workers, the second stops their running jobs."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)

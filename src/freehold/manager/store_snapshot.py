@@ -36,16 +36,10 @@ class StoreSnapshot:
         oldest = [queue.oldest_ready_at for queue in open_queues if queue.oldest_ready_at]
         ours = [self.workers[owner] for owner in owners if owner in self.workers]
         return Load(
-            ready=sum(_claimable(queue) for queue in open_queues),
+            ready=sum(queue.claimable for queue in open_queues),
             leased=sum(worker.running + worker.waiting for worker in ours),
             oldest_seconds=max(((self.now - at).total_seconds() for at in oldest), default=0.0),
         )
-
-
-def _claimable(queue: QueueInfo) -> int:
-    """Ready jobs, as far as the limit of the queue allows them to run."""
-    limit = queue.limit.max_leases
-    return queue.ready if limit is None else min(queue.ready, max(0, limit - queue.leased))
 
 
 async def take_snapshot(store: SnapshotStore) -> StoreSnapshot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from freehold.errors import BadSettings
 
@@ -26,6 +27,41 @@ class ScaleRule:
                 f"default_count={self.default_count}, max_count={self.max_count}: give "
                 "1 <= default_count <= max_count"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCount:
+    """How many worker processes a tenant has of its own."""
+
+    default_count: int
+    max_count: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.default_count <= self.max_count:
+            raise BadSettings("give 1 <= default_count <= max_count")
+
+
+def worker_count_of(fields: Any, where: str) -> WorkerCount:
+    """``default_count = 1``, ``max_count = 4``: one of them, or both."""
+    names = ("default_count", "max_count")
+    if not isinstance(fields, dict) or not fields or not fields.keys() <= set(names):
+        raise BadSettings(f"{where}: give default_count, or max_count, or both")
+    if any(type(value) is not int for value in fields.values()):
+        raise BadSettings(f"{where}: give whole numbers of worker processes")
+    low: int = fields.get("default_count", 1)
+    high: int = fields.get("max_count", low)
+    try:
+        return WorkerCount(low, high)
+    except BadSettings as error:
+        raise BadSettings(f"{where}: {error}") from None
+
+
+def parse_worker_count(text: str) -> WorkerCount:
+    """``2``, or ``1-4``."""
+    low, _, high = text.partition("-")
+    if not low.isdecimal() or not (high or low).isdecimal() or text.endswith("-"):
+        raise BadSettings(f"{text!r} is no number of worker processes: write it as 2, or as 1-4")
+    return WorkerCount(int(low), int(high or low))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

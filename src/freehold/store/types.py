@@ -148,6 +148,12 @@ class QueueInfo(msgspec.Struct, frozen=True):
     def paused(self) -> bool:
         return self.paused_at is not None
 
+    @property
+    def claimable(self) -> int:
+        """Ready jobs, as far as the limit of the queue allows them to run."""
+        limit = self.limit.max_leases
+        return self.ready if limit is None else min(self.ready, max(0, limit - self.leased))
+
 
 class NamedLimit(msgspec.Struct, frozen=True):
     """A limit and its name: a queue, all queues, a limit_key, or a class of keys."""

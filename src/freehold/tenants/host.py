@@ -35,6 +35,7 @@ from freehold.store.database import Database
 from freehold.store.shard import Shard, TenantActivity
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, fields, log
+from freehold.tenants.host_registration import HostRegistration
 from freehold.tenants.maintenance import TenantMaintenance
 from freehold.tenants.shared_renewal_thread import SharedRenewalThread
 from freehold.tenants.shared_slots import SharedSlots
@@ -77,7 +78,9 @@ class TenantHost:
         threads: SharedThreads | None = None,
         renewal_thread: SharedRenewalThread | None = None,
         name_worker: Callable[[], str] = new_owner,
+        registration: HostRegistration | None = None,
     ) -> None:
+        """``registration``: of a managed host."""
         self._directory = directory
         self._tasks = tasks
         self._settings = settings
@@ -94,6 +97,7 @@ class TenantHost:
         self._check_requests: dict[str, asyncio.Event] = {}
         self._parts: set[asyncio.Task[Any]] = set()
         self._is_stuck = self._has_crashed = False
+        self._registration = registration
 
     # -- life cycle --------------------------------------------------------------------------
 
@@ -121,7 +125,8 @@ class TenantHost:
             count(len(self._tasks.names), "task"),
             count(len(self.schedule.entries), "tenant"),
         )
-        with stop_signals(self.drain, self.stop_now), serve_metrics(self.telemetry, self._settings):
+        signals = stop_signals(self.drain, self.stop_now, self.drain_if_idle)
+        with signals, serve_metrics(self.telemetry, self._settings):
             self._renewal_thread.start()
             try:
                 return await self._run_parts()
@@ -138,6 +143,10 @@ class TenantHost:
         self._start_part("watchdog tick", watchdog.tick())
         self._start_part("watchdog", self._renewal_thread.run(watchdog.watch))
         self._open_shards()
+        if (own := self._registration) is not None:
+            heartbeats = own.run(self.slots, self._draining.is_set, self.telemetry)
+            self._start_part("registration", heartbeats)
+            self._start_part("manager link", self._drain_without_manager(own))
         try:
             await self._draining.wait()
             await self._wait_for_workers()
@@ -154,6 +163,10 @@ class TenantHost:
             return EXIT_CRASHED
         return EXIT_RECYCLE if self._is_stuck else EXIT_DONE
 
+    async def _drain_without_manager(self, registration: HostRegistration) -> None:
+        await registration.until_gone()
+        self.drain()
+
     def _start_part(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
         """A part that crashes ends the host, loudly."""
         part = asyncio.create_task(work, name=name)
@@ -168,6 +181,8 @@ class TenantHost:
             self.stop_now()
 
     async def _close(self) -> None:
+        if self._registration is not None:
+            await self._registration.remove()
         for shard in self._shards.values():
             if shard is not None:
                 await self._renewal_thread.run(shard.aclose)
@@ -184,6 +199,11 @@ class TenantHost:
             self._draining.set()
         for worker in self.workers.values():
             worker.drain()
+
+    def drain_if_idle(self) -> None:
+        """The manager has too many hosts: drain, unless this one holds leases."""
+        if not self.slots.use.held:
+            self.drain()
 
     def stop_now(self) -> None:
         """End the grace period now."""
@@ -373,7 +393,12 @@ class TenantHost:
             return
         slots = self.slots.join(tenant.name, tenant.weight, tenant.max_slots)
         settings = replace(
-            self._settings, concurrency=slots.count, until_idle=False, metrics_port=None
+            self._settings,
+            concurrency=slots.count,
+            until_idle=False,
+            metrics_port=None,
+            managed_in=None,  # the slot of the process is the host's
+            slot_file=None,
         )
         worker = Worker(
             database,

@@ -18,10 +18,17 @@ class ServedTenants:
     """All tenants, or the named ones. `degrade` and `heal` leave a state that an operator has set
     meanwhile as it is."""
 
-    def __init__(self, control: Database, shards: Shards, names: Collection[str] | None) -> None:
-        self._store = AsyncStore(control.async_session())
+    def __init__(
+        self,
+        control: Database,
+        shards: Shards,
+        names: Collection[str] | None,
+        without: Collection[str] = (),
+    ) -> None:
+        self.control = self._store = AsyncStore(control.async_session())
         self._shards = shards
         self._names = None if names is None else {check_tenant(name) for name in names}
+        self._without = {check_tenant(name) for name in without}
 
     async def check(self) -> None:
         """Raises TenantNotFound for an unknown name."""
@@ -30,7 +37,11 @@ class ServedTenants:
 
     async def tenants(self) -> list[Tenant]:
         every = await self._store.tenants()
-        return [each for each in every if self._names is None or each.name in self._names]
+        return [
+            each
+            for each in every
+            if each.name not in self._without and (self._names is None or each.name in self._names)
+        ]
 
     def shard(self, name: str) -> Shard:
         return self._shards[name]

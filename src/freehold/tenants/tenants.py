@@ -51,9 +51,11 @@ class Tenants:
         """The tenant's database. Its shard is found at first use."""
         return TenantDatabase(check_tenant(name), self._cache, self.shards)
 
-    def served(self, names: Collection[str] | None = None) -> ServedTenants:
+    def served(
+        self, names: Collection[str] | None = None, without: Collection[str] = ()
+    ) -> ServedTenants:
         """All tenants, or the named ones, for a process that runs their jobs."""
-        return ServedTenants(self._control, self.shards, names)
+        return ServedTenants(self._control, self.shards, names, without)
 
     def _store_of(self, tenant: Tenant) -> Store:
         return Store(self.shards[tenant.shard].open(tenant.name).session())

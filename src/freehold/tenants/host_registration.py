@@ -1,0 +1,90 @@
+"""A managed host: its slot, its manager, and its row among the workers of the control store.
+
+Its workers send their heartbeats to their tenants' stores, and an idle host has no worker. So the
+manager reads here whether a host is alive and idle. The row serves no queue and knows no task: jobs
+of the control store do not run there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from freehold.errors import StoreError
+from freehold.model.worker_info import Heartbeat, WorkerState
+from freehold.store_health import StorePart
+from freehold.telemetry import Telemetry
+from freehold.tenants.shared_slots import SharedSlots
+from freehold.version import VERSION
+from freehold.worker.heartbeat import HEARTBEAT_EXPIRY_SECONDS, HeartbeatSchedule
+from freehold.worker.manager_link import ManagerLink
+
+_CHECK_SECONDS = 0.25
+_ERROR_SECONDS = 2.0
+_REMOVE_SECONDS = 2.0
+
+
+class RegistrationStore(Protocol):
+    async def heartbeat(self, heartbeat: Heartbeat, heartbeat_seconds: float) -> None: ...
+
+    async def remove_worker(self, owner: str) -> None: ...
+
+
+class HostRegistration:
+    """One per managed host."""
+
+    def __init__(self, store: RegistrationStore, owner: str, folder: Path, slot_file: int) -> None:
+        self._store = store
+        self._owner = owner
+        self._link = ManagerLink(folder, slot_file, owner)
+
+    async def until_gone(self) -> None:
+        """Returns when the manager is gone."""
+        await self._link.until_gone(lambda: None)
+
+    async def run(
+        self, slots: SharedSlots, is_draining: Callable[[], bool], telemetry: Telemetry
+    ) -> None:
+        """Sends heartbeats until canceled."""
+
+        def current() -> Heartbeat:
+            return Heartbeat(
+                owner=self._owner,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=VERSION,
+                concurrency=slots.count,
+                queues=(),
+                tasks=(),
+                state=WorkerState.DRAINING if is_draining() else WorkerState.WORKING,
+                running=slots.use.running,
+                waiting=slots.use.held - slots.use.running,
+                manager=self._link.manager,
+            )
+
+        schedule = HeartbeatSchedule(current)
+        part = telemetry.store_health.part("registration of the host")
+        while True:
+            if asyncio.get_running_loop().time() >= schedule.due_at():
+                await self._send(schedule, part)
+            await asyncio.sleep(_CHECK_SECONDS)
+
+    async def _send(self, schedule: HeartbeatSchedule, part: StorePart) -> None:
+        heartbeat, now = schedule.current(), asyncio.get_running_loop().time()
+        try:
+            await self._store.heartbeat(heartbeat, HEARTBEAT_EXPIRY_SECONDS)
+        except StoreError as error:
+            await part.wait(part.failed(error, _ERROR_SECONDS))
+            return
+        part.works()
+        schedule.sent(heartbeat, now)
+
+    async def remove(self) -> None:
+        with contextlib.suppress(StoreError, TimeoutError):  # if it fails, the heartbeat expires
+            async with asyncio.timeout(_REMOVE_SECONDS):
+                await self._store.remove_worker(self._owner)

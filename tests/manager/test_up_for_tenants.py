@@ -1,0 +1,113 @@
+"""`freehold up --tenants`: hosts for all tenants, and workers of their own for some."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from freehold.cli.fleets import parse_tenant_counts, plan_fleets
+from freehold.errors import BadInput, BadSettings
+from freehold.model.scaling import ScaleRule, WorkerCount
+from freehold.settings import load
+from tests.manager.load_app import app, naps, waits
+from tests.manager.service import Service
+from tests.worker.fleet import eventually
+
+RULE = ScaleRule(default_count=1, max_count=3, concurrency=2)
+
+
+def enqueue(service: Service, tenant: str, task: Any, *args: Any) -> int:
+    job_id: int = service.app.tenant(tenant)._submit(task.prepare(*args)).id
+    return job_id
+
+
+def has_succeeded(service: Service, tenant: str, job_id: int) -> bool:
+    return str(service.app.tenant(tenant)._client.store.read([job_id])[job_id].state) == "succeeded"
+
+
+@pytest.mark.requirement("S4.2", "S4.11")
+def test_hosts_serve_all_tenants_and_their_number_follows_the_backlog(service: Service) -> None:
+    gate = service.folder / "gate"
+    for name in ("acme", "beta"):
+        service.app.tenants.create(name)
+    up = service.up("--tenants", "all", "--default-count", "1", "--max-count", "2", "--no-http")
+    assert service.until_registered(1)[0].queues == ()
+    # More than one host has slots for.
+    jobs = [(name, enqueue(service, name, waits, str(gate))) for name in ("acme", "beta") * 4]
+    service.until_workers(2)
+    service.until_registered(2)
+    gate.touch()
+    eventually(lambda: all(has_succeeded(service, *job) for job in jobs))
+    service.until_workers(1)  # the idle one ends after the cooldown
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0
+    assert service.registered() == []
+
+
+@pytest.mark.requirement("S4.2")
+def test_a_tenant_has_as_many_workers_of_its_own_as_are_configured(
+    sqlite_service: Service,
+) -> None:
+    service = sqlite_service
+    for name in ("acme", "beta"):
+        service.app.tenants.create(name)
+    counts = ("--default-count", "1", "--tenant-count", "acme=2", "--no-http")
+    up = service.up("--tenants", "all", *counts)
+    acme = service.app.tenant("acme")
+    eventually(lambda: len(acme.operator.workers()) == 2)
+    service.until_workers(3)
+    owners = {worker.owner for worker in acme.operator.workers()}
+    for name in ("acme", "beta"):
+        job_id = enqueue(service, name, naps, 0.0)
+        eventually(lambda name=name, job_id=job_id: has_succeeded(service, name, job_id))  # type: ignore[misc]
+    assert {worker.owner for worker in acme.operator.workers()} == owners, "no host serves it"
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0
+    assert service.worker_pids() == []
+
+
+def test_the_fleets_of_some_tenants(tmp_path: Path) -> None:
+    (tmp_path / "freehold.toml").write_text("[tenants.acme]\nmax_count = 4\n")
+    configured = load(folder=tmp_path, environment={}).tenants
+    assert configured == {"acme": WorkerCount(1, 4)}
+    given = parse_tenant_counts(["beta=2"])
+    hosts, acme, beta = plan_fleets(app, RULE, "all", configured, given)
+    assert hosts.arguments == (
+        *("--tenants", "all", "--without-tenant", "acme"),
+        *("--without-tenant", "beta"),
+    )
+    assert (hosts.rule, hosts.app) == (RULE, app)
+    assert (acme.rule.default_count, acme.rule.max_count, acme.arguments) == (1, 4, ())
+    assert (beta.app._tenant_name, beta.rule.max_count) == ("beta", 2)
+    (only,) = plan_fleets(app, RULE, ["beta"], configured, given)
+    assert only.app._tenant_name == "beta"
+    hosts, _ = plan_fleets(app, RULE, ["beta", "other"], configured, given)
+    assert hosts.arguments == ("--tenants", "other")
+
+
+@pytest.mark.parametrize(
+    "count", ["acme", "acme=", "acme=x", "acme=2-1", "acme=0", "acme=1-", "A=1"]
+)
+def test_bad_counts_of_a_tenant_are_refused(count: str) -> None:
+    with pytest.raises(BadInput):
+        parse_tenant_counts([count])
+
+
+@pytest.mark.parametrize("text", ["", "default_count = 0", "max_count = 1.5", "count = 2"])
+def test_bad_counts_in_the_settings_are_refused_with_their_place(tmp_path: Path, text: str) -> None:
+    (tmp_path / "freehold.toml").write_text(f"[tenants.acme]\n{text}\n")
+    with pytest.raises(BadSettings, match=r"freehold\.toml:1"):
+        load(folder=tmp_path, environment={})
+
+
+def test_counts_without_their_tenants_are_refused() -> None:
+    count = {"acme": WorkerCount(1, 1)}
+    with pytest.raises(BadInput, match="--tenants"):
+        plan_fleets(app, RULE, None, {}, count)
+    with pytest.raises(BadInput, match="acme, which --tenants does not name"):
+        plan_fleets(app, RULE, ["beta"], {}, count)
+    with pytest.raises(BadInput, match="not both"):
+        plan_fleets(app.tenant("acme"), RULE, "all", {}, {})
