@@ -236,6 +236,15 @@ class Oracle(Table):
         self.promote(job.target for job in expired[:limit])
         return recovered
 
+    def expire_leases(self, owner: str) -> int:
+        expired = 0
+        for job in list(self.live()):
+            lease = job.lease
+            if lease and lease.owner == owner and lease.expires_at > self.now:
+                self.set_stage(job, Stage.LEASED, lease=replace(lease, expires_at=self.now))
+                expired += 1
+        return expired
+
     def _end(self, end: AttemptEnd, by: str) -> Decision:
         """A stop request on the job counts even if its worker had not read it."""
         job = self.jobs[end.attempt.job_id]

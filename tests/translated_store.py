@@ -107,6 +107,9 @@ class TranslatedStore:
         recovered = self._store.recover(limit, chance)
         return [replace(each, attempt=self._translated(each.attempt)) for each in recovered]
 
+    def expire_leases(self, owner: str) -> int:
+        return self._store.expire_leases(owner)
+
     def _store_attempt(self, attempt: Attempt) -> Attempt:
         return self._attempts[LeaseKey(attempt.job_id, attempt.token)]
 

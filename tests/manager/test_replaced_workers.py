@@ -7,7 +7,8 @@ import signal
 
 import pytest
 
-from tests.manager.load_app import AT_START_VARIABLE, naps, unstoppable
+from freehold.model.history import EventKind
+from tests.manager.load_app import AT_START_VARIABLE, naps, unstoppable, waits
 from tests.manager.service import Service
 from tests.worker.fleet import eventually
 
@@ -72,3 +73,26 @@ def test_after_a_kill_of_everything_a_new_service_finishes_the_jobs(service: Ser
     assert not service.all_succeeded(ids)
     service.up()
     eventually(lambda: service.all_succeeded(ids))
+
+
+@pytest.mark.requirement("S2.11")
+def test_the_jobs_of_a_killed_worker_do_not_wait_for_the_end_of_its_lease(
+    service: Service,
+) -> None:
+    """The manager has seen the process end, so no child and no thread of it can still write."""
+    gate = service.folder / "gate"
+    up = service.up(
+        *("--default-count", "1", "--no-http"), FREEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS="3600"
+    )
+    job_id = waits.enqueue(str(gate)).id
+    first = eventually(lambda: service.record.starts(job_id))[0]
+    dead = {worker.owner for worker in service.registered()}
+    os.kill(first.pid, signal.SIGKILL)
+    eventually(lambda: len(service.record.starts(job_id)) == 2)
+    assert not dead & {worker.owner for worker in service.registered()}
+    gate.touch()
+    eventually(lambda: service.all_succeeded([job_id]))
+    (event,) = service.app._client.store.events(job_id)
+    assert event.kind is EventKind.LEASE_LOST
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0

@@ -209,3 +209,20 @@ def test_a_request_between_the_sweepers_read_and_write_is_obeyed(
     with pytest.raises(StopIteration):
         steps.send(store.store.session.execute(group))
     assert store.state(job_id) == "canceled"
+
+
+@pytest.mark.requirement("S0.7")
+def test_the_leases_of_a_dead_owner_end_at_once_and_those_of_others_do_not(
+    store: StoreUnderTest,
+) -> None:
+    for _ in range(3):
+        store.add()
+    store.claim("dead", 2)
+    other = store.claim_one("alive")
+    assert store.store.recover(10, 0.0) == []
+    assert store.store.expire_leases("dead") == 2
+    assert store.store.expire_leases("dead") == 0, "an expired lease is no lease"
+    recovered = store.store.recover(10, 0.0)
+    assert [(each.attempt.owner, each.attempt.number) for each in recovered] == [("dead", 1)] * 2
+    assert {store.job(each.attempt.job_id).lost_attempts for each in recovered} == {1}
+    assert store.end(other, OutcomeKind.SUCCESS)

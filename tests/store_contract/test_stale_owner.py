@@ -86,6 +86,11 @@ def _expired(store: StoreUnderTest, attempt: Attempt) -> Attempt:
     return attempt
 
 
+def _declared_dead(store: StoreUnderTest, attempt: Attempt) -> Attempt:
+    assert store.store.expire_leases(attempt.owner) == 1
+    return attempt
+
+
 def _recovered(store: StoreUnderTest, attempt: Attempt) -> Attempt:
     store.advance(LEASE_SECONDS)
     assert len(store.store.recover(10, 0.0)) == 1
@@ -137,6 +142,7 @@ WAYS_TO_BE_STALE: dict[str, Staleness] = {
     "wrong_token": _wrong_token,
     "wrong_owner": _wrong_owner,
     "expired": _expired,
+    "declared_dead": _declared_dead,
     "recovered": _recovered,
     "taken_by_another": _taken_by("w2"),
     "taken_by_itself": _taken_by("w1"),

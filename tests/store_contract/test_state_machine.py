@@ -204,6 +204,11 @@ class StoresAgree(RuleBasedStateMachine):
             self._charge(each.attempt)
 
     @precondition(lambda self: self._in(Stage.LEASED))
+    @rule(owner=owners)
+    def expire_leases(self, owner: str) -> None:
+        self.all(lambda store: store.expire_leases(owner))
+
+    @precondition(lambda self: self._in(Stage.LEASED))
     @rule(data=st.data(), limit=st.sampled_from([2, EVERYTHING]), chance=chances)
     def lose_workers(self, data: st.DataObject, limit: int, chance: float) -> None:
         """The clock moves exactly to the end of a lease, and a sweep runs."""

@@ -80,6 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "store_health",
         "tasks",
         "telemetry",
+        "version",
         "worker",
     },
     "manager": {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from freehold.app import Freehold, TenantSelection
 from freehold.errors import BadInput
-from freehold.manager.store_snapshot import SnapshotStore
+from freehold.manager.store_snapshot import ManagerStore
 from freehold.model.scaling import ScaleRule, WorkerCount, parse_worker_count
 from freehold.model.tenant import check_tenant
 from freehold.tenants.backlog import TenantBacklog
@@ -25,7 +25,7 @@ class FleetPlan:
     arguments: tuple[str, ...]
     mark: str
     #: Called in the manager's event loop.
-    store: Callable[[], SnapshotStore]
+    store: Callable[[], ManagerStore]
 
 
 def parse_tenant_counts(given: Collection[str]) -> dict[str, WorkerCount]:
@@ -83,7 +83,7 @@ def _fleet_of_hosts(
         arguments = ["--tenants", ",".join(names)]
     enough = rule.max_count * rule.concurrency
 
-    def backlog() -> SnapshotStore:
+    def backlog() -> ManagerStore:
         return TenantBacklog(app.tenants.served(names, without), enough)
 
     return FleetPlan(app, rule, tuple(arguments), " tenants", backlog)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -121,12 +121,8 @@ def up(
     hidden = token_variables(settings["http.tokens"])
     fleets = []
     for plan in plans:
-        arguments, environment = _worker_command(
-            plan.app, store.app_name, chosen, log_level, log_format
-        )
-        folder = folder_of(_store_identity(plan.app) + plan.mark, name)
-        start = starter([*arguments, *plan.arguments], environment, hidden=hidden)
-        fleets.append((plan, start, folder))
+        command = _worker_command(plan.app, store.app_name, chosen, log_level, log_format)
+        fleets.append(_fleet(plan, name, command, hidden))
     try:
         with contextlib.nullcontext() if no_http else _api(app, settings, fleets[0][2]) as api:
             code = run_loop(_run(app, settings, chosen, fleets, api, reload))
@@ -225,6 +221,17 @@ def _check_store(app: Freehold) -> None:
         raise
     except StoreUnavailable as error:
         log.warning("the store is not available yet: %s", error)
+
+
+def _fleet(
+    plan: FleetPlan,
+    name: str,
+    command: tuple[list[str], dict[str, str]],
+    hidden: Collection[str],
+) -> tuple[FleetPlan, Start, Path]:
+    arguments, environment = command
+    folder = folder_of(_store_identity(plan.app) + plan.mark, name)
+    return plan, starter([*arguments, *plan.arguments], environment, hidden), folder
 
 
 def _store_identity(app: Freehold) -> str:

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from freehold.exit_codes import EXIT_RECYCLE
+from freehold.exit_codes import EXIT_DONE, EXIT_RECYCLE
 from freehold.manager import process_slots
 from freehold.manager.restart_backoff import RestartBackoff
 from freehold.manager.spawn import Kill, Start, kill, start_in
@@ -37,6 +37,8 @@ class Fleet:
         self._backoff = RestartBackoff()
         self._workers: list[WorkerProcess] = []
         self.killed = 0
+        #: Workers that this manager started and that died: pid and owner.
+        self.dead: dict[int, str] = {}
 
     def __iter__(self) -> Iterator[WorkerProcess]:
         return iter(self._workers)
@@ -123,6 +125,8 @@ class Fleet:
         for each in tuple(self._workers):
             end = each.end()
             if end is not None:
+                if end.pid is not None and end.code != EXIT_DONE and each.owner is not None:
+                    self.dead[end.pid] = each.owner
                 self._workers.remove(each)
                 self._log_end(each, end, now)
             else:

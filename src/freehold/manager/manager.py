@@ -15,16 +15,17 @@ import contextlib
 import os
 import secrets
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from freehold.errors import Refused, StoreError, StoreUnavailable
 from freehold.exit_codes import EXIT_DONE, EXIT_KILLED
 from freehold.manager import process_slots
 from freehold.manager.fleet import Fleet
-from freehold.manager.spawn import Kill, Start, kill
-from freehold.manager.store_snapshot import SnapshotStore, StoreSnapshot, take_snapshot
+from freehold.manager.spawn import Kill, Start, is_group_gone, kill
+from freehold.manager.store_snapshot import ManagerStore, StoreSnapshot, take_snapshot
 from freehold.manager.worker_process import WorkerProcess
+from freehold.model.plural import count
 from freehold.model.scaling import Scale, ScaleRule, rescale
 from freehold.open_files import RareWarning
 from freehold.telemetry import Telemetry, log
@@ -56,7 +57,7 @@ class Manager:
 
     def __init__(
         self,
-        store: SnapshotStore,
+        store: ManagerStore,
         rule: ScaleRule,
         start: Start,
         folder: Path,
@@ -67,6 +68,7 @@ class Manager:
         name: str = "",
         kill: Kill = kill,
         telemetry: Telemetry | None = None,
+        is_group_gone: Callable[[int], bool] = is_group_gone,
     ) -> None:
         self.name = name or new_manager()
         self._store = store
@@ -81,6 +83,7 @@ class Manager:
         self._store_part = (telemetry or Telemetry()).store_health.part("manager")
         self._snapshot_at = 0.0
         self._file_error = RareWarning("the manager cannot use its files, trying again: %s")
+        self._is_group_gone = is_group_gone
 
     async def run(self) -> int:
         """Run until stopped and until all workers have ended. Returns the exit code."""
@@ -156,6 +159,7 @@ class Manager:
         try:
             async with asyncio.timeout(_SNAPSHOT_SECONDS):
                 snapshot = await take_snapshot(self._store)
+                await self._hand_back()
         except (StoreError, TimeoutError) as error:
             if isinstance(error, TimeoutError):
                 error = StoreUnavailable(f"no result within {_SNAPSHOT_SECONDS:g} s")
@@ -166,6 +170,17 @@ class Manager:
         self._store_part.works()
         self._fleet.record_heartbeats(snapshot.workers, loop.time())
         self._rescale(snapshot, loop.time())
+
+    async def _hand_back(self) -> None:
+        """End the leases of workers that have died, so that their jobs need not wait for the
+        expiry; not while a child process of such a worker may still run a job."""
+        for pid, owner in tuple(self._fleet.dead.items()):
+            if not self._is_group_gone(pid):
+                continue
+            if expired := await self._store.expire_leases(owner):
+                log.info("worker process %d is dead: %s end now", pid, count(expired, "lease"))
+            await self._store.remove_worker(owner)
+            del self._fleet.dead[pid]
 
     def _rescale(self, snapshot: StoreSnapshot, now: float) -> None:
         working = self._fleet.working(now)

@@ -66,6 +66,17 @@ def kill(owner: SlotOwner, number: signal.Signals) -> None:
         os.kill(owner.pid, number)
 
 
+def is_group_gone(pid: int) -> bool:
+    """Whether a worker and its child processes, which are in its process group, have all ended."""
+    try:
+        os.killpg(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
 def start_in(slot: ProcessSlot, folder: Path, start: Callable[[Sequence[str], int], P]) -> P | None:
     """None if the slot is taken. Our copy of the file is closed: only the worker keeps it open."""
     file = slot.take()

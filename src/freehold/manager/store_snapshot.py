@@ -20,6 +20,14 @@ class SnapshotStore(Protocol):
     async def now(self) -> datetime: ...
 
 
+class ManagerStore(SnapshotStore, Protocol):
+    """What a manager does beside: it knows that an owner is dead before its lease expires."""
+
+    async def expire_leases(self, owner: str) -> int: ...
+
+    async def remove_worker(self, owner: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
     """Queues and workers at one time of the store's clock."""

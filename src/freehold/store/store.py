@@ -37,6 +37,7 @@ class Verbs:
     finish_within = method(finishing.finish_within)
     release = method(finishing.release)
     recover = method(recovering.recover)
+    expire_leases = method(recovering.expire_leases)
     make_ready = method(maintaining.make_ready)
     sweep_check = method(maintaining.sweep_check)
     unpark = method(maintaining.unpark)

@@ -51,6 +51,14 @@ class TenantBacklog:
     async def workers(self) -> list[LiveWorker]:
         return await self._served.control.workers()
 
+    async def expire_leases(self, _owner: str) -> int:
+        """The leases belong to workers of the host, whose names only their tenants' stores have:
+        they expire by time."""
+        return 0
+
+    async def remove_worker(self, owner: str) -> None:
+        await self._served.control.remove_worker(owner)
+
     async def now(self) -> datetime:
         return await self._served.control.now()
 

@@ -22,6 +22,7 @@ from freehold.store.statements import Rows, Statement, StatementGroup
 from freehold.store.store import Store
 
 #: Statements of an owner, which are valid only while its lease holds.
+_EXPIRE = "expire_leases"
 _OWNER_STATEMENTS = frozenset({"succeed", "renew", "mark_running", "append_log"})
 _OPERATOR_STATEMENTS = frozenset({"requeue_finished", "mark_resolved"})
 
@@ -131,6 +132,10 @@ class InvariantChecker:
                 left = (before.expires - now) / 1e6
                 text = f"{actor} recovered a lease that was valid for another {left:g} s"
                 self._violate("S0.7", job_id, text)
+        elif statement.name == _EXPIRE:
+            if statement.params["owner"] != before.owner:
+                text = f"{actor} ended the lease of {before.owner} for another owner"
+                self._violate("S0.7", job_id, text)
         elif statement.name in _OWNER_STATEMENTS or statement.name == "transition":
             self._violate(
                 "I2",
@@ -194,7 +199,7 @@ class InvariantChecker:
 
 
 def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, Any]]]:
-    if statement.name in CLAIMS:
+    if statement.name in CLAIMS or statement.name == _EXPIRE:
         yield from ((row[0], {}) for row in rows if row[0] is not None)
     elif statement.name.startswith("enqueue"):
         # Rows of enqueue_keyed begin with the job's index in the group, all others with the id.

@@ -102,6 +102,7 @@ class SimulatedManagers:
             grace_seconds=_GRACE_SECONDS,
             name=machine.name,
             kill=self._kill,
+            is_group_gone=lambda _pid: True,  # a simulated worker has no child processes
         )
         self._recorder.record(machine.name, "begun")
         self._running = self._loop.spawn(machine, self._manager.run(), machine.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from freehold.model.job import StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.rows import attempt_of
-from freehold.store.statements import Verb, read
+from freehold.store.statements import Verb, read, write
 from freehold.store.types import AttemptEnd, Recovered
 from freehold.store.verbs.finish import end_attempts
 
@@ -32,6 +32,13 @@ def recover(limit: int, chance: float) -> Verb[list[Recovered]]:
         for end in ended
         if end.attempt.job_id in decisions
     ]
+
+
+def expire_leases(owner: str) -> Verb[int]:
+    """End all leases of an owner whose process is known to be dead. Returns how many. Its jobs can
+    be recovered at once; a write that it sent before is refused, as after any expiry."""
+    rows = yield from write("expire_leases", owner=owner)
+    return len(rows)
 
 
 def _spread(chance: float, index: int) -> float:

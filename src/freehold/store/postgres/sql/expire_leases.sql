@@ -1,0 +1,4 @@
+-- The owner is dead: its leases end now instead of by time, and `recover` finds them.
+update {schema}.job set lease_expires_at = {schema}.clock()
+where stage = {leased} and lease_owner = :owner::text and lease_expires_at > {schema}.clock()
+returning id
