@@ -17,10 +17,11 @@ FreeholdError
 └── StoreError
     ├── StoreUnavailable     not reached, or cut off before the write: safe to try again
     │   └── StoreDenied      a wrong password, or rights that the role does not have
+    │       └── MissingPrivilege  the database role may not do this
     ├── OutcomeUnknown       cut off during the write: repeat with an idempotency key
     ├── StoreReadOnly        reachable, but does not accept writes
     ├── StoreFull            no space left
-    ├── MissingPrivilege     the database role may not do this
+    ├── RowRefused           the database refused a value of a row, and wrote nothing
     ├── SchemaMissing        run `freehold migrate`
     └── SchemaTooNew         the database was migrated by a newer program
 """
@@ -114,6 +115,10 @@ class StoreFull(StoreError):
 
 class MissingPrivilege(StoreDenied):
     """The role of the connection lacks a privilege in the database."""
+
+
+class RowRefused(StoreError):
+    """The database refused a value, of the caller or of a stored row; nothing was written."""
 
 
 class SchemaMissing(StoreError):

@@ -20,6 +20,7 @@ COUNTERS = {
     "finished": "attempts that ended, by outcome",
     "retried": "attempts whose job was queued again: retries, snoozes and drains",
     "recovered": "jobs that a sweeper took back after their lease expired",
+    "set_aside": "jobs paused because the database refuses to claim or recover them",
     "lanes_freed": "stalled lanes whose next job was promoted",
     "stale_writes": "late writes that the store refused because the lease was lost, by write",
     "lost_leases": "leases that their owner found lost before the attempt ended",

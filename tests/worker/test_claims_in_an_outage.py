@@ -7,7 +7,7 @@ import asyncio
 from freehold.clock import VirtualClock
 from freehold.errors import StoreUnavailable
 from freehold.model.job import Attempt
-from freehold.store.types import ClaimRequest
+from freehold.store.types import ClaimRequest, SetAside
 from freehold.telemetry import Telemetry
 from freehold.testing.virtual_loop import VirtualLoop
 from freehold.worker.claimer import Claimer
@@ -28,6 +28,9 @@ class Unreachable:
         if self.claims == 1:
             request.cursors.of("mail").advance(0, 7)
         raise StoreUnavailable("the connection was refused")
+
+    async def set_aside_ready(self, queue: str) -> list[SetAside]:
+        raise NotImplementedError
 
 
 def test_a_claimer_that_is_unsure_of_a_queue_does_not_hammer_an_unreachable_store() -> None:

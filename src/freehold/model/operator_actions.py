@@ -101,12 +101,17 @@ def _pause(job: Job) -> Transition | RequestStop | NoChange:
     if job.state is State.PAUSED:
         return NoChange(job.state)
     check_transition(job.id, job.state, State.PAUSED)
-    follows = job.target is not None and job.stage in IN_LANE | {Stage.SCHEDULED}
-    stage = Stage.PAUSED_FOLLOWER if follows else Stage.PAUSED
-    # A parked, backing-off or head job holds its lane, also while it is paused.
+    assert job.stage is not None
+    stage = paused_stage(job.stage, has_lane=job.target is not None)
     return Transition(
         state=State.PAUSED, event=EventKind.PAUSED, stages=(stage, stage), keep_run_at=True
     )
+
+
+def paused_stage(stage: Stage, *, has_lane: bool) -> Stage:
+    """A parked, backing-off or head job holds its lane, also while it is paused."""
+    follows = has_lane and stage in IN_LANE | {Stage.SCHEDULED}
+    return Stage.PAUSED_FOLLOWER if follows else Stage.PAUSED
 
 
 def _resume(job: Job) -> Transition | NoChange:

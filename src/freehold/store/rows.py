@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,6 +15,8 @@ from freehold.model.job_log import LogLine, Progress
 from freehold.model.state import Stage, State, state_of
 from freehold.store.stage_sql import stage_of
 from freehold.store.statements import Row
+
+T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _progress_of = decoder(Progress).decode
@@ -31,6 +34,16 @@ def time_of(value: datetime | int) -> datetime:
 def micros_of(value: datetime) -> int:
     """As SQLite stores it."""
     return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+def _readable(decode: Callable[[str], T], text: str | None) -> T | None:
+    """None for a value that Freehold did not write: one row must not make a page unreadable."""
+    if not text:
+        return None
+    try:
+        return decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def maybe_time(value: datetime | int | None) -> datetime | None:
@@ -125,16 +138,8 @@ def job_of(row: Row) -> Job:
         reason=at["reason"],
         lease=_lease(at) if stage is Stage.LEASED else None,
         report=_report(at, state, created) if stage is None else None,
-        progress=_progress(at["progress"]) if at["progress"] else None,
+        progress=_readable(_progress_of, at["progress"]),
     )
-
-
-def _progress(text: str) -> Progress | None:
-    """None for a text that no worker has written: it must not hide the job, or its whole page."""
-    try:
-        return _progress_of(text)
-    except msgspec.MsgspecError:
-        return None
 
 
 def _lease(at: dict[str, Any]) -> Lease:
@@ -152,7 +157,7 @@ def _report(at: dict[str, Any], state: State, created: datetime) -> Report:
         state=state,
         finished_at=finished,
         attempts=at["attempt"],
-        result=msgspec.json.decode(at["result"]) if at["result"] else None,
+        result=_readable(msgspec.json.decode, at["result"]),
         error=error_of(at["error"]),
         finished_by=at["owner"],
         token=at["token"],
@@ -164,7 +169,7 @@ def _report(at: dict[str, Any], state: State, created: datetime) -> Report:
 
 
 def error_of(text: str | None) -> ErrorInfo | None:
-    return _error_of(text) if text else None
+    return _readable(_error_of, text)
 
 
 def event_of(row: Row) -> Event:
@@ -193,13 +198,8 @@ def log_line_of(row: Row) -> LogLine:
 
 
 def names_of(text: str | None) -> tuple[str, ...]:
-    """A column with a JSON array of names. Any other text has none."""
-    if not text:
-        return ()
-    try:
-        return tuple(_names_of(text))
-    except msgspec.MsgspecError:
-        return ()
+    """A column with a JSON array of names."""
+    return tuple(_readable(_names_of, text) or ())
 
 
 def json_text(value: Any) -> str | None:

@@ -44,11 +44,13 @@ class StatementGroup(msgspec.Struct, frozen=True):
     """Statements of one transaction.
 
     ``notification`` is sent after they are written. Its failure is ignored.
+    ``is_trial``: the transaction is rolled back, so that only its errors and rows remain.
     """
 
     statements: tuple[Statement, ...]
     writes: bool
     notification: Statement | None = None
+    is_trial: bool = False
 
 
 Verb: TypeAlias = Generator[StatementGroup, list[Rows], T]
@@ -89,6 +91,12 @@ def write(name: str, rows: Sequence[Mapping[str, Any]] | None = None, **params: 
 def together(*statements: Statement, notification: Statement | None = None) -> Verb[list[Rows]]:
     """Several statements that write, as one transaction."""
     answers = yield StatementGroup(statements, writes=True, notification=notification)
+    return answers
+
+
+def trial(*statements: Statement) -> Verb[list[Rows]]:
+    """Would these statements succeed? Nothing of them is kept. Never in a caller's transaction."""
+    answers = yield StatementGroup(statements, writes=True, is_trial=True)
     return answers
 
 

@@ -20,6 +20,7 @@ from freehold.store.verbs import pause as pausing
 from freehold.store.verbs import queries as querying
 from freehold.store.verbs import recover as recovering
 from freehold.store.verbs import renew as renewing
+from freehold.store.verbs import set_aside as setting_aside
 from freehold.store.verbs import tenant_directory as directory
 from freehold.store.verbs import workers as worker_rows
 
@@ -39,6 +40,8 @@ class Verbs:
     recover = method(recovering.recover)
     expire_leases = method(recovering.expire_leases)
     make_ready = method(maintaining.make_ready)
+    set_aside_ready = method(setting_aside.set_aside_ready)
+    set_aside_swept = method(setting_aside.set_aside_swept)
     sweep_check = method(maintaining.sweep_check)
     unpark = method(maintaining.unpark)
     admit_limited = method(limiting.admit_limited)

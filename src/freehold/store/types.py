@@ -91,6 +91,13 @@ class Recovered(msgspec.Struct, frozen=True):
     decision: Decision
 
 
+class SetAside(msgspec.Struct, frozen=True):
+    """A job that was paused because the database refuses to claim or recover it, and the error."""
+
+    job_id: int
+    reason: str
+
+
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs to list. ``before``: the cursor that the previous page returned."""
 

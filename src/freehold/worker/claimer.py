@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from freehold.errors import StoreError
+from freehold.errors import RowRefused, StoreError
 from freehold.model.fairness import Fairness
 from freehold.model.job import Attempt
 from freehold.store.claim_cursor import ClaimCursor, ClaimCursors
-from freehold.store.types import ClaimRequest, QueueDemand
-from freehold.telemetry import Telemetry
+from freehold.store.types import ClaimRequest, QueueDemand, SetAside
+from freehold.telemetry import Telemetry, fields, log
 
 #: The first wait of a claimer that found nothing. It grows with each further empty claim.
 FIRST_WAIT_SECONDS = 0.005
@@ -26,6 +26,20 @@ CLAIM_LIMIT = 1000
 
 class ClaimStore(Protocol):
     async def claim(self, request: ClaimRequest) -> list[Attempt]: ...
+
+    async def set_aside_ready(self, queue: str) -> list[SetAside]: ...
+
+
+def log_set_aside(jobs: Sequence[SetAside], telemetry: Telemetry) -> None:
+    for job in jobs:
+        telemetry.count("set_aside")
+        log.error(
+            "job %d was paused, because its row cannot be written: %s; correct the row and resume "
+            "the job, or cancel it",
+            job.job_id,
+            job.reason,
+            extra=fields(job=job.job_id),
+        )
 
 
 class Claimer:
@@ -156,7 +170,7 @@ class Claimer:
             cursors=self._cursors,
         )
         try:
-            attempts = await self._store.claim(request)
+            attempts = await self._claim_usable(request)
         except StoreError as error:
             # If the response was lost, the leases of this claim run out by themselves.
             self._telemetry.count("store_errors", label="claimer")
@@ -174,6 +188,18 @@ class Claimer:
             self._telemetry.count("claimed", len(attempts))
             self._on_claimed(attempts, sent + self._lease_seconds, _limited(attempts, cursor))
         return len(attempts)
+
+    async def _claim_usable(self, request: ClaimRequest) -> list[Attempt]:
+        """A job that no claim can write must not hold up its queue."""
+        try:
+            return await self._store.claim(request)
+        except RowRefused:
+            self._cursors.reset()
+            jobs = await self._store.set_aside_ready(request.demands[0].queue)
+            log_set_aside(jobs, self._telemetry)
+            if not jobs:
+                raise
+            return await self._store.claim(request)
 
     async def _back_off(self) -> None:
         # Room under a limit returns at the end of a lease or with time, without a notification.

@@ -11,9 +11,10 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from freehold.errors import StoreError
-from freehold.store.types import LaneScan, Recovered, SweepCheck
+from freehold.errors import RowRefused, StoreError
+from freehold.store.types import LaneScan, Recovered, SetAside, SweepCheck
 from freehold.telemetry import Telemetry, fields, log
+from freehold.worker.claimer import log_set_aside
 
 BATCH = 200
 SWEEP_SECONDS = 1.0
@@ -39,6 +40,8 @@ class SweepStore(Protocol):
     async def recover(self, limit: int, chance: float) -> list[Recovered]: ...
 
     async def make_ready(self, limit: int) -> int: ...
+
+    async def set_aside_swept(self) -> list[SetAside]: ...
 
     async def sweep_check(self, tasks: Sequence[str]) -> SweepCheck: ...
 
@@ -133,7 +136,18 @@ class Sweeper:
                     self._woken_at = loop.time()
 
     async def run_once(self) -> float:
-        """One sweep. Returns the seconds until the next. All expired leases are recovered in it."""
+        """One sweep. Returns the seconds until the next. All expired leases are recovered in it.
+        A job that no sweep can write must not hold up the others."""
+        try:
+            return await self._sweep()
+        except RowRefused:
+            jobs = await self._store.set_aside_swept()
+            log_set_aside(jobs, self._telemetry)
+            if not jobs:
+                raise
+            return await self._sweep()
+
+    async def _sweep(self) -> float:
         check = await self._store.sweep_check(self._tasks)
         if check.expired:
             await self.recover_all()

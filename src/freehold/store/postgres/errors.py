@@ -12,6 +12,7 @@ from psycopg import errors as pg
 from freehold.errors import (
     MissingPrivilege,
     OutcomeUnknown,
+    RowRefused,
     SchemaMissing,
     StoreError,
     StoreFull,
@@ -34,6 +35,9 @@ _TRY_AGAIN = (
     pg.QueryCanceled,
     pg.TooManyConnections,
 )
+#: Values that the database cannot store or compute with: out of range, against a constraint, too
+#: large for an index.
+_ROW_REFUSED = (psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)
 #: The function in which a standby refuses an unlogged table, before it sees a write.
 _UNLOGGED = "get_relation_info"
 _EXPLAINED = (pg.ReadOnlySqlTransaction, pg.DiskFull, pg.InsufficientPrivilege)
@@ -68,6 +72,8 @@ def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> E
         return _read_only()
     if isinstance(error, (*_NO_SCHEMA, *_TRY_AGAIN, *_EXPLAINED)):
         return _explained(error)
+    if isinstance(error, _ROW_REFUSED):
+        return RowRefused(f"the database refused: {_first_line(error)}")
     if isinstance(error, psycopg.OperationalError):
         return _broken(error, writes) if pooled else error
     return StoreError(f"the database refused: {_first_line(error)}")

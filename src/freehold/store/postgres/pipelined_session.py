@@ -15,6 +15,8 @@ class PipelinedSession(PostgresSession):
     """Blocking."""
 
     def _execute_on(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
+        if group.is_trial:  # rare, and rolled back
+            return super()._execute_on(connection, group)
         return connection.wait(_exchange(connection.group_pipeline, group, self._statements))
 
 
@@ -24,6 +26,8 @@ class AsyncPipelinedSession(AsyncPostgresSession):
     async def _execute_on(
         self, connection: AsyncPooledConnection, group: StatementGroup
     ) -> list[Rows]:
+        if group.is_trial:
+            return await super()._execute_on(connection, group)
         exchange = _exchange(connection.group_pipeline, group, self._statements)
         return await connection.run_exchange(exchange)
 

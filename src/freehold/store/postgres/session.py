@@ -109,10 +109,10 @@ class PostgresSession:
 
     def _execute_on(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in group.statements]
-        if len(prepared) == 1:
+        if len(prepared) == 1 and not group.is_trial:
             results = [rows_of(connection, *prepared[0])]
         else:
-            with connection.pipeline(), connection.transaction():
+            with connection.pipeline(), connection.transaction(force_rollback=group.is_trial):
                 cursors = [
                     RawCursor(connection, row_factory=tuple_row).execute(*each) for each in prepared
                 ]
@@ -149,10 +149,10 @@ class AsyncPostgresSession:
         self, connection: AsyncPooledConnection, group: StatementGroup
     ) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in group.statements]
-        if len(prepared) == 1:
+        if len(prepared) == 1 and not group.is_trial:
             results = [await arows_of(connection, *prepared[0])]
         else:
-            async with connection.pipeline(), connection.transaction():
+            async with connection.pipeline(), connection.transaction(force_rollback=group.is_trial):
                 cursors = [
                     await AsyncRawCursor(connection, row_factory=tuple_row).execute(*each)
                     for each in prepared

@@ -24,6 +24,7 @@ import msgspec
 
 from freehold.clock import Micros
 from freehold.errors import (
+    RowRefused,
     SchemaMissing,
     StoreDenied,
     StoreError,
@@ -40,7 +41,7 @@ _BUSY_SECONDS = 30.0
 #: How long a fork, or close(), waits for an open transaction of another thread.
 _LOCK_TIMEOUT_SECONDS = 2.0
 #: Statements that need no notification: they make no job ready and request no stop.
-_NOT_NOTIFIED = frozenset({"renew", "mark_running", "heartbeat", "remove_worker"})
+_NOT_NOTIFIED = frozenset({"renew", "mark_running", "heartbeat", "remove_worker", "try_rows"})
 #: The jobs that a claim examines, and its decisions. Each connection has its own table, in memory.
 _CREATE_CANDIDATE = """create temp table candidate (
     id integer primary key, priority integer, limit_key text, may_run integer,
@@ -51,6 +52,8 @@ _CREATE_CANDIDATE = """create temp table candidate (
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 #: A claim that finds no candidate, which is most of them, skips all but its last statement.
 _FIND_CANDIDATES = "insert into candidate"
+#: In the texts of errors about one row: no valid UTF-8, a sum out of range, a text too large.
+_ROW_REFUSED = ("decode to UTF-8", "integer overflow", "too big")
 
 #: Connections of a parent that was writing at the fork: never used, never closed.
 _parents_connections: list[sqlite3.Connection] = []
@@ -145,7 +148,7 @@ class Engine(ForkAware):
 
     def write(self, groups: Sequence[StatementGroup]) -> list[list[Rows] | Exception]:
         """Several groups in one durable transaction, each succeeding or failing by itself."""
-        if len(groups) == 1:
+        if len(groups) == 1 and not groups[0].is_trial:
             return [self._write_one(groups[0])]
         with self.transaction() as connection:
             before = connection.total_changes
@@ -216,6 +219,8 @@ class Engine(ForkAware):
             connection.execute("rollback to statement_group")
             connection.execute("release statement_group")
             return error
+        if group.is_trial:
+            connection.execute("rollback to statement_group")
         connection.execute("release statement_group")
         return results
 
@@ -232,7 +237,11 @@ class Engine(ForkAware):
             values = params | _bound_row(row)
             for sql in parts:
                 cursor = connection.execute(sql, values)
-                found += cursor.fetchall()
+                try:
+                    found += cursor.fetchall()
+                except sqlite3.Error:  # an open statement would keep its savepoint from ending
+                    cursor.close()
+                    raise
                 if cursor.rowcount == 0 and sql.startswith(_FIND_CANDIDATES):
                     found += connection.execute(parts[-1], values).fetchall()
                     break
@@ -333,7 +342,7 @@ class Translating:
             if "UNIQUE constraint failed" in text:
                 index = "job_unique" if "unique_key" in text else "job_lane_holder"
                 raise Conflict(index) from None
-            raise StoreError(f"SQLite refused a row: {text}") from error
+            raise RowRefused(f"SQLite refused a row: {text}") from error
         if isinstance(error, sqlite3.Error):
             raise _error_of(str(error), self._path) from error
         if isinstance(error, OSError):
@@ -361,6 +370,9 @@ def _error_of(text: str, path: Path | None) -> StoreError:
         return SchemaMissing(f"{where} has no Freehold schema: run `freehold migrate`")
     if "not a database" in text:
         return StoreError(f"{path} is not an SQLite database: choose another file")
+    if any(sign in text for sign in _ROW_REFUSED):
+        public = text.partition(" with text ")[0]  # the row's own text may be private
+        return RowRefused(f"{where} has a row that cannot be used: {public}")
     if "unable to open" in text and path is not None and _is_denied(path):
         return StoreDenied(
             f"{where} cannot be opened: permission denied; check the owner and mode of the file "

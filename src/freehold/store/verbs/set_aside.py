@@ -1,0 +1,113 @@
+"""Setting aside: a row that claims or sweeps cannot write costs itself, and not its queue.
+
+Statements work on sets, so that one row with a value out of range fails the claims of its queue, or
+all sweeps. After such an error the rows are tried in halves, in transactions that are rolled back,
+until those that fail alone are found. They are paused, with the error as their reason: a person can
+correct or cancel them, and their lane keeps its order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from freehold.errors import RowRefused
+from freehold.model.history import EventKind
+from freehold.model.operator_actions import paused_stage
+from freehold.model.state import Stage, State
+from freehold.store.stage_sql import stage_byte, stage_of
+from freehold.store.statements import Row, Rows, Statement, Verb, read, trial
+from freehold.store.types import SetAside
+from freehold.store.verbs.lanes import then_promote
+from freehold.store.verbs.transition import transition_row
+
+#: As many as the largest claim examines at first.
+_ROWS = 1000
+#: What becomes of rows in claims and sweeps, and whether an attempt is counted.
+_TRIED = ((Stage.READY, 0), (Stage.LEASED, 1), (Stage.PARKED, 0), (Stage.LIMITED, 0))
+
+
+def set_aside_ready(queue: str) -> Verb[list[SetAside]]:
+    """After `RowRefused` from a claim: pause the ready jobs of the queue that no claim can write,
+    and only those. A job that another transaction has locked is left alone."""
+    rows = yield from read("ready_rows", queue=queue, limit=_ROWS)
+    return (yield from _set_aside_refused(rows))
+
+
+def set_aside_swept() -> Verb[list[SetAside]]:
+    """The same after `RowRefused` from a sweep: expired leases, due jobs, and jobs that wait for a
+    limit, a lane or a worker. A live lease is left alone."""
+    rows = yield from read("sweep_rows", limit=_ROWS)
+    return (yield from _set_aside_refused(rows))
+
+
+def _set_aside_refused(rows: Rows) -> Verb[list[SetAside]]:
+    found: list[SetAside] = []
+    refused = yield from _refused(rows)
+    for row, error in refused:
+        try:
+            written = yield from _write(row, _paused(row, str(error)))
+        except (
+            RowRefused
+        ):  # against a constraint that is younger than the row: only history takes it
+            written = yield from _write(row, _failed(row, str(error)))
+        if written:
+            found.append(SetAside(row[0], str(error)))
+    return found
+
+
+def _write(row: Row, change: dict[str, Any]) -> Verb[bool]:
+    statement = Statement("transition", {"by": None}, [change])
+    hits = yield from then_promote([statement], lanes=[row[2]])
+    return any(hit for _, hit, *_ in hits)
+
+
+def _refused(rows: Rows) -> Verb[list[tuple[Row, RowRefused]]]:
+    """The rows that fail alone, with their errors."""
+    if not rows:
+        return []
+    ids = [{"id": row[0]} for row in rows]
+    try:
+        yield from trial(
+            *(
+                Statement("try_rows", {"stage": stage_byte(stage), "counted": counted}, ids)
+                for stage, counted in _TRIED
+            )
+        )
+    except RowRefused as error:
+        if len(rows) == 1:
+            return [(rows[0], error)]
+        half = len(rows) // 2
+        first = yield from _refused(rows[:half])
+        second = yield from _refused(rows[half:])
+        return first + second
+    return []
+
+
+def _paused(row: Row, reason: str) -> dict[str, Any]:
+    stage = paused_stage(stage_of(row[1]), has_lane=row[2] is not None)
+    return _change(row, State.PAUSED, EventKind.PAUSED, (stage, stage), reason)
+
+
+def _failed(row: Row, reason: str) -> dict[str, Any]:
+    return _change(row, State.FAILED, EventKind.FAILED, None, reason)
+
+
+def _change(
+    row: Row, state: State, event: EventKind, stages: tuple[Stage, Stage] | None, reason: str
+) -> dict[str, Any]:
+    """Guarded by what was read: a row that was claimed meanwhile, or a live lease, stays."""
+    job_id, byte, _, token, owner, stop_request = row
+    stage = stage_of(byte)
+    return transition_row(
+        job_id,
+        stage,
+        state=state,
+        event=event,
+        stages=stages,
+        reason=reason,
+        token=token,
+        owner=owner,
+        expired=stage is Stage.LEASED,
+        stop_request=stop_request,
+        keep_run_at=True,
+    )

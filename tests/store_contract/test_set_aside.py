@@ -1,0 +1,233 @@
+"""A row that no claim or sweep can write costs itself, and not its queue."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from freehold.errors import RowRefused
+from freehold.json_views import job_document
+from freehold.model.history import EventKind
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from freehold.model.state import State
+from freehold.store.types import JobFilter
+from freehold.telemetry import Telemetry
+from freehold.worker.claimer import Claimer
+from freehold.worker.sweeper import Sweeper
+from tests.stores import LEASE_SECONDS, PostgresUnderTest, StoreUnderTest
+
+#: PostgreSQL's counters have 16 bits. SQLite accepts any number, but no text outside of UTF-8.
+OUT_OF_RANGE = {"postgres": "attempt = 32767", "sqlite": "args = cast(x'7bff7d' as text)"}
+LOST_TOO_OFTEN = {
+    "postgres": "lost_attempts = 32767",
+    "sqlite": "args = cast(x'7bff7d' as text)",
+}
+MEGABYTE = "(select string_agg(md5(i::text), '') from generate_series(1, 32768) i)"
+LARGE_TASK = {"postgres": f"task = {MEGABYTE}"}
+
+
+#: Against the constraints of both stores.
+FORBIDDEN = {"postgres": "max_attempts = 0", "sqlite": "max_attempts = 0"}
+
+
+def poison(store: StoreUnderTest, job_id: int, how: dict[str, str]) -> None:
+    """As a row that is older than a constraint, or that its owner wrote."""
+    change = f"update {{s}}job set {how[store.kind]} where id = {job_id}"
+    if store.kind == "sqlite":
+        store.sql("pragma ignore_check_constraints = on")
+        store.sql(change)
+        store.sql("pragma ignore_check_constraints = off")
+        return
+    [(text,)] = store.sql(
+        "select pg_get_constraintdef(oid) from pg_constraint where conname = 'job_is_valid'"
+        " and conrelid = '{s}job'::regclass"
+    )
+    text = text.removesuffix(" NOT VALID")
+    store.sql(
+        f"begin; alter table {{s}}job drop constraint job_is_valid; {change};"
+        f" alter table {{s}}job add constraint job_is_valid {text} not valid; commit"
+    )
+
+
+def state_in_row(store: StoreUnderTest, job_id: int) -> str:
+    """Read without its arguments, which may be what is wrong with it."""
+    return str(store.sql(f"select state from {{s}}jobs where id = {job_id}")[0][0])
+
+
+def events(store: StoreUnderTest, job_id: int) -> list[EventKind]:
+    return [event.kind for event in store.store.events(job_id)]
+
+
+@pytest.mark.requirement("S3.3", "P7")
+def test_a_job_that_cannot_be_claimed_is_paused_and_the_queue_goes_on(
+    store: StoreUnderTest,
+) -> None:
+    jobs = [store.add() for _ in range(9)]
+    poison(store, jobs[4], OUT_OF_RANGE)
+    with pytest.raises(RowRefused):
+        store.claim()
+    aside = store.store.set_aside_ready("default")
+    assert [each.job_id for each in aside] == [jobs[4]]
+    assert state_in_row(store, jobs[4]) == State.PAUSED
+    assert events(store, jobs[4]) == [EventKind.PAUSED]
+    assert store.sql(f"select reason from {{s}}job where id = {jobs[4]}") == [(aside[0].reason,)]
+    assert [each.job_id for each in store.claim()] == jobs[:4] + jobs[5:]
+
+
+@pytest.mark.requirement("S3.3", "P7")
+def test_looking_for_a_broken_row_changes_no_other(store: StoreUnderTest) -> None:
+    for target in (None, "lane", "lane", None):
+        store.add(target=target, limit_key="k")
+    store.add(delay_seconds=1.0)
+    store.claim_one("w1")
+    store.claim_one("w2")
+    store.advance(LEASE_SECONDS)
+    store.claim_one("w3")
+    before = store.everything()
+    assert store.store.set_aside_ready("default") == []
+    assert store.store.set_aside_swept() == []
+    assert store.everything() == before
+
+
+@pytest.mark.requirement("S3.3", "P7")
+def test_an_expired_lease_that_cannot_be_recovered_is_paused_and_the_others_come_back(
+    store: StoreUnderTest,
+) -> None:
+    jobs = [store.add() for _ in range(5)]
+    attempts = store.claim()
+    store.advance(LEASE_SECONDS)
+    poison(store, jobs[2], LOST_TOO_OFTEN)
+    with pytest.raises(RowRefused):
+        store.store.recover(100, 0.5)
+    assert [each.job_id for each in store.store.set_aside_swept()] == [jobs[2]]
+    recovered = store.store.recover(100, 0.5)
+    assert [each.attempt.job_id for each in recovered] == jobs[:2] + jobs[3:]
+    assert state_in_row(store, jobs[2]) == State.PAUSED
+    assert not any(store.end(attempt, OutcomeKind.SUCCESS) for attempt in attempts)
+
+
+@pytest.mark.requirement("S0.7")
+def test_a_live_lease_is_never_set_aside(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    attempt = store.claim_one()
+    poison(store, job_id, LOST_TOO_OFTEN)
+    assert store.store.set_aside_swept() == []
+    assert store.end(attempt, OutcomeKind.SUCCESS)
+
+
+@pytest.mark.requirement("P7")
+def test_a_broken_head_of_a_lane_holds_its_lane_until_a_person_decides(
+    store: StoreUnderTest,
+) -> None:
+    broken, behind = store.add(target="lane"), store.add(target="lane")
+    other = store.add()
+    poison(store, broken, OUT_OF_RANGE)
+    with pytest.raises(RowRefused):
+        store.claim()
+    assert [each.job_id for each in store.store.set_aside_ready("default")] == [broken]
+    assert [each.job_id for each in store.claim()] == [other]
+    assert store.store.lanes("", 10)[0].head == broken
+    store.sql(f"update {{s}}job set attempt = 0, args = '{{}}' where id = {broken}")
+    store.store.operate(OperatorVerb.CANCEL, [broken], "ann", None)
+    assert [each.job_id for each in store.claim()] == [behind]
+
+
+@pytest.mark.requirement("S3.3", "P7")
+def test_a_job_that_no_constraint_would_allow_to_be_paused_fails(store: StoreUnderTest) -> None:
+    forbidden, good = store.add(), store.add()
+    poison(store, forbidden, FORBIDDEN)
+    with pytest.raises(RowRefused):
+        store.claim()
+    assert [each.job_id for each in store.store.set_aside_ready("default")] == [forbidden]
+    job = store.job(forbidden)
+    assert (job.state, events(store, forbidden)) == (State.FAILED, [EventKind.FAILED])
+    assert [each.job_id for each in store.claim()] == [good]
+
+
+@pytest.fixture
+def postgres_store(postgres_under_test: PostgresUnderTest) -> StoreUnderTest:
+    postgres_under_test.reset()
+    return postgres_under_test
+
+
+@pytest.mark.requirement("S3.3", "P7")
+@pytest.mark.parametrize(
+    "how", ["priority = -32768", "attempt = 32767", f"queue = {MEGABYTE}", f"target = {MEGABYTE}"]
+)
+def test_a_due_job_that_cannot_become_ready_is_paused_and_sweeps_go_on(
+    postgres_store: StoreUnderTest, how: str
+) -> None:
+    store = postgres_store
+    store.add(queue="other")
+    store.claim(queue="other")
+    broken, due = store.add(delay_seconds=1.0), store.add(delay_seconds=1.0)
+    store.advance(LEASE_SECONDS)
+    poison(store, broken, {"postgres": how})
+    telemetry = Telemetry()
+    assert asyncio.run(sweep_and_claim(store, telemetry)) == [due]
+    assert telemetry.total("set_aside") == 1
+    assert store.sql("select count(*) from {s}job where stage = {leased}") == [(1,)]
+
+
+async def sweep_and_claim(store: StoreUnderTest, telemetry: Telemetry) -> list[int]:
+    """Once each, as a worker does."""
+    claimed: list[int] = []
+    sweeper = Sweeper(
+        store.awaited,
+        telemetry,
+        tasks=frozenset(),
+        history_days=7.0,
+        chance=lambda: 0.5,
+        room=lambda: 1,
+        on_ready=lambda: None,
+    )
+    claimer = Claimer(
+        store.awaited,
+        "w1",
+        telemetry,
+        queues=("default",),
+        tasks=None,
+        lease_seconds=LEASE_SECONDS,
+        poll_seconds=1.0,
+        room=lambda: 5,
+        starting_soon=lambda: 5,
+        on_claimed=lambda attempts, *_: claimed.extend(each.job_id for each in attempts),
+        is_listening=lambda: True,
+        on_nothing=lambda: None,
+        claim_ended=lambda *_: claimer.stop(),
+    )
+    try:
+        await sweeper.run_once()
+        await claimer.run()
+    finally:
+        await store.database.aclose()
+    return claimed
+
+
+@pytest.mark.requirement("S3.3", "P7")
+def test_a_job_that_cannot_be_parked_is_paused(postgres_store: StoreUnderTest) -> None:
+    store = postgres_store
+    broken, good = store.add(), store.add()
+    poison(store, broken, LARGE_TASK)
+    with pytest.raises(RowRefused, match="index row"):
+        store.claim(tasks=frozenset({"t"}))
+    assert [each.job_id for each in store.store.set_aside_ready("default")] == [broken]
+    assert [each.job_id for each in store.claim(tasks=frozenset({"t"}))] == [good]
+
+
+@pytest.mark.parametrize("column", ["progress", "policy", "tags"])
+@pytest.mark.parametrize("value", ["7", "[1]", '{"done": "x"}', "null"])
+def test_a_value_that_cannot_be_decoded_leaves_its_page_readable(
+    store: StoreUnderTest, column: str, value: str
+) -> None:
+    jobs = [store.add(), store.add()]
+    store.sql(f"update {{s}}job set {column} = '{value}' where id = {jobs[0]}")
+    page = store.store.page(JobFilter()).jobs
+    assert [job.id for job in page] == jobs[::-1]
+    assert (page[1].progress, page[1].tags) == (None, ())
+    assert job_document(page[1], show_args=True).id == jobs[0]
+    store.claim()
+    store.advance(LEASE_SECONDS)
+    assert len(store.store.recover(10, 0.5)) == 2
