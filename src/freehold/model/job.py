@@ -19,6 +19,9 @@ PRIORITY_LIMIT = 30_000
 DEFAULT_QUEUE = "default"
 IDEMPOTENCY_SECONDS = 24 * 3600.0
 
+#: No worker may be configured with longer leases.
+LONGEST_LEASE_SECONDS = 1_000_000
+
 
 class StopRequest(StrEnum):
     """An operator's request to the worker that holds the lease of a job."""

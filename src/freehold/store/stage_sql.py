@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from importlib.resources import files
 
+from freehold.model.job import LONGEST_LEASE_SECONDS
 from freehold.model.limit import RATE_SLOTS
 from freehold.model.state import HOLDS_LANE, IN_LANE, Stage
 
@@ -43,4 +44,5 @@ STAGE_SQL = STAGE_NAMES | {
     "holds_lane": _listed(HOLDS_LANE),
     "in_lane": _listed(IN_LANE),
     "rate_slots": str(RATE_SLOTS),
+    "longest_lease": str(LONGEST_LEASE_SECONDS),
 }

@@ -39,6 +39,7 @@ class Verbs:
     release = method(finishing.release)
     recover = method(recovering.recover)
     expire_leases = method(recovering.expire_leases)
+    restart_leases = method(recovering.restart_leases)
     make_ready = method(maintaining.make_ready)
     set_aside_ready = method(setting_aside.set_aside_ready)
     set_aside_swept = method(setting_aside.set_aside_swept)

@@ -8,7 +8,7 @@ from typing import Any
 
 from freehold.errors import BadSettings
 from freehold.http_auth import Token, tokens_of
-from freehold.model.job import DEFAULT_QUEUE
+from freehold.model.job import DEFAULT_QUEUE, LONGEST_LEASE_SECONDS
 from freehold.model.names import check_name
 from freehold.settings import Settings
 
@@ -46,7 +46,7 @@ class WorkerSettings:
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
             raise BadSettings(f"metrics_port={self.metrics_port}: give 0 to 65535")
         for name, low, high, unit in (
-            ("lease_timeout_seconds", 0.5, 1e6, "seconds"),
+            ("lease_timeout_seconds", 0.5, LONGEST_LEASE_SECONDS, "seconds"),
             ("poll_interval_ms", 1.0, 1e9, "milliseconds"),
             ("shutdown_grace_seconds", 0.0, 1e6, "seconds"),
             ("request_poll_seconds", 0.01, 1e6, "seconds"),

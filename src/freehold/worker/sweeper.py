@@ -25,7 +25,7 @@ SWEEP_SECONDS_LIMIT = 10.0
 _SWEEPS_PER_SECOND = 4
 #: So many workers sweep at the very moment a job falls due; those of a larger fleet follow later.
 _PROMPT_WORKERS = 8
-#: Between two scans over all lanes. Each sweep checks LANES of them.
+#: Between two scans over all lanes, or over all leases. Each sweep checks LANES of them.
 LANES_SECONDS = 60.0
 LANES = 1000
 RETENTION_SECONDS = 3600.0
@@ -38,6 +38,8 @@ _APART_SECONDS = 0.05
 
 class SweepStore(Protocol):
     async def recover(self, limit: int, chance: float) -> list[Recovered]: ...
+
+    async def restart_leases(self, limit: int) -> int: ...
 
     async def make_ready(self, limit: int) -> int: ...
 
@@ -93,6 +95,7 @@ class Sweeper:
         self._is_watched = is_watched
         self._wakeup = asyncio.Event()
         self._retention_at = self._scan_lanes_at = self._began = 0.0
+        self._check_leases_at = 0.0
         self._scanned_to = ""
         self._woken_at = -_APART_SECONDS
         #: Whether all jobs that were due, lost or parked when the worker started are ready by now.
@@ -148,6 +151,9 @@ class Sweeper:
             return await self._sweep()
 
     async def _sweep(self) -> float:
+        now = asyncio.get_running_loop().time()
+        if now >= self._check_leases_at and not await self._restart_leases():
+            self._check_leases_at = now + LANES_SECONDS
         check = await self._store.sweep_check(self._tasks)
         if check.expired:
             await self.recover_all()
@@ -183,6 +189,13 @@ class Sweeper:
             made_ready += await self._store.unpark(self._tasks, room)
         if made_ready:
             self._on_ready()
+
+    async def _restart_leases(self) -> bool:
+        """Returns whether more may follow."""
+        restarted = await self._store.restart_leases(BATCH)
+        if restarted:
+            log.warning("the store's clock was set back: %d leases begin anew", restarted)
+        return restarted == BATCH
 
     async def _scan_lanes(self) -> bool:
         """Checks the next LANES lanes. Returns whether more follow. See `store/verbs/lanes.py`."""

@@ -41,6 +41,14 @@ def expire_leases(owner: str) -> Verb[int]:
     return len(rows)
 
 
+def restart_leases(limit: int) -> Verb[int]:
+    """After the clock was set back: leases that began in what is now the future last for their
+    length from now, not for the whole step. No lease ends before its owner expects it. Returns how
+    many were restarted."""
+    rows = yield from write("restart_leases", limit=limit)
+    return len(rows)
+
+
 def _spread(chance: float, index: int) -> float:
     """One random draw, spread by the golden ratio: jobs lost together are retried apart."""
     return (chance + index * 0.618033988749895) % 1.0

@@ -8,5 +8,6 @@ select r.max_leases, r.rate_starts, r.rate_seconds,
     case when r.rate_seconds is not null then
         (select coalesce(sum(s.starts), 0)::integer from {schema}.rate_usage s
          where s.name = 'k/' || c.limit_key
-           and s.slot >= {schema}.rate_slot(r.rate_seconds) - {rate_slots}) else 0 end
+           and s.slot between {schema}.rate_slot(r.rate_seconds) - {rate_slots}
+               and {schema}.rate_slot(r.rate_seconds)) else 0 end
 from (select :key::text as limit_key) c left join lateral ({key_rule}) r on true

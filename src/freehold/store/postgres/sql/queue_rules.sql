@@ -5,7 +5,8 @@ select q.name, q.paused_at, q.paused_by, q.pause_reason, q.paused_until,
     case when q.rate_seconds is not null then
         (select coalesce(sum(s.starts), 0)::integer from {schema}.rate_usage s
          where s.name = 'q/' || q.name
-           and s.slot >= {schema}.rate_slot(q.rate_seconds) - {rate_slots}) else 0 end,
+           and s.slot between {schema}.rate_slot(q.rate_seconds) - {rate_slots}
+               and {schema}.rate_slot(q.rate_seconds)) else 0 end,
     case when q.max_leases is null then null
         when q.name = '*' then (select j.id from {schema}.job j
             where j.stage = {leased} and j.lease_expires_at > {schema}.clock() limit 1)

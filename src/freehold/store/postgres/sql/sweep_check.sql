@@ -19,5 +19,5 @@ select
     extract(epoch from (
         select run_at from {schema}.job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - t.now)
         ::double precision as due_seconds,
-    (select count(*) from {schema}.worker where expires_at > t.now) as workers
+    (select count(*) from {schema}.worker where expires_at > t.now and seen_at <= t.now) as workers
 from (select {schema}.clock() as now) t

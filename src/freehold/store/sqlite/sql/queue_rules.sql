@@ -4,7 +4,7 @@ select r.name, r.paused_at, r.paused_by, r.pause_reason, r.paused_until,
     (select count(*) from job h where h.stage = {leased} and (h.queue = r.name or r.name = '*')
         and h.lease_expires_at > clock()),
     (select coalesce(sum(s.starts), 0) from rate_usage s
-     where s.name = 'q/' || r.name and s.slot >= {slot} - {rate_slots}),
+     where s.name = 'q/' || r.name and s.slot between {slot} - {rate_slots} and {slot}),
     (select h.id from job h where h.stage = {leased} and (h.queue = r.name or r.name = '*')
         and h.lease_expires_at > clock() limit 1)
 from queue r

@@ -1,0 +1,1 @@
+-- PostgreSQL replaces a function here. This store counts in the statement itself; both have the same versions.
