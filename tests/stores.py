@@ -120,6 +120,7 @@ class PostgresUnderTest(StoreUnderTest):
         self._postgres.migrate()
         self._connection = psycopg.connect(url, autocommit=True)
         self._connection.execute(_TEST_CLOCK.replace("{schema}", schema).encode())
+        self.url = url
         self.schema = schema
         self.reset()
         super().__init__("postgres", self._postgres)

@@ -22,6 +22,7 @@ FreeholdError
     ├── StoreReadOnly        reachable, but does not accept writes
     ├── StoreFull            no space left
     ├── RowRefused           the database refused a value of a row, and wrote nothing
+    ├── SequenceBehind       a restore left the sequences behind: run `freehold migrate`
     ├── SchemaMissing        run `freehold migrate`
     └── SchemaTooNew         the database was migrated by a newer program
 """
@@ -119,6 +120,10 @@ class MissingPrivilege(StoreDenied):
 
 class RowRefused(StoreError):
     """The database refused a value, of the caller or of a stored row; nothing was written."""
+
+
+class SequenceBehind(StoreError):
+    """The next id belongs to a stored job: a restore or a replica left the sequences behind."""
 
 
 class SchemaMissing(StoreError):

@@ -222,6 +222,8 @@ def test_every_error_of_the_tree_is_mapped() -> None:
         "StoreReadOnly": 503,
         "StoreFull": 503,
         "MissingPrivilege": 503,
+        "RowRefused": 500,
+        "SequenceBehind": 503,
         "SchemaMissing": 503,
         "SchemaTooNew": 503,
     }

@@ -20,6 +20,7 @@ SQL_IN_PYTHON = {
     "store/postgres/database.py": "the table of migrations",
     "store/postgres/doctor.py": "checks of the server",
     "store/postgres/listener.py": "LISTEN, and the notification that proves it",
+    "store/postgres/sequences.py": "the sequences of the schema",
     "store/postgres/shared_listener.py": "the same for many tenants",
     "store/postgres/shard.py": "the check of all tenants at once",
     "store/postgres/schema_copy.py": "whole schemas: created, renamed, copied, dropped",

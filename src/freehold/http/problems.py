@@ -23,6 +23,7 @@ from freehold.errors import (
     Refused,
     SchemaMissing,
     SchemaTooNew,
+    SequenceBehind,
     StoreError,
     StoreFull,
     StoreReadOnly,
@@ -49,6 +50,7 @@ STATUS: dict[type[FreeholdError], int] = {
     StoreFull: 503,
     MissingPrivilege: 503,
     SchemaMissing: 503,
+    SequenceBehind: 503,
     SchemaTooNew: 503,
     FreeholdError: 500,
 }

@@ -12,6 +12,7 @@ from psycopg.errors import LockNotAvailable
 from freehold.errors import StoreUnavailable
 from freehold.model.names import check_name, check_schema
 from freehold.store.database import Diagnosis, Migration
+from freehold.store.postgres import sequences
 from freehold.store.postgres.caller_drivers import async_caller_connection, caller_connection
 from freehold.store.postgres.caller_transaction import AsyncCallerSession, CallerSession
 from freehold.store.postgres.connections import POOL_SIZE, Connections
@@ -116,10 +117,13 @@ class PostgresDatabase:
             return self._pending(connection)
 
     def migrate(self) -> list[Migration]:
-        """One transaction for each migration, one migrator at a time: a kill leaves whole steps."""
+        """One transaction for each migration, one migrator at a time: a kill leaves whole steps.
+        Sequences that a restore left behind are advanced."""
         applied: list[Migration] = []
         while (migration := self._migrate_one()) is not None:
             applied.append(migration)
+        with self._pool.connection(writes=True) as connection, connection.transaction():
+            sequences.advance(connection, self.schema)
         return applied
 
     def migrate_within(self, connection: Connection[Any]) -> None:

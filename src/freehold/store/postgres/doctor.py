@@ -8,6 +8,7 @@ from psycopg import Connection
 
 from freehold.model.plural import count
 from freehold.store.database import Diagnosis
+from freehold.store.postgres import sequences
 
 _OLDEST = 140000
 _OLD_SNAPSHOT_SECONDS = 300
@@ -23,6 +24,7 @@ def diagnose(connection: Connection[Any], schema: str, pending: int) -> list[Dia
         _durable(connection),
         _old_snapshots(connection),
         _foreign_locks(connection, schema),
+        *([_sequences(connection, schema)] if pending == 0 else []),
     ]
 
 
@@ -86,3 +88,12 @@ def _foreign_locks(connection: Connection[Any], schema: str) -> Diagnosis:
         f"session {row[0]} of {row[1]}, a role without privileges on the schema, holds one of its "
         f"locks: select pg_terminate_backend({row[0]}), and let only Freehold's users connect",
     )
+
+
+def _sequences(connection: Connection[Any], schema: str) -> Diagnosis:
+    names = sequences.behind(connection, schema)
+    detail = (
+        f"{', '.join(names)} behind the stored rows: run freehold migrate, or ids and tokens are "
+        "given twice"
+    )
+    return Diagnosis("sequences", not names, detail if names else "ahead of all stored rows")

@@ -14,6 +14,7 @@ from freehold.errors import (
     OutcomeUnknown,
     RowRefused,
     SchemaMissing,
+    SequenceBehind,
     StoreError,
     StoreFull,
     StoreReadOnly,
@@ -40,6 +41,8 @@ _TRY_AGAIN = (
 _ROW_REFUSED = (psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)
 #: The function in which a standby refuses an unlogged table, before it sees a write.
 _UNLOGGED = "get_relation_info"
+#: The index that refuses an id that is given twice.
+_JOB_ID = "job_pkey"
 _EXPLAINED = (pg.ReadOnlySqlTransaction, pg.DiskFull, pg.InsufficientPrivilege)
 
 
@@ -65,7 +68,7 @@ def raise_as(translated_error: BaseException, error: BaseException) -> NoReturn:
 
 def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> Exception:
     if isinstance(error, pg.UniqueViolation):
-        return Conflict(error.diag.constraint_name or "")
+        return _conflict(error.diag.constraint_name or "")
     if isinstance(error, _NOT_PREPARED):
         return StatementNotPrepared(f"a pooler lost a prepared statement: {_first_line(error)}")
     if isinstance(error, pg.FeatureNotSupported) and error.diag.source_function == _UNLOGGED:
@@ -96,10 +99,20 @@ def _library_error(error: Exception) -> Exception:
     states = {getattr(each, "sqlstate", None) or getattr(each, "pgcode", None) for each in chain}
     if pg.UniqueViolation.sqlstate in states:
         names = (getattr(getattr(e, "diag", e), "constraint_name", None) for e in chain)
-        return Conflict(next(filter(None, names), ""))
+        return _conflict(next(filter(None, names), ""))
     if states & {each.sqlstate for each in _NO_SCHEMA}:
         return _no_schema(_first_line(chain[-1]))
     return error
+
+
+def _conflict(index: str) -> Exception:
+    if index != _JOB_ID:
+        return Conflict(index)
+    return SequenceBehind(
+        "the next job id is taken: the sequences of the schema are behind its rows, as after a "
+        "restore without them or on a promoted logical replica. Nothing was written. Run "
+        "`freehold migrate`, which advances them"
+    )
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
