@@ -73,6 +73,7 @@ class Verbs:
     pause_lane = method(pausing.pause_lane)
     resume_lane = method(pausing.resume_lane)
     lanes = method(querying.lanes)
+    retention_is_due = method(maintaining.retention_is_due)
     apply_retention = method(maintaining.apply_retention)
     heartbeat = method(worker_rows.heartbeat)
     remove_worker = method(worker_rows.remove_worker)

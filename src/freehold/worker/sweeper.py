@@ -29,6 +29,8 @@ _PROMPT_WORKERS = 8
 LANES_SECONDS = 60.0
 LANES = 1000
 RETENTION_SECONDS = 3600.0
+#: Batches of retention in the first sweep, for workers that end soon after.
+_FIRST_BATCHES = 25
 #: Workers without a heartbeat for this long are deleted with the history.
 SILENT_SECONDS = 3600.0
 #: The first wait after an error.
@@ -54,6 +56,8 @@ class SweepStore(Protocol):
     async def promote_stalled_lanes(self, after: str, limit: int) -> LaneScan: ...
 
     async def unpark(self, tasks: Sequence[str], limit: int) -> int: ...
+
+    async def retention_is_due(self, history_days: float) -> bool: ...
 
     async def apply_retention(self, history_days: float, limit: int) -> int: ...
 
@@ -96,6 +100,7 @@ class Sweeper:
         self._wakeup = asyncio.Event()
         self._retention_at = self._scan_lanes_at = self._began = 0.0
         self._check_leases_at = 0.0
+        self._is_first = True
         self._scanned_to = ""
         self._woken_at = -_APART_SECONDS
         #: Whether all jobs that were due, lost or parked when the worker started are ready by now.
@@ -164,11 +169,12 @@ class Sweeper:
         if made_ready:
             self._on_ready()
         now = asyncio.get_running_loop().time()
-        if now >= self._retention_at and not await self._store.apply_retention(
-            self._history_days, BATCH
-        ):
-            await self._store.remove_silent_workers(SILENT_SECONDS)
-            self._retention_at = now + RETENTION_SECONDS
+        if now >= self._retention_at:
+            await self._apply_retention(1)
+        elif self._is_first and await self._store.retention_is_due(self._history_days):
+            self._retention_at = now  # if it is not finished, the next sweeps continue
+            await self._apply_retention(_FIRST_BATCHES)
+        self._is_first = False
         self.has_swept = made_ready < BATCH and not check.parked
         if now >= self._scan_lanes_at and not await self._scan_lanes():
             self._scan_lanes_at = now + LANES_SECONDS
@@ -196,6 +202,13 @@ class Sweeper:
         if restarted:
             log.warning("the store's clock was set back: %d leases begin anew", restarted)
         return restarted == BATCH
+
+    async def _apply_retention(self, batches: int) -> None:
+        for _ in range(batches):
+            if not await self._store.apply_retention(self._history_days, BATCH):
+                await self._store.remove_silent_workers(SILENT_SECONDS)
+                self._retention_at = asyncio.get_running_loop().time() + RETENTION_SECONDS
+                return
 
     async def _scan_lanes(self) -> bool:
         """Checks the next LANES lanes. Returns whether more follow. See `store/verbs/lanes.py`."""

@@ -34,6 +34,13 @@ def unpark(tasks: Sequence[str], limit: int) -> Verb[int]:
     return len(rows)
 
 
+def retention_is_due(history_days: float) -> Verb[bool]:
+    """Whether `apply_retention` has something to do. One read, for workers that live less than the
+    hour between two retentions."""
+    rows = yield from read("retention_is_due", history_days=history_days)
+    return bool(rows[0][0])
+
+
 def apply_retention(history_days: float, limit: int) -> Verb[int]:
     """Delete finished jobs, events and keys older than this; prepares new partitions. Returns how
     many partitions (PostgreSQL) or rows (SQLite) went. Repeat while it is > 0."""

@@ -1,0 +1,13 @@
+-- Whether a day must be created or dropped, or a row deleted. The partition of tomorrow is created days
+-- before, unless no worker has applied retention for as long.
+select to_regclass('{schema}.history_' || to_char((t.now at time zone 'UTC')::date + 1, 'YYYYMMDD')) is null
+    or exists (
+        select from pg_catalog.pg_inherits i join pg_catalog.pg_class c on c.oid = i.inhrelid
+        where i.inhparent = '{schema}.history'::regclass and c.relname ~ '^history_[0-9]+$'
+          and to_date(right(c.relname, 8), 'YYYYMMDD') + 1 <= (t.cutoff at time zone 'UTC')::date)
+    or exists (select from {schema}.history_rest where finished_at < t.cutoff)
+    or exists (select from {schema}.event_rest where at < t.cutoff)
+    or exists (select from {schema}.job_log_rest where at < t.cutoff)
+    or exists (select from {schema}.idempotency where expires_at <= t.now)
+from (select c.now, c.now - make_interval(secs => :history_days::double precision * 86400) as cutoff
+      from (select {schema}.clock() as now) c) t

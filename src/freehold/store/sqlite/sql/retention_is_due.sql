@@ -1,0 +1,6 @@
+-- Whether a row must be deleted.
+select exists (select 1 from history where finished_at < t.cutoff)
+    or exists (select 1 from event where at < t.cutoff)
+    or exists (select 1 from job_log where at < t.cutoff)
+    or exists (select 1 from idempotency where expires_at <= clock())
+from (select clock() - cast(:history_days * 86400000000 as integer) as cutoff) t

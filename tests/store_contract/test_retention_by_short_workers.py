@@ -1,0 +1,78 @@
+"""Workers that live for seconds keep `history_days`, and prepare the next days."""
+
+from __future__ import annotations
+
+import asyncio
+
+from freehold.model.job import NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.types import AttemptEnd
+from freehold.telemetry import Telemetry
+from freehold.worker.sweeper import BATCH, Sweeper
+from tests.stores import StoreUnderTest
+
+DAY_SECONDS = 86400.0
+KEEP_DAYS = 3.0
+
+
+def short_worker(store: StoreUnderTest) -> None:
+    """The first sweep of a worker, which ends after it."""
+
+    async def live() -> None:
+        sweeper = Sweeper(
+            store.awaited,
+            Telemetry(),
+            tasks=frozenset(),
+            history_days=KEEP_DAYS,
+            chance=lambda: 1.0,
+            room=lambda: 1,
+            on_ready=lambda: None,
+        )
+        swept = asyncio.create_task(sweeper.run())
+        while not sweeper.has_swept:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        swept.cancel()
+        if store.kind == "postgres":  # a database in memory would end with its connection
+            await store.database.aclose()
+
+    asyncio.run(live())
+
+
+def finish(store: StoreUnderTest, count: int, key: str | None = None) -> list[int]:
+    jobs = [
+        NewJob(task="t", idempotency_key=None if key is None else f"{key}{n}") for n in range(count)
+    ]
+    store.store.enqueue(jobs)
+    attempts = store.claim(count=count)
+    ended = [AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS)) for attempt in attempts]
+    assert store.store.finish("w1", ended).lost == ()
+    return [attempt.job_id for attempt in attempts]
+
+
+def test_short_workers_keep_history_days(store: StoreUnderTest) -> None:
+    finished: list[int] = []
+    for _ in range(12):
+        short_worker(store)
+        finished += finish(store, 2)
+        store.advance(DAY_SECONDS)
+    short_worker(store)
+    kept = [row[0] for row in store.sql("select id from {s}history order by id")]
+    assert kept == finished[-2 * int(KEEP_DAYS) :]
+    if store.kind == "postgres":
+        assert store.sql("select count(*) from {s}history_rest") == [(0,)]
+
+
+def test_a_short_worker_deletes_more_than_one_batch(store: StoreUnderTest) -> None:
+    finish(store, 2 * BATCH + 1, key="k")
+    store.advance(DAY_SECONDS)
+    short_worker(store)
+    assert store.sql("select count(*) from {s}idempotency") == [(0,)]
+
+
+def test_a_worker_with_nothing_to_delete_only_looks(store: StoreUnderTest) -> None:
+    while store.store.apply_retention(KEEP_DAYS, 100):
+        pass
+    finish(store, 1)
+    assert not store.store.retention_is_due(KEEP_DAYS)
+    store.advance((KEEP_DAYS + 2) * DAY_SECONDS)
+    assert store.store.retention_is_due(KEEP_DAYS)
