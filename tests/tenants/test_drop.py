@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import psycopg
 import pytest
 
-from freehold.errors import Refused
+from freehold.errors import Refused, StoreError, StoreUnavailable, TenantNotFound
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.state import NEEDS_LANE, Stage
 from freehold.model.tenant import HOME_SHARD
 from freehold.store.sqlite.shard import SqliteShard
 from freehold.store.stage_sql import stage_byte
+from freehold.store.store import Store
 from freehold.store.types import AttemptEnd
 from tests.tenants.tenant_stores import TenantStores, add, claim_request
+
+ROUNDS = 3
 
 
 def job_in(stores: TenantStores, stage: Stage) -> int:
@@ -78,3 +84,51 @@ def test_a_schema_without_its_functions_is_not_taken_for_an_empty_one(
     with pytest.raises(Refused, match="has live jobs"):
         stores.tenants.drop("acme")
     assert job_id in stores.store_of("acme").read([job_id])
+
+
+def test_a_job_enqueued_after_the_check_prevents_the_drop(stores: TenantStores) -> None:
+    """The shard checks again, in the step that removes the tenant."""
+    stores.tenants.create("acme")
+    store = stores.store_of("acme")
+    assert not store.has_live_jobs()
+    job_id = add(store)
+    assert not stores.shards[HOME_SHARD].drop("acme", only_if_empty=True)
+    assert job_id in stores.store_of("acme").read([job_id])
+
+
+@pytest.mark.parametrize("urls", ["postgres"], indirect=True)
+def test_an_enqueue_that_is_not_committed_yet_is_not_overlooked(stores: TenantStores) -> None:
+    stores.tenants.create("acme")
+    database = stores.shards[HOME_SHARD].open("acme")
+    with psycopg.connect(stores.urls[HOME_SHARD]) as connection:
+        job_id = add(Store(database.caller_session(connection)))
+        with pytest.raises(StoreUnavailable, match="lock timeout"):
+            stores.tenants.drop("acme")
+    assert job_id in stores.store_of("acme").read([job_id])
+
+
+@pytest.mark.requirement("S4.2")
+def test_no_acknowledged_job_is_lost_by_a_drop_at_the_same_time(stores: TenantStores) -> None:
+    for _ in range(ROUNDS):
+        stores.tenants.create("acme")
+        store, start = stores.store_of("acme"), Barrier(2)
+
+        def enqueue(store: Store = store, start: Barrier = start) -> int | None:
+            start.wait()
+            try:
+                return add(store)
+            except (StoreError, TenantNotFound):
+                return None
+
+        with ThreadPoolExecutor(1) as pool:
+            enqueued = pool.submit(enqueue)
+            start.wait()
+            with contextlib.suppress(Refused, StoreUnavailable):
+                stores.tenants.drop("acme")
+            job_id = enqueued.result()
+        is_there = [tenant.name for tenant in stores.tenants.all()] == ["acme"]
+        if job_id is not None:
+            assert is_there
+            assert job_id in stores.store_of("acme").read([job_id])
+        if is_there:
+            stores.tenants.drop("acme", force=True)

@@ -49,7 +49,7 @@ class MemoryShard:
     def create(self, tenant: str) -> None:
         self.databases[tenant] = RecordingDatabase(self._clock)
 
-    def drop(self, tenant: str) -> None:
+    def drop(self, tenant: str, *, only_if_empty: bool = False) -> bool:
         del self.databases[tenant]
 
     async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:

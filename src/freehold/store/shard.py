@@ -49,8 +49,9 @@ class Shard(Protocol):
         """Create its schema or file, up to date. Raises TenantExists."""
         ...
 
-    def drop(self, tenant: str) -> None:
-        """Remove it with everything in it."""
+    def drop(self, tenant: str, *, only_if_empty: bool = False) -> bool:
+        """Remove it with everything in it. ``only_if_empty``: False, and nothing done, if it has a
+        live job. The check and the removal are one step: a concurrent enqueue is seen, or fails."""
         ...
 
     async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:

@@ -82,14 +82,20 @@ class Tenants:
         """Removes the row of the directory last, so that a drop that died can be repeated."""
         with locked_tenant(self._directory, self.shards, name) as tenant:
             _check_not_moving(tenant)
-            if not force and self._has_live_jobs(tenant):
+            if not self._drop(tenant, force):
                 raise Refused(
                     f"tenant {name} has live jobs: cancel or finish them, or drop the tenant with "
                     "--force, which loses them"
                 )
             drop_leftovers(self._directory, self.shards, tenant)
-            self.shards[tenant.shard].drop(name)
             self._directory.remove_tenant(name)
+
+    def _drop(self, tenant: Tenant, force: bool) -> bool:
+        """Checks first without a lock, which would hold up the workers of a busy tenant. The shard
+        checks again: a job may have been enqueued meanwhile."""
+        if not force and self._has_live_jobs(tenant):
+            return False
+        return self.shards[tenant.shard].drop(tenant.name, only_if_empty=not force)
 
     def _has_live_jobs(self, tenant: Tenant) -> bool:
         try:

@@ -30,7 +30,7 @@ class LinkShard:
     def create(self, tenant: str) -> None:
         """Its store exists already."""
 
-    def drop(self, tenant: str) -> None:
+    def drop(self, tenant: str, *, only_if_empty: bool = False) -> bool:
         raise NotImplementedError("the simulation drops no tenant")
 
     async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:

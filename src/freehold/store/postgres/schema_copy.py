@@ -58,6 +58,21 @@ def drop(connection: Connection[Any], schema: str) -> None:
     connection.execute(SQL("drop schema if exists {} cascade").format(Identifier(schema)))
 
 
+def drop_if_empty(connection: Connection[Any], schema: str) -> bool:
+    """False, and nothing done, if there is a live job. Waits for open transactions that have
+    written one; later ones wait, and then find no table."""
+    with connection.transaction():
+        if not _query(connection, "select to_regclass(%s) is null", f"{schema}.job"):
+            connection.execute(SQL("set local lock_timeout = {}").format(_LOCK_TIMEOUT))
+            _lock(connection, schema)
+            query = SQL("select exists (select from {})").format(Identifier(schema, "job"))
+            row = connection.execute(query).fetchone()
+            if row is None or row[0]:
+                return False
+        drop(connection, schema)
+    return True
+
+
 def rename(connection: Connection[Any], before: str, after: str) -> None:
     if exists(connection, before):
         connection.execute(

@@ -96,18 +96,21 @@ class PostgresShard:
             schema_copy.create(connection, schema)
         self.open(tenant).migrate()
 
-    def drop(self, tenant: str) -> None:
-        self._drop(self.schema_of(tenant))
+    def drop(self, tenant: str, *, only_if_empty: bool = False) -> bool:
+        return self._drop(self.schema_of(tenant), only_if_empty=only_if_empty)
 
-    def _drop(self, schema: str) -> None:
+    def _drop(self, schema: str, *, only_if_empty: bool = False) -> bool:
         with self._connections.pool.connection(writes=True) as connection:
             if not schema_copy.exists(connection, schema):
-                return
+                return True
             if not schema_copy.is_ours(connection, schema):
                 raise Refused(
                     f"schema {schema} of {self.shown} is not Freehold's: nothing was dropped"
                 )
+            if only_if_empty:
+                return schema_copy.drop_if_empty(connection, schema)
             schema_copy.drop(connection, schema)
+            return True
 
     # -- activity ----------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 
 from freehold.errors import StoreError
@@ -34,15 +35,20 @@ def is_retired(path: Path) -> bool:
         return f"{_RETIRED}job" in _tables(connection)
 
 
-def retire(path: Path, *, even_if_leased: bool = False) -> bool:
+class Unless(Enum):
+    """The jobs that prevent a file from being retired: leased ones, all live ones, or none."""
+
+    LEASED = f"select exists (select 1 from job where stage = '{stage_byte(Stage.LEASED)}')"
+    LIVE = "select exists (select 1 from job)"
+    NEVER = "select 0"
+
+
+def retire(path: Path, unless: Unless = Unless.LEASED) -> bool:
     with _opened(path) as connection, _writing(path, connection):
         tables = _tables(connection)
         if "job" not in tables:
             return True
-        leased = connection.execute(
-            "select exists (select 1 from job where stage = ?)", (stage_byte(Stage.LEASED),)
-        )
-        if leased.fetchone()[0] and not even_if_leased:
+        if connection.execute(unless.value).fetchone()[0]:
             return False
         for table in tables:
             connection.execute(f"alter table {table} rename to {_RETIRED}{table}")

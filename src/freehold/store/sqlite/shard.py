@@ -73,15 +73,18 @@ class SqliteShard:
             raise TenantExists(f"{path} already exists, with jobs: choose another name")
         SqliteDatabase(path, self._clock).close()
 
-    def drop(self, tenant: str) -> None:
+    def drop(self, tenant: str, *, only_if_empty: bool = False) -> bool:
         """Retired first, so that no process writes to a file that is about to be removed."""
         path = self.path_of(tenant)
         with self._lock:
             self._close_tenant(tenant)
         if path.exists():
-            file_copy.retire(path, even_if_leased=True)
+            unless = file_copy.Unless.LIVE if only_if_empty else file_copy.Unless.NEVER
+            if not file_copy.retire(path, unless):
+                return False
             file_copy.remove(path)
         file_copy.remove_half_copied(path)
+        return True
 
     # -- activity ----------------------------------------------------------------------------
 
