@@ -51,6 +51,7 @@ class MemoryShard:
 
     def drop(self, tenant: str, *, only_if_empty: bool = False) -> bool:
         del self.databases[tenant]
+        return True
 
     async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:
         self.check_count += 1

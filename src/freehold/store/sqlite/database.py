@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from freehold.clock import Micros, system_micros
-from freehold.errors import BadInput, StoreError
+from freehold.errors import BadInput, SchemaMissing, StoreError
 from freehold.model.plural import count
 from freehold.store.database import AsyncTransaction, Diagnosis, Migration, Transaction
 from freehold.store.schema_version import check_not_newer
 from freehold.store.sqlfiles import load_migrations, load_statements, script
-from freehold.store.sqlite.engine import Engine
+from freehold.store.sqlite.engine import Engine, is_foreign
 from freehold.store.sqlite.handler_transaction import (
     AsyncFileTransaction,
     AsyncMemoryTransaction,
@@ -47,7 +47,7 @@ class SqliteDatabase:
         self._engine = Engine(path, _scripts(), clock, self._notifier.notify, must_exist=must_exist)
         self._writer = GroupWriter(self._engine) if path is not None else None
         if not self._is_current():  # the first use creates the schema
-            self.migrate()
+            self._migrate()
 
     @property
     def shown(self) -> str:
@@ -99,6 +99,11 @@ class SqliteDatabase:
             return self._pending(connection)
 
     def migrate(self) -> list[Migration]:
+        """Also adds the schema to a file of another program, which no other call does."""
+        self._engine.adopt()
+        return self._migrate()
+
+    def _migrate(self) -> list[Migration]:
         """One transaction for all migrations: a kill leaves all or nothing."""
         with self._engine.transaction() as connection:
             pending = self._pending(connection)
@@ -109,15 +114,24 @@ class SqliteDatabase:
             return pending
 
     def _is_current(self) -> bool:
-        """Does not wait for a writer, if the file exists already."""
+        """Does not wait for a writer, if the file exists already. A file of another program is left
+        as it is: each use of it raises SchemaMissing."""
         if self.path is None or not self.path.exists():
             return False
         newest = self.migration_sql()[-1].version
-        return self._engine.user_version() == newest
+        try:
+            return self._engine.user_version() == newest
+        except SchemaMissing:
+            return True
 
     def _pending(self, connection: sqlite3.Connection) -> list[Migration]:
         known = self.migration_sql()
         applied = int(connection.execute("pragma user_version").fetchone()[0])
+        if applied and is_foreign(connection):
+            raise StoreError(
+                f"{self.shown} is a file of another program, or of a tenant that was moved away: "
+                "choose another file"
+            )
         check_not_newer(self.shown, applied, known)
         return [migration for migration in known if migration.version > applied]
 

@@ -48,6 +48,9 @@ _CREATE_CANDIDATE = """create temp table candidate (
     lane_is_paused integer, key_room integer, never_ahead integer, known integer,
     won integer default 0)"""
 
+#: By these a file is known as a store.
+_OUR_TABLES = frozenset({"job", "history", "event", "counter"})
+
 #: Types of most values, which are bound as they are.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 #: A claim that finds no candidate, which is most of them, skips all but its last statement.
@@ -67,6 +70,8 @@ class _Handle:
         self.now = 0
         self._path = path
         self._must_exist = must_exist
+        #: May the tables be created in a file of another program?
+        self.may_adopt = False
         self._connection: sqlite3.Connection | None = None
 
     def connection(self) -> sqlite3.Connection:
@@ -98,6 +103,8 @@ class _Handle:
         try:
             connection.create_function("clock", 0, lambda: self.now)
             if self._path is not None:
+                if not self.may_adopt and is_foreign(connection):
+                    raise _foreign(self._path)
                 _use_write_ahead_log(connection, self._path)
                 connection.execute("pragma synchronous = full")
             connection.execute("pragma temp_store = memory")
@@ -247,6 +254,10 @@ class Engine(ForkAware):
                     break
         return found
 
+    def adopt(self) -> None:
+        """From now on the file may be one of another program."""
+        self._reader.may_adopt = self._writer.may_adopt = True
+
     def user_version(self) -> int:
         with self._reader.lock, Translating(self.path):
             return int(self._reader.connection().execute("pragma user_version").fetchone()[0])
@@ -299,6 +310,21 @@ def create_private(path: Path) -> None:
 def existing(path: Path) -> str:
     """A URI that never creates a file."""
     return f"file:{quote(os.fsencode(path))}?mode=rw"
+
+
+def is_foreign(connection: sqlite3.Connection) -> bool:
+    """The file has tables, but not those of a store: it is of another program, or of a tenant that
+    was moved away."""
+    rows = connection.execute("select name from sqlite_master where type = 'table'")
+    tables = {name for (name,) in rows}
+    return bool(tables) and not tables >= _OUR_TABLES
+
+
+def _foreign(path: Path) -> SchemaMissing:
+    return SchemaMissing(
+        f"the store {path} has tables, but no Freehold schema: choose another file, or add the "
+        "schema to this one with `freehold migrate`"
+    )
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
