@@ -67,7 +67,9 @@ def test_a_tenant_names_its_control_schema_for_the_shared_limit_only() -> None:
 def test_migrations_create_objects_in_their_own_schema_only() -> None:
     """Only `tenants_with_work` reads other schemas, by name."""
     for _, name, sql in load_migrations("freehold.store.postgres"):
-        created = re.findall(r"^create (?:table|function|sequence) (\S+?)[ (]", sql, re.MULTILINE)
+        created = re.findall(
+            r"^create (?:or replace )?(?:table|function|sequence) (\S+?)[ (]", sql, re.MULTILINE
+        )
         assert created
         assert all(each.startswith("{schema}.") for each in created), name
 

@@ -48,6 +48,7 @@ class SqliteDatabase:
         self._writer = GroupWriter(self._engine) if path is not None else None
         if not self._is_current():  # the first use creates the schema
             self._migrate()
+        self._engine.create_no_more()
 
     @property
     def shown(self) -> str:

@@ -9,7 +9,6 @@ Time stands still within a transaction: all its statements see the same instant.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sqlite3
 import stat
@@ -23,19 +22,12 @@ from urllib.parse import quote
 import msgspec
 
 from freehold.clock import Micros
-from freehold.errors import (
-    RowRefused,
-    SchemaMissing,
-    StoreDenied,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from freehold.errors import SchemaMissing, StoreUnavailable
 from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.rows import micros_of
+from freehold.store.sqlite.errors import Translating
 from freehold.store.sqlite.write_lock import LoopLock, WriteLock
-from freehold.store.statements import Conflict, Rows, Statement, StatementGroup
+from freehold.store.statements import Rows, Statement, StatementGroup
 
 _BUSY_SECONDS = 30.0
 #: How long a fork, or close(), waits for an open transaction of another thread.
@@ -55,8 +47,6 @@ _OUR_TABLES = frozenset({"job", "history", "event", "counter"})
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 #: A claim that finds no candidate, which is most of them, skips all but its last statement.
 _FIND_CANDIDATES = "insert into candidate"
-#: In the texts of errors about one row: no valid UTF-8, a sum out of range, a text too large.
-_ROW_REFUSED = ("decode to UTF-8", "integer overflow", "too big")
 
 #: Connections of a parent that was writing at the fork: never used, never closed.
 _parents_connections: list[sqlite3.Connection] = []
@@ -69,15 +59,26 @@ class _Handle:
         self.lock = threading.RLock()
         self.now = 0
         self._path = path
-        self._must_exist = must_exist
+        self.must_exist = must_exist
         #: May the tables be created in a file of another program?
         self.may_adopt = False
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
 
     def connection(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = self._connect()
+            self._file = _identity(self._path)
         return self._connection
+
+    def close_if_replaced(self) -> bool:
+        """If the path no longer names the file of the connection: SQLite would write on into the
+        removed one. SQLite itself notices on close, and leaves the log of the new file alone."""
+        if self._connection is None or _identity(self._path) == self._file:
+            return False
+        self._connection.close()
+        self._connection = None
+        return True
 
     @property
     def is_writing(self) -> bool:
@@ -91,7 +92,7 @@ class _Handle:
         self._connection = None
 
     def _connect(self) -> sqlite3.Connection:
-        if self._path is not None and not self._must_exist:
+        if self._path is not None and not self.must_exist:
             create_private(self._path)
         connection = sqlite3.connect(
             ":memory:" if self._path is None else existing(self._path),
@@ -148,6 +149,8 @@ class Engine(ForkAware):
         # Readers of a file have a connection of their own, so that they wait for no fsync.
         self._reader = _Handle(path, must_exist) if path is not None else self._writer
         self._write_lock = WriteLock(path) if path is not None else None
+        self._is_tenant = must_exist
+        self._reported: tuple[int, int] | None = None
         self.loop_lock = LoopLock()
         notice_forks(self)
 
@@ -181,6 +184,7 @@ class Engine(ForkAware):
     def read(self, group: StatementGroup) -> list[Rows]:
         """Reads see the last commit, and wait for no writer."""
         with self._reader.lock, Translating(self.path):
+            self._check_file(self._reader)
             connection = self._reader.connection()
             self._reader.now = self._clock()
             return [self._execute(connection, each) for each in group.statements]
@@ -190,6 +194,7 @@ class Engine(ForkAware):
         """Under the write lock, from BEGIN to COMMIT."""
         write_lock = self._write_lock or contextlib.nullcontext()
         with self._writer.lock, Translating(self.path):
+            self._check_file(self._writer)
             connection = self._writer.connection()
             with write_lock:
                 connection.execute("begin immediate")
@@ -201,6 +206,22 @@ class Engine(ForkAware):
                     if connection.in_transaction:
                         connection.execute("rollback")
                     raise
+
+    def _check_file(self, handle: _Handle) -> None:
+        """Raises an error once if the file was replaced, so that it is known; later calls use the
+        new one. A tenant's file is replaced by moves, which `TenantDatabase` follows."""
+        if not handle.close_if_replaced():
+            return
+        if handle is self._writer and self._write_lock is not None:
+            self._write_lock.close()
+        present = _identity(self.path)
+        if present in (None, self._reported) or self._is_tenant:
+            return
+        self._reported = present
+        raise StoreUnavailable(
+            f"the store {self.path} was replaced by another file while in use; the new file is "
+            "opened: try again"
+        )
 
     def write_within(self, connection: sqlite3.Connection, group: StatementGroup) -> list[Rows]:
         """In a transaction that is open already, at the present instant."""
@@ -253,6 +274,10 @@ class Engine(ForkAware):
                     found += connection.execute(parts[-1], values).fetchall()
                     break
         return found
+
+    def create_no_more(self) -> None:
+        """The file exists: if it is removed later, no other is created in its place."""
+        self._reader.must_exist = self._writer.must_exist = True
 
     def adopt(self) -> None:
         """From now on the file may be one of another program."""
@@ -312,6 +337,17 @@ def existing(path: Path) -> str:
     return f"file:{quote(os.fsencode(path))}?mode=rw"
 
 
+def _identity(path: Path | None) -> tuple[int, int] | None:
+    """Of the file that the path names now; None: there is none, or it is in memory."""
+    if path is None:
+        return None
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def is_foreign(connection: sqlite3.Connection) -> bool:
     """The file has tables, but not those of a store: it is of another program, or of a tenant that
     was moved away."""
@@ -352,71 +388,3 @@ def _bound(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return msgspec.json.encode(value).decode()
     return value
-
-
-class Translating:
-    """Turns errors of SQLite and of the file system into the store's."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
-        if isinstance(error, sqlite3.IntegrityError):
-            text = str(error)
-            if "UNIQUE constraint failed" in text:
-                index = "job_unique" if "unique_key" in text else "job_lane_holder"
-                raise Conflict(index) from None
-            raise RowRefused(f"SQLite refused a row: {text}") from error
-        if isinstance(error, sqlite3.Error):
-            raise _error_of(str(error), self._path) from error
-        if isinstance(error, OSError):
-            raise _os_error_of(error, self._path) from error
-
-
-def _os_error_of(error: OSError, path: Path | None) -> StoreError:
-    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-        return StoreReadOnly(
-            f"the store {path} cannot be written: {error.strerror}; "
-            "check the owner and mode of the file and its folder"
-        )
-    return StoreUnavailable(f"the store {path} cannot be opened: {error.strerror}")
-
-
-def _error_of(text: str, path: Path | None) -> StoreError:
-    where = f"the store {path or 'in memory'}"
-    if "readonly" in text:
-        return StoreReadOnly(
-            f"{where} cannot be written: check the owner and mode of the file and its folder"
-        )
-    if "full" in text:
-        return StoreFull(f"{where} has no space left: free some, nothing was written")
-    if "no such table" in text or "no such column" in text:
-        return SchemaMissing(f"{where} has no Freehold schema: run `freehold migrate`")
-    if "not a database" in text:
-        return StoreError(f"{path} is not an SQLite database: choose another file")
-    if any(sign in text for sign in _ROW_REFUSED):
-        public = text.partition(" with text ")[0]  # the row's own text may be private
-        return RowRefused(f"{where} has a row that cannot be used: {public}")
-    if "unable to open" in text and path is not None and _is_denied(path):
-        return StoreDenied(
-            f"{where} cannot be opened: permission denied; check the owner and mode of the file "
-            "and its folder"
-        )
-    if "unable to open" in text and path is not None and _is_gone(path):
-        return SchemaMissing(f"{where} does not exist: was it moved or dropped?")
-    if "unable to open" in text:
-        return StoreUnavailable(f"{where} cannot be opened: does its folder exist?")
-    return StoreUnavailable(f"{where} failed: {text}")
-
-
-def _is_denied(path: Path) -> bool:
-    """`os.access` does not raise where `Path.exists` may, in a folder of another user."""
-    seen = os.access(path, os.F_OK)
-    closed = os.access(path.parent, os.F_OK) and not os.access(path.parent, os.X_OK)
-    return closed or (seen and not os.access(path, os.R_OK | os.W_OK))
-
-
-def _is_gone(path: Path) -> bool:
-    return path.parent.is_dir() and not path.exists()

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from freehold.errors import StoreError
 from freehold.model.state import Stage
-from freehold.store.sqlite.engine import Translating, create_private, existing
+from freehold.store.sqlite.engine import create_private, existing
+from freehold.store.sqlite.errors import Translating
 from freehold.store.sqlite.write_lock import QUEUE_LOCK, WRITE_LOCK, WriteLock
 from freehold.store.stage_sql import stage_byte
 

@@ -19,7 +19,7 @@ from freehold.model.tenant import check_tenant
 from freehold.store.shard import MovableShard, TenantActivity, already_has, cannot_move
 from freehold.store.sqlite import file_copy
 from freehold.store.sqlite.database import SqliteDatabase
-from freehold.store.sqlite.engine import Translating
+from freehold.store.sqlite.errors import Translating
 from freehold.store.sqlite.file_poll import FilePoll, file_signature
 from freehold.store.sqlite.listener import POLL_SECONDS
 
