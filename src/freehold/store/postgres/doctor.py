@@ -91,6 +91,8 @@ def _foreign_locks(connection: Connection[Any], schema: str) -> Diagnosis:
 
 
 def _sequences(connection: Connection[Any], schema: str) -> Diagnosis:
+    if not sequences.are_readable(connection, schema):
+        return Diagnosis("sequences", True, "not checked: this role may not read them")
     names = sequences.behind(connection, schema)
     detail = (
         f"{', '.join(names)} behind the stored rows: run freehold migrate, or ids and tokens are "

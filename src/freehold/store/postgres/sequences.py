@@ -31,6 +31,15 @@ _LARGEST_TOKEN = (
 )
 
 
+def are_readable(connection: Connection[Any], schema: str) -> bool:
+    names = [f"{schema}.{name}" for name in _LARGEST]
+    row = connection.execute(
+        "select bool_and(has_sequence_privilege(name, 'select')) from unnest(%s::text[]) name",
+        (names,),
+    ).fetchone()
+    return bool(row and row[0])
+
+
 def behind(connection: Connection[Any], schema: str) -> list[str]:
     """The names of the sequences whose next number is not larger than all of a stored row."""
     return [
@@ -42,7 +51,7 @@ def behind(connection: Connection[Any], schema: str) -> list[str]:
 
 def advance(connection: Connection[Any], schema: str) -> None:
     """If one is behind, all of them are moved beyond the rows. None is ever moved back."""
-    if not behind(connection, schema):
+    if not are_readable(connection, schema) or not behind(connection, schema):
         return
     for name, largest in (_LARGEST | {"lease_token": _LARGEST_TOKEN}).items():
         stored = _largest(connection, schema, largest)
