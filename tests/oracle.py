@@ -32,6 +32,7 @@ from freehold.store.types import (
     ClaimRequest,
     Finished,
     LeaseKey,
+    Misfit,
     QueueDemand,
     Recovered,
     Renewed,
@@ -167,7 +168,8 @@ class Oracle(Table):
         leased_job = self.set_stage(
             job, Stage.LEASED, reason=None, attempt=job.attempt + 1, lease=lease
         )
-        return attempt_of(leased_job)
+        parked_until = self.parked_until.get(job.id)
+        return attempt_of(leased_job, parked_until is not None and parked_until <= self.now)
 
     def mark_running(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
         for key in leases:
@@ -250,6 +252,10 @@ class Oracle(Table):
         job = self.jobs[end.attempt.job_id]
         decision = decide(end.attempt, end.outcome, job.stop_request, end.chance)
         delay = decision.delay_seconds
+        run_at = self.now + seconds(delay) if delay else None
+        if decision.parks and run_at is not None:
+            self.parked_until.setdefault(job.id, run_at)
+            run_at = self.due[job.id]
         request_reason = job.stop_request_reason if decision.obeys else None
         change = Change(
             state=decision.state,
@@ -257,7 +263,7 @@ class Oracle(Table):
             by=by,
             reason=request_reason or decision.reason,
             stages=stage_after(decision, end.attempt),
-            run_at=self.now + seconds(delay) if delay else None,
+            run_at=run_at,
             error=decision.error,
             result=msgspec.json.decode(decision.result) if decision.result else None,
             refund=int(decision.refund),
@@ -407,7 +413,26 @@ class Oracle(Table):
         return max(0.0, (min(times) - self.now).total_seconds()) if times else None
 
     def unpark(self, tasks: Sequence[str], limit: int) -> int:
-        parked = [j for j in self.live() if j.stage is Stage.PARKED and j.task in tasks][:limit]
+        parked = [
+            job
+            for job in self.live()
+            if job.stage is Stage.PARKED and job.task in tasks and job.id not in self.parked_until
+        ]
+        return self._unpark(parked[:limit])
+
+    def misfits(self, tasks: Sequence[str], after: int, limit: int) -> list[Misfit]:
+        found = [
+            Misfit(job.id, job.task, job.args, self.parked_until[job.id] <= self.now)
+            for job in self.live()
+            if job.stage is Stage.PARKED and job.task in tasks and job.id in self.parked_until
+        ]
+        return [each for each in found if each.job_id > after][:limit]
+
+    def unpark_misfits(self, ids: Sequence[int]) -> int:
+        jobs = [job for job in self.live() if job.id in ids and job.stage is Stage.PARKED]
+        return self._unpark([job for job in jobs if job.id in self.parked_until])
+
+    def _unpark(self, parked: Sequence[Job]) -> int:
         for job in parked:
             self.set_stage(job, Stage.LANE_HEAD if job.target else Stage.READY, reason=None)
             self.add_event(job, EventKind.UNPARKED, State.QUEUED, None, None)

@@ -44,6 +44,7 @@ class Table:
         self.jobs: dict[int, Job] = {}
         self.events: dict[int, list[Event]] = {}
         self.due: dict[int, datetime | None] = {}  # None: at once
+        self.parked_until: dict[int, datetime] = {}  # of misfits
 
     def live(self) -> list[Job]:
         return [job for job in self.jobs.values() if job.stage is not None]
@@ -117,6 +118,8 @@ class Table:
             self.requeue(bare, change.stages[later], change)
 
     def requeue(self, job: Job, stage: Stage, change: Change) -> None:
+        if stage is not Stage.PARKED:
+            self.parked_until.pop(job.id, None)
         self.due[job.id] = change.run_at
         run_at = change.run_at or job.created_at
         self.set_stage(job, stage, run_at=run_at, reason=change.reason)
@@ -177,7 +180,7 @@ def with_followers(jobs: dict[int, Job]) -> dict[int, Job]:
     return seen
 
 
-def attempt_of(job: Job) -> Attempt:
+def attempt_of(job: Job, is_overdue: bool = False) -> Attempt:
     assert job.lease is not None
     assert job.state in LEASED
     return Attempt(
@@ -194,4 +197,5 @@ def attempt_of(job: Job) -> Attempt:
         job.target,
         job.timeout_seconds,
         job.policy_json,
+        is_overdue=is_overdue,
     )

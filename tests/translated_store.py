@@ -15,7 +15,15 @@ from freehold.model.history import Event
 from freehold.model.job import Attempt, Enqueued, Job, NewJob, StopRequest
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.store.rows import event_of
-from freehold.store.types import AttemptEnd, ClaimRequest, Finished, LeaseKey, Recovered, Renewed
+from freehold.store.types import (
+    AttemptEnd,
+    ClaimRequest,
+    Finished,
+    LeaseKey,
+    Misfit,
+    Recovered,
+    Renewed,
+)
 from tests.stores import StoreUnderTest
 
 #: An id that no job has, in the stores or in the oracle.
@@ -143,6 +151,13 @@ class TranslatedStore:
 
     def unpark(self, tasks: Sequence[str], limit: int) -> int:
         return self._store.unpark(tasks, limit)
+
+    def misfits(self, tasks: Sequence[str], after: int, limit: int) -> list[Misfit]:
+        found = self._store.misfits(tasks, self._store_ids.get(after, 0), limit)
+        return [replace(each, job_id=self._oracle_ids[each.job_id]) for each in found]
+
+    def unpark_misfits(self, ids: Sequence[int]) -> int:
+        return self._store.unpark_misfits([self._store_ids[job_id] for job_id in ids])
 
     def advance(self, by: float) -> None:
         self.under_test.advance(by)

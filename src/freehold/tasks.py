@@ -13,7 +13,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from freehold.errors import BadInput, BadPayload, BadSettings, UnknownTask
+from freehold.errors import BadArguments, BadInput, BadPayload, BadSettings, UnknownTask
 from freehold.model import payload
 from freehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
 from freehold.model.names import check_key, check_name
@@ -329,6 +329,17 @@ class Registry:
             f"did you mean {close[0]}?" if close else f"known: {', '.join(self.names) or 'none'}"
         )
         raise UnknownTask(f"no task is called {name!r}: {known}")
+
+    def fits(self, name: str, args: str) -> bool:
+        """Whether the task accepts these stored arguments. Decoding may run code of their types:
+        an exception that it raises is an error of the attempt."""
+        try:
+            self._tasks[name].definition.signature.decode(args)
+        except (BadArguments, KeyError):
+            return False
+        except Exception:
+            return True
+        return True
 
     @property
     def names(self) -> list[str]:

@@ -226,6 +226,9 @@ class StoresAgree(RuleBasedStateMachine):
         limit = 1 if one and len(times) == len(set(times)) else EVERYTHING
         self.all(lambda store: store.make_ready(limit))
         self.all(lambda store: store.unpark(tasks, EVERYTHING))
+        found = self.all(lambda store: store.misfits(tasks, 0, EVERYTHING))
+        ids = [misfit.job_id for misfit in found[: 1 if one else EVERYTHING]]
+        self.all(lambda store: store.unpark_misfits(ids))
 
     @precondition(lambda self: self.last != "advance")
     @rule(data=st.data())
@@ -311,6 +314,11 @@ class StoresAgree(RuleBasedStateMachine):
     def _coming(self) -> list[datetime]:
         live = [job for job in self.oracle.jobs.values() if job.stage is not None]
         times = [job.lease.expires_at if job.lease else job.run_at for job in live]
+        times += [
+            self.oracle.parked_until[job.id]
+            for job in live
+            if job.stage is Stage.PARKED and job.id in self.oracle.parked_until
+        ]
         return sorted({when for when in times if when > self.oracle.now})[:2]
 
 

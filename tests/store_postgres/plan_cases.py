@@ -204,6 +204,9 @@ def _upkeep() -> Iterator[Case]:
     yield Case("make_ready", Statement("make_ready", {"limit": BATCH}), BATCH)
     yield Case("sweep_check", Statement("sweep_check", {"tasks": ["t1", "t2"]}), 1, 3 * QUEUES)
     yield Case("unpark", Statement("unpark", {"tasks": ["t1", "t2"], "limit": BATCH}), 8)
+    misfits = {"tasks": ["t1", "t2"], "after": 0, "limit": BATCH}
+    yield Case("misfits", Statement("misfits", misfits), 8)
+    yield Case("unpark_misfits", Statement("unpark_misfits", {}, [{"id": 1}, {"id": 2}]), 2)
     # Counted inside functions, whose plans are not shown: the buffers show how far they read.
     yield Case("depth", Statement("depth", {"queue": "default", "bound": BATCH}), 1, 15)
     yield Case("counts", Statement("counts", {"bound": BATCH}), 1, 10 * 20)

@@ -36,13 +36,51 @@ def test_a_task_that_no_worker_knows_waits_until_one_does(fleet: Fleet) -> None:
     assert fleet.events(unknown)[:2] == [EventKind.PARKED, EventKind.UNPARKED]
 
 
+@pytest.mark.requirement("P4", "S2.5")
+@pytest.mark.parametrize("target", [None, "scales"])
+def test_arguments_that_do_not_fit_wait_for_a_worker_whose_code_fits(
+    fleet: Fleet, target: str | None
+) -> None:
+    """As in a rolling deploy: an older worker runs beside a newer one."""
+    fleet.start()
+    new = NewJob(task="weigh", args=b'{"grams": "heavy"}', max_attempts=1, target=target)
+    job_id = fleet.app._submit(new).id
+    eventually(lambda: fleet.job(job_id).stage is Stage.PARKED)
+    job = fleet.job(job_id)
+    assert (job.state, job.attempt, job.lease) == (State.QUEUED, 0, None)
+    cause = fleet.app.operator.explain(job_id)[0]
+    assert cause.code == "misfit"
+    assert cause.text.startswith(
+        "it waits for a worker whose code fits (at most 3600 s): its arguments cannot be decoded: "
+        "task weigh: Expected `int`"
+    )
+    assert cause.text.endswith("it takes (grams: int)")
+    fleet.start(app="newer")
+    job = fleet.succeeded(job_id)
+    assert job.report is not None
+    assert (job.attempt, job.report.result) == (1, "heavy")
+    assert fleet.events(job_id)[0] == EventKind.PARKED
+
+
+@pytest.mark.requirement("P4")
+def test_a_worker_until_idle_ends_though_a_misfit_waits(fleet: Fleet) -> None:
+    job_id = fleet.app._submit(NewJob(task="weigh", args=b'{"grams": "heavy"}')).id
+    for _ in range(2):
+        assert fleet.start("--until-idle").ended() == 0
+        assert fleet.job(job_id).stage is Stage.PARKED
+    assert fleet.events(job_id) == [EventKind.PARKED]
+    assert fleet.start("--until-idle", app="newer").ended() == 0
+    assert fleet.state(job_id) is State.SUCCEEDED
+
+
 @pytest.mark.requirement("S2.5", "S2.6")
-def test_arguments_that_cannot_be_decoded_fail_with_the_reason_until_the_code_fits(
+def test_arguments_that_no_code_fits_fail_with_the_reason_until_the_code_fits(
     fleet: Fleet,
 ) -> None:
-    worker = fleet.start()
+    worker = fleet.start(environment={"FREEHOLD_WORKERS_MISFIT_SECONDS": "0.1"})
     job_id = fleet.app._submit(NewJob(task="weigh", args=b'{"grams": "heavy"}')).id
     job = fleet.until(job_id, State.FAILED)
+    assert fleet.events(job_id) == [EventKind.PARKED, EventKind.UNPARKED, EventKind.FAILED]
     assert job.reason is not None
     assert job.reason.startswith("its arguments cannot be decoded: task weigh: Expected `int`")
     assert job.report is not None

@@ -10,6 +10,7 @@ import msgspec
 
 from freehold.model.job import Job
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
+from freehold.model.outcome import WAITS_FOR_CODE
 from freehold.model.plural import count
 from freehold.model.state import LEASED, Stage, State
 from freehold.model.worker_info import LiveWorker, WorkerState
@@ -118,6 +119,8 @@ def _waiting_causes(job: Job, facts: Facts) -> list[Cause]:
             left = max(0.0, (job.run_at - facts.now).total_seconds())
             why = f" ({job.reason})" if job.reason else ""
             return [Cause("not_due", f"it is due at {_at(job.run_at)}, in {left:.0f} s{why}")]
+        case Stage.PARKED if job.reason is not None and job.reason.startswith(WAITS_FOR_CODE):
+            return [Cause("misfit", f"it {job.reason}", "start a worker with code that fits")]
         case Stage.PARKED:
             return [
                 Cause(

@@ -94,6 +94,8 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     timeout_seconds: float | None
     policy_json: str | None
     limit_key: str | None = None
+    #: It was parked for a worker whose code fits its arguments, and that time is over.
+    is_overdue: bool = False
 
     @property
     def policy(self) -> Policy:

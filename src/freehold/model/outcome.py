@@ -28,6 +28,7 @@ class OutcomeKind(StrEnum):
     FAIL = "fail"  # raised by the handler: no retry
     DRAIN = "drain"  # the worker ended before the handler
     GIVE_BACK = "give_back"  # assigned, but never started
+    MISFIT = "misfit"  # never started: its arguments do not fit the worker's code
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -53,11 +54,15 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delay_seconds: float | None = None
     refund: bool = False
     lost: bool = False
+    #: True if the job waits for another worker, for at most delay_seconds.
+    parks: bool = False
     #: True if the job stops because of a stop request; its stored reason is then the request's.
     obeys: bool = False
     ran_seconds: float | None = None
 
 
+#: The reason of a job that is parked because of its arguments begins with it.
+WAITS_FOR_CODE = "waits for a worker whose code fits"
 _CHARGED = frozenset(
     {OutcomeKind.ERROR, OutcomeKind.TIMEOUT, OutcomeKind.LOST_LEASE, OutcomeKind.RETRY_LATER}
 )
@@ -67,6 +72,7 @@ _OBEDIENT = _CHARGED | {
     OutcomeKind.PAUSE,
     OutcomeKind.DRAIN,
     OutcomeKind.GIVE_BACK,
+    OutcomeKind.MISFIT,
 }
 
 
@@ -90,11 +96,28 @@ def decide(
             return _queued(outcome, EventKind.SNOOZED, outcome.delay_seconds or 0.0, refund=True)
         case OutcomeKind.GIVE_BACK:
             return _queued(outcome, EventKind.GIVEN_BACK, 0.0, refund=True)
+        case OutcomeKind.MISFIT:
+            return _misfit(attempt, outcome)
         case OutcomeKind.DRAIN:
-            if policy.pauses_on_drain(attempt.target is not None):
-                return _ended(outcome, State.PAUSED, EventKind.DRAINED, refund=True)
-            return _queued(outcome, EventKind.DRAINED, 0.0, refund=True)
+            return _drained(attempt, outcome, policy)
     return _failed_attempt(attempt, outcome, policy, chance)
+
+
+def _drained(attempt: Attempt, outcome: Outcome, policy: Policy) -> Decision:
+    if policy.pauses_on_drain(attempt.target is not None):
+        return _ended(outcome, State.PAUSED, EventKind.DRAINED, refund=True)
+    return _queued(outcome, EventKind.DRAINED, 0.0, refund=True)
+
+
+def _misfit(attempt: Attempt, outcome: Outcome) -> Decision:
+    """In a rolling deploy another worker may have code that fits. The store keeps the first time
+    until which the job waits; afterwards it has failed for good."""
+    seconds = outcome.delay_seconds or 0.0
+    if attempt.is_overdue or not seconds:
+        return _ended(outcome, State.FAILED, EventKind.FAILED)
+    reason = f"{WAITS_FOR_CODE} (at most {seconds:g} s): {outcome.reason}"
+    parked = _queued(outcome, EventKind.PARKED, seconds, reason=reason, refund=True)
+    return msgspec.structs.replace(parked, parks=True)
 
 
 def _failed_attempt(attempt: Attempt, outcome: Outcome, policy: Policy, chance: float) -> Decision:
@@ -198,6 +221,8 @@ def stage_after(decision: Decision, attempt: Attempt) -> tuple[Stage, Stage] | N
     A job that holds its lane keeps it until its row leaves the live table.
     """
     lane = attempt.target is not None
+    if decision.parks:
+        return (Stage.PARKED, Stage.PARKED)
     match decision.state:
         case State.QUEUED:
             return (Stage.LANE_HEAD, Stage.BACKOFF) if lane else (Stage.READY, Stage.SCHEDULED)

@@ -59,7 +59,7 @@ class Stage(StrEnum):
     READY = "ready"  # can be claimed; the claim decides whether its lane, if any, is free
     LANE_HEAD = "lane_head"  # can be claimed; holds its lane
     FOLLOWER = "follower"  # waits behind the holder of its lane
-    PARKED = "parked"  # the worker that met it does not know its task
+    PARKED = "parked"  # the worker that claimed it does not know its task, or has other arguments
     LEASED = "leased"
     BACKOFF = "backoff"  # waits for its run_at; holds its lane
     PAUSED = "paused"  # paused; holds its lane, if it has one

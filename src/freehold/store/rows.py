@@ -50,7 +50,7 @@ def maybe_time(value: datetime | int | None) -> datetime | None:
     return None if value is None else time_of(value)
 
 
-def attempt_of(row: Row, owner: str) -> Attempt:
+def attempt_of(row: Row, owner: str, is_overdue: bool = False) -> Attempt:
     """Columns: id, token, task, queue, args, attempt, max_attempts, lost, priority, target,
     timeout_seconds, policy, limit_key."""
     return Attempt(
@@ -68,6 +68,7 @@ def attempt_of(row: Row, owner: str) -> Attempt:
         row[10],
         row[11],
         row[12],
+        is_overdue,
     )
 
 

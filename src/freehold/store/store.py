@@ -45,6 +45,8 @@ class Verbs:
     set_aside_swept = method(setting_aside.set_aside_swept)
     sweep_check = method(maintaining.sweep_check)
     unpark = method(maintaining.unpark)
+    misfits = method(maintaining.misfits)
+    unpark_misfits = method(maintaining.unpark_misfits)
     admit_limited = method(limiting.admit_limited)
     wake_lanes = method(pausing.wake_lanes)
     promote_stalled_lanes = method(lane_verbs.promote_stalled_lanes)

@@ -187,15 +187,26 @@ class LaneInfo(msgspec.Struct, frozen=True):
 
 class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep would find: expired leases, jobs that wait for a limit_key, lanes whose pause
-    has ended, parked jobs of known tasks. And when the next job is due (0: now), and how many
-    workers are alive, all of which sweep."""
+    has ended, parked jobs of known tasks, and misfits of known tasks. And when the next job is due
+    (0: now), and how many workers are alive, all of which sweep."""
 
     expired: bool
     limited: bool
     ended_lane_pauses: bool
     parked: bool
+    misfits: bool
     due_seconds: float | None
     workers: int
+
+
+class Misfit(msgspec.Struct, frozen=True):
+    """A parked job whose arguments did not fit the code of the worker that claimed it. If it is
+    overdue, it has waited long enough for a worker whose code fits."""
+
+    job_id: int
+    task: str
+    args: str
+    is_overdue: bool
 
 
 class LaneScan(msgspec.Struct, frozen=True):

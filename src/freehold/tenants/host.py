@@ -355,7 +355,7 @@ class TenantHost:
 
         return TenantMaintenance(
             databases,
-            self._tasks.names,
+            self._tasks,
             self._settings.history_days,
             self.telemetry,
             request_worker,

@@ -13,13 +13,15 @@ unparks and claims it at once, and the next round comes soon.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from freehold.errors import FreeholdError, StoreUnavailable
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
 from freehold.store_health import GrowingWait
+from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, log
+from freehold.worker.misfits import MisfitCheck
 from freehold.worker.sweeper import (
     BATCH,
     LANES,
@@ -41,7 +43,7 @@ class TenantMaintenance:
     def __init__(
         self,
         databases: Callable[[], dict[str, Callable[[], Database]]],
-        tasks: Iterable[str],
+        tasks: Registry,
         history_days: float,
         telemetry: Telemetry,
         request_worker: Callable[[str], None],
@@ -49,7 +51,7 @@ class TenantMaintenance:
         """``databases`` opens the database of each tenant; ``request_worker`` wakes a tenant."""
         self._databases = databases
         self._request_worker = request_worker
-        self._tasks = sorted(tasks)
+        self._tasks, self._fits = tasks.names, tasks.fits
         self._history_days = history_days
         self._telemetry = telemetry
         self._error_wait = GrowingWait()
@@ -74,7 +76,8 @@ class TenantMaintenance:
         has_freed_jobs = False
         try:
             store = AsyncStore(database().async_session())
-            if await store.unpark(self._tasks, BATCH):
+            misfits = MisfitCheck(self._tasks, self._fits)
+            if await store.unpark(self._tasks, BATCH) + await misfits.run_once(store, BATCH):
                 has_freed_jobs = True
                 self._request_worker(tenant)
             if await self._promote_lanes(store):

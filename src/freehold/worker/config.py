@@ -23,6 +23,7 @@ class WorkerSettings:
     poll_interval_ms: float = 250.0
     shutdown_grace_seconds: float = 300.0
     request_poll_seconds: float = 2.0
+    misfit_seconds: float = 3600.0
     history_days: float = 30.0
     until_idle: bool = False
     #: The manager's folder, and the open file of this worker's slot: see `manager.process_slots`.
@@ -50,6 +51,7 @@ class WorkerSettings:
             ("poll_interval_ms", 1.0, 1e9, "milliseconds"),
             ("shutdown_grace_seconds", 0.0, 1e6, "seconds"),
             ("request_poll_seconds", 0.01, 1e6, "seconds"),
+            ("misfit_seconds", 0.0, 1e9, "seconds"),
         ):
             value = getattr(self, name)
             if not low <= value < high:
@@ -65,6 +67,7 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "poll_interval_ms": float(settings["workers.poll_interval_ms"]),
         "shutdown_grace_seconds": float(settings["workers.shutdown_grace_seconds"]),
         "request_poll_seconds": float(settings["workers.request_poll_seconds"]),
+        "misfit_seconds": float(settings["workers.misfit_seconds"]),
         "history_days": float(settings["retention.history_days"]),
     }
     if given.get("metrics_port") is not None and given.get("tokens") is None:

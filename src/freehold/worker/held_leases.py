@@ -56,8 +56,8 @@ class HeldLease:
         self,
         attempt: Attempt,
         valid_until: float,
-        *,
         claimed_at: float = 0.0,
+        *,
         is_limited: bool = False,
     ) -> None:
         self.attempt = attempt

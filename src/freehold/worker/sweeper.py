@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError
 from freehold.store.types import LaneScan, Recovered, SetAside, SweepCheck
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.claimer import log_set_aside
+from freehold.worker.misfits import MisfitCheck, MisfitStore
 
 BATCH = 200
 SWEEP_SECONDS = 1.0
@@ -38,7 +39,7 @@ _ERROR_SECONDS = 2.0
 _APART_SECONDS = 0.05
 
 
-class SweepStore(Protocol):
+class SweepStore(MisfitStore, Protocol):
     async def recover(self, limit: int, chance: float) -> list[Recovered]: ...
 
     async def restart_leases(self, limit: int) -> int: ...
@@ -81,12 +82,13 @@ class Sweeper:
         store: SweepStore,
         telemetry: Telemetry,
         *,
-        tasks: frozenset[str],
+        tasks: Collection[str],
         history_days: float,
         chance: Callable[[], float],
         room: Callable[[], int],
         on_ready: Callable[[], None],
         is_watched: Callable[[], bool] = lambda: False,
+        fits: Callable[[str, str], bool] = lambda _task, _args: False,
     ) -> None:
         self._store = store
         self._telemetry = telemetry
@@ -97,6 +99,7 @@ class Sweeper:
         self._room = room
         self._on_ready = on_ready
         self._is_watched = is_watched
+        self._misfits = MisfitCheck(self._tasks, fits)
         self._wakeup = asyncio.Event()
         self._retention_at = self._scan_lanes_at = self._began = 0.0
         self._check_leases_at = 0.0
@@ -175,7 +178,8 @@ class Sweeper:
             self._retention_at = now  # if it is not finished, the next sweeps continue
             await self._apply_retention(_FIRST_BATCHES)
         self._is_first = False
-        self.has_swept = made_ready < BATCH and not check.parked
+        has_misfits = check.misfits and not self._misfits.is_done
+        self.has_swept = made_ready < BATCH and not check.parked and not has_misfits
         if now >= self._scan_lanes_at and not await self._scan_lanes():
             self._scan_lanes_at = now + LANES_SECONDS
         if is_due or check.expired:  # the next sweep finds out when the next job is due
@@ -193,6 +197,8 @@ class Sweeper:
             made_ready += await self._store.wake_lanes(BATCH)
         if check.parked and (room := self._room()) > 0:
             made_ready += await self._store.unpark(self._tasks, room)
+        if check.misfits and (room := self._room()) > 0:
+            made_ready += await self._misfits.run_once(self._store, room)
         if made_ready:
             self._on_ready()
 

@@ -165,22 +165,22 @@ class Worker:
             lease_seconds=settings.lease_timeout_seconds,
             request_poll_seconds=settings.request_poll_seconds,
         )
+        wait_seconds = settings.misfit_seconds
         self._runner = Runner(
-            self._loop, self._tasks, self._threads, self._processes, self._on_stuck, self._context
+            self._tasks, self._threads, self._processes, self._on_stuck, self._context, wait_seconds
         )
         self._finisher = Finisher(store, self.owner, self.leases, self.telemetry, self._on_written)
         self._log_writer = JobLogWriter(store, self.owner, self.telemetry)
         self._transactions = FencedTransactions(
             self._database, self.owner, self.leases, self.telemetry, self._loop
         )
-        known = frozenset(self._tasks.names)
-        self._known = tuple(sorted(known))
+        known = self._known = tuple(self._tasks.names)
         self._claimer = Claimer(
             store,
             self.owner,
             self.telemetry,
             queues=settings.queues,
-            tasks=known,
+            tasks=frozenset(known),
             lease_seconds=settings.lease_timeout_seconds,
             poll_seconds=settings.poll_interval_ms / 1000.0,
             room=lambda: slots.grant(self._room()),
@@ -199,6 +199,7 @@ class Worker:
             room=self._room,
             on_ready=self._claimer.jobs_ready,
             is_watched=lambda: self._is_hosted and self.is_idle,
+            fits=self._tasks.fits,
         )
         slots.attach(self._claimer.wake, self._start_waiting)
 
@@ -288,8 +289,7 @@ class Worker:
     def _hold(self, attempts: list[Attempt], valid_until: float, limited: Collection[int]) -> None:
         now = self._loop.time()
         for attempt in attempts:
-            is_limited = attempt.job_id in limited
-            lease = HeldLease(attempt, valid_until, claimed_at=now, is_limited=is_limited)
+            lease = HeldLease(attempt, valid_until, now, is_limited=attempt.job_id in limited)
             self.leases.add(lease)
             self._slots.add(lease)
         self._renewer.on_claimed(now, valid_until)

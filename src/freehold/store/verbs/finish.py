@@ -139,6 +139,7 @@ def _ended_row(
         expired=expired,
         stop_request=None if request is None else request.value,
         delay_seconds=decision.delay_seconds,
+        keep_run_at=decision.parks,
         refund=int(decision.refund),
         lost_attempts=int(decision.lost),
         obeys=decision.obeys,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from freehold.store.statements import Verb, read, write
-from freehold.store.types import SweepCheck
+from freehold.store.types import Misfit, SweepCheck
 
 
 def make_ready(limit: int) -> Verb[int]:
@@ -17,19 +17,20 @@ def make_ready(limit: int) -> Verb[int]:
 def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
     """What there is to sweep, in one read."""
     rows = yield from read("sweep_check", tasks=sorted(set(tasks)))
-    expired, limited, ended_lane_pauses, parked, due_seconds, workers = rows[0]
+    expired, limited, ended_lane_pauses, parked, misfits, due_seconds, workers = rows[0]
     return SweepCheck(
         expired=bool(expired),
         limited=bool(limited),
         ended_lane_pauses=bool(ended_lane_pauses),
         parked=bool(parked),
+        misfits=bool(misfits),
         due_seconds=None if due_seconds is None else max(0.0, float(due_seconds)),
         workers=workers,
     )
 
 
 def unpark(tasks: Sequence[str], limit: int) -> Verb[int]:
-    """Make parked jobs of these tasks ready again. Returns how many."""
+    """Make parked jobs of these tasks ready again, except misfits. Returns how many."""
     rows = yield from write("unpark", tasks=sorted(set(tasks)), limit=limit)
     return len(rows)
 
@@ -39,6 +40,20 @@ def retention_is_due(history_days: float) -> Verb[bool]:
     hour between two retentions."""
     rows = yield from read("retention_is_due", history_days=history_days)
     return bool(rows[0][0])
+
+
+def misfits(tasks: Sequence[str], after: int, limit: int) -> Verb[list[Misfit]]:
+    """Parked jobs of these tasks whose arguments did not fit, with an id above ``after``, in the
+    order of their ids."""
+    rows = yield from read("misfits", tasks=sorted(set(tasks)), after=after, limit=limit)
+    return [Misfit(job_id, task, args, bool(overdue)) for job_id, task, args, overdue in rows]
+
+
+def unpark_misfits(ids: Sequence[int]) -> Verb[int]:
+    """Make these misfits ready again. The wait of one that is parked again is counted from the
+    first time. Returns how many."""
+    rows = yield from write("unpark_misfits", [{"id": job_id} for job_id in sorted(set(ids))])
+    return len(rows)
 
 
 def apply_retention(history_days: float, limit: int) -> Verb[int]:

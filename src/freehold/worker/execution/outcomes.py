@@ -113,10 +113,15 @@ def of_broken_objects(ran_seconds: float) -> Outcome:
     )
 
 
-def of_undecodable(error: BadArguments) -> Outcome:
-    """The job fails without a retry. Once the code accepts its arguments, `retry` runs it."""
+def of_misfit(error: BadArguments, wait_seconds: float) -> Outcome:
+    """The job waits so long for a worker whose code fits, and then fails without a retry."""
     text = safe(f"its arguments cannot be decoded: {error}", MESSAGE_LIMIT)
-    return Outcome(kind=OutcomeKind.FAIL, reason=text, error=ErrorInfo("BadArguments", text))
+    return Outcome(
+        kind=OutcomeKind.MISFIT,
+        reason=text,
+        error=ErrorInfo("BadArguments", text),
+        delay_seconds=wait_seconds,
+    )
 
 
 def known_request(lease: HeldLease) -> StopRequest | None:

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from freehold.decoders import decoder
-from freehold.errors import BadArguments
 from freehold.model.job import Attempt
 from freehold.model.outcome import Outcome
 from freehold.signature import CONTEXT_PARAMETER
@@ -99,19 +98,15 @@ def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
             raise Stopped
 
     signal.signal(STOP_SIGNAL, on_signal)
+    retry = order.attempt.policy.retry
     try:
         task = _find(order.module, order.qualname)
         retry = task.definition.policy.retry
-    except Exception as error:
-        return outcomes.of_undecodable(BadArguments(f"its task cannot be imported: {error}"))
-    try:
         try:
             value = _call(task, lease, job_log, order.tenant)
         finally:
             has_ended = True
         return outcomes.of_result(value, time.monotonic() - began)
-    except BadArguments as error:
-        return outcomes.of_undecodable(error)
     except BaseException as error:
         return outcomes.of_exception(error, retry, time.monotonic() - began)
     finally:

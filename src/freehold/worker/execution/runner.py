@@ -38,19 +38,20 @@ class Runner:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
         tasks: Registry,
         threads: ThreadPool,
         processes: ProcessPool,
         on_stuck: Callable[[HeldLease], None],
         context: Callable[[HeldLease], Context],
+        misfit_seconds: float,
     ) -> None:
-        self._loop = loop
+        self._loop = asyncio.get_running_loop()
         self._tasks = tasks
         self._threads = threads
         self._processes = processes
         self._on_stuck = on_stuck
         self._context = context
+        self._misfit_seconds = misfit_seconds
 
     async def run(self, lease: HeldLease) -> Outcome | None:
         """None: nothing may be written, because the lease is lost or the job already finished."""
@@ -68,7 +69,7 @@ class Runner:
         try:
             args, kwargs = definition.signature.decode(lease.attempt.args)
         except BadArguments as error:
-            return outcomes.of_undecodable(error)
+            return outcomes.of_misfit(error, self._misfit_seconds)
         except BaseException as error:  # decoding may run code of the arguments' types
             return outcomes.of_exception(error, definition.policy.retry, 0.0)
         timer = self._start_timeout(lease)

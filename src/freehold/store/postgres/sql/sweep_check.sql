@@ -15,7 +15,10 @@ select
             order by j.queue, j.lease_expires_at limit 1) e) as expired,
     exists (select from {schema}.job where stage = {limited}) as limited,
     exists (select from {schema}.lane where paused_until <= t.now) as ended_lane_pauses,
-    exists (select from {schema}.job where stage = {parked} and task = any (:tasks::text[])) as parked,
+    exists (select from {schema}.job where stage = {parked} and task = any (:tasks::text[])
+        and parked_until is null) as parked,
+    exists (select from {schema}.job where stage = {parked} and task = any (:tasks::text[])
+        and parked_until is not null) as misfits,
     extract(epoch from (
         select run_at from {schema}.job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - t.now)
         ::double precision as due_seconds,

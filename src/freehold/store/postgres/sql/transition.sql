@@ -22,6 +22,7 @@ compared as materialized (
             l.lease_token = g.token and l.lease_owner = g.owner
             and (l.lease_expires_at <= {schema}.clock()) = g.expired)) as unchanged,
         l.stop_request is not distinct from g.stop_request as request_unchanged,
+        g.delay_seconds,
         case when g.keep_run_at then l.run_at
              when g.delay_seconds > 0 then t.now + make_interval(secs => g.delay_seconds) end
             as new_run_at
@@ -51,7 +52,9 @@ back as (
         lease_owner = null, lease_token = null, lease_expires_at = null, leased_at = null,
         heartbeat_at = null, started_at = null,
         stop_request = null, stop_requested_by = null, stop_request_reason = null,
-        reason = f.new_reason
+        reason = f.new_reason,
+        parked_until = case when f.stage_due = {parked}
+            then coalesce(j.parked_until, f.now + make_interval(secs => f.delay_seconds)) end
     from fit f
     where j.id = any (array(select id from fit where not leaves)) and j.id = f.id
 ),

@@ -4,7 +4,7 @@ with back as (
     set stage = case when target is null then {ready} else {lane_head} end, reason = null
     where id = any (array(
         select id from {schema}.job
-        where stage = {parked} and task = any (:tasks::text[])
+        where stage = {parked} and task = any (:tasks::text[]) and parked_until is null
         limit :limit::integer
         for update skip locked))
     returning id, attempt

@@ -3,6 +3,9 @@ select
     exists (select 1 from job where stage = {leased} and lease_expires_at <= clock()),
     exists (select 1 from job where stage = {limited}),
     exists (select 1 from lane where paused_until <= clock()),
-    exists (select 1 from job where stage = {parked} and task in (select value from json_each(:tasks))),
+    exists (select 1 from job where stage = {parked} and task in (select value from json_each(:tasks))
+        and parked_until is null),
+    exists (select 1 from job where stage = {parked} and task in (select value from json_each(:tasks))
+        and parked_until is not null),
     ((select run_at from job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - clock()) / 1e6,
     (select count(*) from worker where expires_at > clock() and seen_at <= clock())

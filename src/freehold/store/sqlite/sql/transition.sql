@@ -28,7 +28,9 @@ set stage = case when {new_run_at} > clock() then :stage_later else :stage_due e
     lease_owner = null, lease_token = null, lease_expires_at = null, leased_at = null,
     heartbeat_at = null, started_at = null,
     stop_request = null, stop_requested_by = null, stop_request_reason = null,
-    reason = {new_reason}
+    reason = {new_reason},
+    parked_until = case when :stage_due = {parked}
+        then coalesce(parked_until, clock() + cast(round(:delay_seconds * 1000000) as integer)) end
 where not :leaves and id = :id and {unchanged_since_read} and stop_request is :stop_request;
 
 delete from job where :leaves and id = :id and {unchanged_since_read} and stop_request is :stop_request
