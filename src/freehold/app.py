@@ -28,7 +28,15 @@ from freehold.simulated_kinds import register
 from freehold.store.database import Database, Migration
 from freehold.store.open import missing_file, open_database, open_shard, scratch_store
 from freehold.store.schema_version import check_migrated
-from freehold.tasks import Options, Registry, Task, TaskDefinition, default_name, tags_of
+from freehold.tasks import (
+    Options,
+    Registry,
+    Task,
+    TaskDefinition,
+    check_importable,
+    default_name,
+    tags_of,
+)
 from freehold.telemetry import log
 from freehold.tenants.host import TenantHost
 from freehold.tenants.host_registration import HostRegistration
@@ -132,6 +140,8 @@ class Freehold:
 
         def define(function: Callable[..., Any]) -> Task[Any, Any, JobHandle]:
             task_name = default_name(function) if name is None else check_name("task", name)
+            if isolation == "process":
+                check_importable(task_name, function)
             signature = Signature(task_name, function)
             definition = TaskDefinition(task_name, function, signature, policy, isolation)
             task = Task(self, definition, function, options)

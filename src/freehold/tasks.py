@@ -366,6 +366,15 @@ def default_name(function: Callable[..., Any]) -> str:
     return check_name("task", name)
 
 
+def check_importable(task: str, function: Callable[..., Any]) -> None:
+    """A child process finds the function by its module and name."""
+    if "<locals>" in function.__qualname__:
+        raise BadSettings(
+            f"task {task} is a function inside a function, which a child process cannot import: "
+            'move it to the top of its module, or leave out isolation="process"'
+        )
+
+
 def _script_name() -> str | None:
     """The name under which a script is imported: a worker imports it, and must know its tasks."""
     main = sys.modules["__main__"]

@@ -8,11 +8,29 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol
 
 from freehold.store_health import StoreHealth
 
 log = logging.getLogger("freehold")
+
+
+class RunningAttempt(Protocol):
+    """What log lines name of an attempt."""
+
+    @property
+    def job_id(self) -> int: ...
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def number(self) -> int: ...
+
+
+#: The attempt that the running code belongs to. Coroutines and threads of a handler inherit it.
+running_attempt: ContextVar[RunningAttempt | None] = ContextVar("running_attempt", default=None)
 
 COUNTERS = {
     "claims": "claim statements sent",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -160,16 +161,19 @@ def test_a_keyboard_interrupt_in_a_handler_is_raised_in_the_test(queue: Harness)
         queue.run()
 
 
+ran_in: list[int] = []
+
+
+@app.task(name="isolated", isolation="process")
+def isolated() -> None:
+    ran_in.append(os.getpid())
+
+
 def test_an_isolated_task_runs_in_the_process_of_the_test(queue: Harness) -> None:
-    ran = []
-
-    @app.task(name="isolated", isolation="process")
-    def isolated() -> None:
-        ran.append(1)
-
+    ran_in.clear()
     isolated.enqueue()
     assert queue.run().succeeded == 1
-    assert ran == [1]
+    assert ran_in == [os.getpid()]
 
 
 def test_a_connection_of_the_caller_is_accepted_and_ignored(queue: Harness) -> None:

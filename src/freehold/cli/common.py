@@ -125,6 +125,10 @@ class StoreChoice:
         self.app_name = app_name
         self.tenant = tenant
 
+    @property
+    def app_module(self) -> str | None:
+        return self.app_name.partition(":")[0] if self.app_name else None
+
     @contextlib.contextmanager
     def open(self, *, may_create: bool = False) -> Iterator[Freehold]:
         """Opens an existing store. A mistyped name must not create an empty one."""

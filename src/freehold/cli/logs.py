@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from freehold.cli.text import escaped, escaped_json
+from freehold.telemetry import running_attempt
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LEVEL_COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
@@ -40,9 +41,19 @@ def log_options(command: F) -> F:
 def set_up_logs(level: str, format: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_formatter(format))
+    handler.addFilter(_name_attempt)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+
+
+def _name_attempt(record: logging.LogRecord) -> bool:
+    """Records of handlers get the fields that Freehold's own records have."""
+    attempt = running_attempt.get()
+    if attempt is not None and not hasattr(record, "freehold"):
+        record.freehold = {"job": attempt.job_id, "task": attempt.task, "attempt": attempt.number}
+        record.is_of_handler = True
+    return True
 
 
 def _formatter(format: str) -> logging.Formatter:
@@ -64,7 +75,7 @@ class _Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         level = self._level(record.levelname.lower())
-        text = escaped(f"{record.name}: {record.getMessage()}")
+        text = escaped(f"{record.name}: {_of_attempt(record)}{record.getMessage()}")
         line = f"{self._time(record)} {level} {text}"
         if not record.exc_info:
             return line
@@ -76,6 +87,13 @@ class _Text(logging.Formatter):
 
     def _level(self, name: str) -> str:
         return f"{name:7}"
+
+
+def _of_attempt(record: logging.LogRecord) -> str:
+    """Freehold's own lines name the job themselves."""
+    if not getattr(record, "is_of_handler", False):
+        return ""
+    return "job {job} of {task}, attempt {attempt}: ".format_map(getattr(record, "freehold", {}))
 
 
 class _TerminalText(_Text):
@@ -96,6 +114,7 @@ class _Json(logging.Formatter):
         document = {
             "at": _iso_time(record),
             "level": record.levelname.lower(),
+            "logger": record.name,
             "message": _encodable(record.getMessage()),
             **getattr(record, "freehold", {}),
         }

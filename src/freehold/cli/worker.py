@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from pathlib import Path
@@ -23,6 +24,7 @@ from freehold.open_files import raise_limit
 from freehold.settings import load
 from freehold.telemetry import log
 from freehold.worker.event_loop import threads_left
+from freehold.worker.execution.process_child import ChildSetup
 
 
 @click.command(cls=StoreCommand)
@@ -109,6 +111,9 @@ def worker(
             metrics_port=metrics_port,
             metrics_host=metrics_host,
             tokens=_read_tokens(metrics_port is not None),
+            child_setup=ChildSetup(
+                store.app_module, functools.partial(set_up_logs, log_level, log_format)
+            ),
         )
     finally:
         app.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from freehold.http_auth import Token, tokens_of
 from freehold.model.job import DEFAULT_QUEUE, LONGEST_LEASE_SECONDS
 from freehold.model.names import check_name
 from freehold.settings import Settings
+from freehold.worker.execution.process_child import ChildSetup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class WorkerSettings:
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     tokens: tuple[Token, ...] = ()
+    #: How child processes prepare themselves.
+    child_setup: ChildSetup = field(default_factory=ChildSetup)
 
     def __post_init__(self) -> None:
         queues: object = self.queues  # callers are not all checked by types

@@ -97,7 +97,7 @@ class Worker:
         self._shared_slots = slots
         self._is_hosted = is_hosted
         self._tenant = tenant
-        self._processes = ProcessPool(self._threads, tenant)
+        self._processes = ProcessPool(self._threads, tenant, settings.child_setup)
         self._stuck: set[int] = set()
         self.attempts: dict[asyncio.Task[None], HeldLease] = {}
         self._listening = False

@@ -12,6 +12,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -22,6 +24,7 @@ from freehold.model.job import Attempt
 from freehold.model.outcome import Outcome
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Task
+from freehold.telemetry import running_attempt
 from freehold.worker.execution import outcomes
 from freehold.worker.execution.context import Context, NoTransactions
 from freehold.worker.held_leases import HeldLease, StopReason
@@ -39,6 +42,16 @@ class Stopped(BaseException):
     """Raised in the handler when the parent stops it."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChildSetup:
+    """What a child does before its first order. It is passed to the process when it starts."""
+
+    #: The module of the app, which may prepare what the modules of its tasks need.
+    app_module: str | None = None
+    #: A function of a module, as in the parent: the app may have set up logs of its own before.
+    set_up_logs: Callable[[], None] | None = None
+
+
 class ChildOrder(msgspec.Struct, frozen=True):
     """The function that a child has to call, and the attempt with its arguments."""
 
@@ -51,20 +64,22 @@ class ChildOrder(msgspec.Struct, frozen=True):
 _decode_order = decoder(ChildOrder).decode
 
 
-def main(pipe: Connection, lifeline: Connection) -> None:
+def main(pipe: Connection, lifeline: Connection, setup: ChildSetup) -> None:
     """Runs orders until the parent closes the pipe."""
     for number in GROUP_SIGNALS:  # not SIG_IGN, which programs started here would inherit
         signal.signal(number, _ignore_signal)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
-    own = os.getpid()
+    own, is_set_up = os.getpid(), False
     while True:
         try:
             order = _decode_order(pipe.recv_bytes())
         except (EOFError, OSError):
             return
         log_pipe = ChildLogPipe(order.attempt.number, functools.partial(_send, pipe))
-        outcome = _run(order, log_pipe.buffer)
+        outcome = None if is_set_up else _set_up(setup, order)
+        is_set_up = outcome is None
+        outcome = outcome or _run(order, log_pipe.buffer)
         if os.getpid() != own:  # the handler forked, and this is its child
             os._exit(0)
         log_pipe.close()
@@ -87,8 +102,22 @@ def _end_with_parent(lifeline: Connection) -> None:
         os._exit(0)
 
 
+def _set_up(setup: ChildSetup, order: ChildOrder) -> Outcome | None:
+    """The outcome of the attempt if the app cannot be imported; the next attempt tries again."""
+    try:
+        if setup.app_module is not None:
+            importlib.import_module(setup.app_module)
+    except BaseException as error:
+        return outcomes.of_exception(error, order.attempt.policy.retry, 0.0)
+    finally:
+        if setup.set_up_logs is not None:
+            setup.set_up_logs()
+    return None
+
+
 def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
     began = time.monotonic()
+    running_attempt.set(order.attempt)
     lease = HeldLease(order.attempt, valid_until=float("inf"))
     has_ended = False
 

@@ -36,12 +36,15 @@ _MESSAGE_LIMIT = 2**28
 class _Child:
     """One process and the parent's ends of its pipes."""
 
-    def __init__(self) -> None:
+    def __init__(self, setup: process_child.ChildSetup) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
         lifeline, self._lifeline = spawn.Pipe(duplex=False)
         self.process = spawn.Process(
-            target=process_child.main, args=(theirs, lifeline), name="freehold-child", daemon=True
+            target=process_child.main,
+            args=(theirs, lifeline, setup),
+            name="freehold-child",
+            daemon=True,
         )
         resource_tracker.ensure_running()  # the first start would do it, and unblock the signals
         before = signal.pthread_sigmask(signal.SIG_BLOCK, process_child.GROUP_SIGNALS)
@@ -117,8 +120,11 @@ def _died(code: int | None) -> Outcome:
 class ProcessPool:
     """Idle children, kept for the next attempt."""
 
-    def __init__(self, threads: ThreadPool, tenant: str | None) -> None:
+    def __init__(
+        self, threads: ThreadPool, tenant: str | None, setup: process_child.ChildSetup
+    ) -> None:
         self._threads = threads
+        self._setup = setup
         self._tenant = tenant
         self._idle: list[_Child] = []
         self._busy: set[_Child] = set()
@@ -164,7 +170,7 @@ class ProcessPool:
             try:
                 child = self._idle.pop()
             except IndexError:  # other threads take some too
-                return _Child()
+                return _Child(self._setup)
             if child.is_usable:
                 return child
 

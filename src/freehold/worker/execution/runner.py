@@ -19,7 +19,7 @@ from freehold.model.outcome import Outcome
 from freehold.model.retry import DEFAULT_RETRY
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Registry, TaskDefinition
-from freehold.telemetry import fields, log
+from freehold.telemetry import fields, log, running_attempt
 from freehold.worker.execution import outcomes
 from freehold.worker.execution.context import Context
 from freehold.worker.execution.process_pool import ProcessPool
@@ -66,6 +66,7 @@ class Runner:
             return outcomes.of_stop(lease, 0.0)
         definition = self._tasks.get(lease.attempt.task).definition
         lease.started = began = self._loop.time()
+        running_attempt.set(lease.attempt)
         try:
             args, kwargs = definition.signature.decode(lease.attempt.args)
         except BadArguments as error:
