@@ -101,5 +101,6 @@ def test_a_worker_until_idle_runs_parked_jobs_too(fleet: Fleet) -> None:
     jobs = [fleet.app._submit(NewJob(task="newcomer", args=b'{"value": 7}')).id for _ in range(40)]
     assert fleet.start("--until-idle").ended() == 0
     assert fleet.app.operator.counts().parked == len(jobs)
+    assert fleet.log.count("warning freehold: this worker does not know the task newcomer") == 1
     assert fleet.start("--until-idle", app="newer").ended() == 0
     assert {fleet.state(job_id) for job_id in jobs} == {State.SUCCEEDED}

@@ -41,6 +41,8 @@ class ClaimCursor:
         #: A limit stopped the last claim. Room under it can come back without a notification.
         self.limit_reached = False
         self.weight = 1.0
+        #: Tasks that the claimer did not know. The claimer removes them once it has logged them.
+        self.unknown_tasks: set[str] = set()
         self._plain_from = 0.0
 
     @property

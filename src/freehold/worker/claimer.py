@@ -24,6 +24,11 @@ LISTENING_WAIT_SECONDS = 10.0
 CLAIM_LIMIT = 1000
 
 
+#: Names of tasks come from the store, and may be any.
+_WARNINGS_LIMIT = 1000
+_warned_of: set[str] = set()
+
+
 class ClaimStore(Protocol):
     async def claim(self, request: ClaimRequest) -> list[Attempt]: ...
 
@@ -181,6 +186,9 @@ class Claimer:
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
         self._fairness.set_weight(queue, cursor.weight)
+        if cursor.unknown_tasks:
+            _warn_of_unknown(cursor.unknown_tasks)
+            cursor.unknown_tasks.clear()
         # A limited queue keeps its credit for jobs that were not claimed for want of slots.
         demanded = min(count, starting_soon) if cursor.is_limited else count
         self._fairness.served(queue, len(attempts), demanded)
@@ -220,6 +228,19 @@ class Claimer:
 
     def _is_limited(self) -> bool:
         return any(self._cursors.of(queue).limit_reached for queue in self._fairness.queues)
+
+
+def _warn_of_unknown(tasks: Collection[str]) -> None:
+    """Once for each name and process: during a rolling deploy there are many such jobs."""
+    for task in sorted(tasks):
+        if task not in _warned_of and len(_warned_of) < _WARNINGS_LIMIT:
+            _warned_of.add(task)
+            log.warning(
+                "this worker does not know the task %s: its jobs are parked until a worker knows "
+                "it; does --app name the right app, and does that import the task's module?",
+                task,
+                extra=fields(task=task),
+            )
 
 
 def _limited(attempts: list[Attempt], cursor: ClaimCursor) -> set[int]:

@@ -185,8 +185,9 @@ def _claim_fully(
     answers = yield from together(*_under_limits(demand.queue, wanted, cursor), statement)
     cursor.ended()
     rows = answers[-1]
-    *_, more, undecided, keys, limited, limit_reached, weight, shared = rows[-1]
+    *_, more, undecided, keys, limited, limit_reached, weight, shared, unknown = rows[-1]
     cursor.weight = weight
+    cursor.unknown_tasks.update(msgspec.json.decode(unknown) if unknown else ())
     won = _attempts(rows, request)
     lanes = any(attempt.target is not None or attempt.limit_key is not None for attempt in won)
     return won, _Found(

@@ -151,7 +151,7 @@ sidelined as (
         select t.id from key_candidate t join key_room r using (limit_key) where t.key_position > r.room
         union all
         select id from winner where not known))
-    returning j.id, j.stage, j.attempt, j.reason
+    returning j.id, j.stage, j.attempt, j.reason, j.task
 ),
 counted_starts as (
     insert into {schema}.rate_usage as s (name, slot, starts)
@@ -182,5 +182,6 @@ select {attempt_columns},
        (select (:locked::boolean or granted >= 0) and room < :wanted::integer
         from queue_rule, shared) is true as limit_reached,
        (select weight from queue_rule) as weight,
-       (select applies from shared) as shared
+       (select applies from shared) as shared,
+       (select json_agg(distinct task)::text from sidelined where stage = {parked}) as unknown
 from (values (1)) one left join claimed c on true

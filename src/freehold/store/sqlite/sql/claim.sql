@@ -71,11 +71,12 @@ from candidate
 where won and job.id = candidate.id
 returning case when stage = {leased} then job.id end, lease_token, task, queue, args, attempt,
     max_attempts, lost_attempts, job.priority, target, timeout_seconds, policy, job.limit_key, coalesce(parked_until <= leased_at, 0),
-    null, null, null, null, null, null, null;
+    null, null, null, null, null, null, null, null;
 
 -- Whether more may be ready, and how many candidates stayed ready.
 select null, null, null, null, null, null, null, null, null, null, null, null, null, null,
     (select count(*) from candidate) >= :examined,
     (select count(*) from candidate join job using (id) where stage in ({ready}, {lane_head})),
     null, {is_limited}, :locked and {queue_room} <= 0,
-    coalesce((select weight from queue where name = :queue), 1), 0
+    coalesce((select weight from queue where name = :queue), 1), 0,
+    (select json_group_array(distinct task) from job join candidate using (id) where won and not known)
