@@ -28,7 +28,7 @@ def test_a_leased_job_is_shown_with_lease_and_masked_arguments(shell: Shell) -> 
         f"job {job}  shop.send  assigned",
         "account-42",
         "eu",
-        "1 of 5",
+        "1 of 15",
         f"web-1, token {attempt.token}, ends in",
         "heartbeat",
         "to=•••  (--args shows them)",

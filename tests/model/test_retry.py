@@ -32,6 +32,15 @@ def test_a_wait_is_never_negative_and_never_above_the_cap(
 
 
 @pytest.mark.requirement("S2.6")
+@given(chance=chances)
+def test_the_default_survives_an_outage_of_an_hour(chance: float) -> None:
+    default = Retry()
+    waits = [default.delay_seconds(each, chance) for each in range(1, default.max_attempts)]
+    assert sum(waits) > 3600
+    assert sum(waits[:9]) < 600, "a short outage must not delay the job for long"
+
+
+@pytest.mark.requirement("S2.6")
 @given(retry=retries, attempt=attempts, chance=chances)
 def test_waits_never_shrink_from_attempt_to_attempt(
     retry: Retry, attempt: int, chance: float

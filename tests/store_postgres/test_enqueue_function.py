@@ -58,9 +58,7 @@ def test_the_job_exists_if_and_only_if_the_transaction_commits(
 @pytest.mark.requirement("S0.18", "S0.14")
 def test_its_jobs_equal_those_of_the_client(sql: Connection[Any], queue: Store) -> None:
     mine = queue.enqueue([NewJob(task="t", priority=3, target="lane", tags=("a",))])[0]
-    theirs = enqueue(
-        sql, """'t', priority => 3, target => 'lane', tags => '["a"]', max_attempts => 5"""
-    )
+    theirs = enqueue(sql, """'t', priority => 3, target => 'lane', tags => '["a"]'""")
     sql.commit()
     jobs = queue.read([mine.id, theirs.id])
     one, two = jobs[mine.id], jobs[theirs.id]

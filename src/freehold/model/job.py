@@ -13,6 +13,7 @@ import msgspec
 
 from freehold.model.job_log import Progress
 from freehold.model.policy import DEFAULT_POLICY, Policy, unpack
+from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.state import Stage, State
 
 PRIORITY_LIMIT = 30_000
@@ -44,7 +45,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     unique_key: str | None = None
     idempotency_key: str | None = None
     idempotency_seconds: float = IDEMPOTENCY_SECONDS
-    max_attempts: int = 5
+    max_attempts: int = DEFAULT_RETRY.max_attempts
     timeout_seconds: float | None = None
     tags: tuple[str, ...] = ()
     policy: Policy = DEFAULT_POLICY

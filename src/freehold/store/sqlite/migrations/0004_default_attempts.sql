@@ -1,0 +1,1 @@
+-- PostgreSQL changes its function `enqueue` here. This store has none; both have the same versions.
