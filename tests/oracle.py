@@ -256,12 +256,14 @@ class Oracle(Table):
         if decision.parks and run_at is not None:
             self.parked_until.setdefault(job.id, run_at)
             run_at = self.due[job.id]
-        request_reason = job.stop_request_reason if decision.obeys else None
+        if decision.obeys:
+            reason = self._obeyed_reason(job, decision)
+            decision = replace(decision, requested_by=job.stop_requested_by, reason=reason)
         change = Change(
             state=decision.state,
             event=decision.event,
             by=by,
-            reason=request_reason or decision.reason,
+            reason=decision.reason,
             stages=stage_after(decision, end.attempt),
             run_at=run_at,
             error=decision.error,
@@ -271,6 +273,12 @@ class Oracle(Table):
         )
         self.change(job, change)
         return decision
+
+    def _obeyed_reason(self, job: Job, decision: Decision) -> str | None:
+        if decision.state is not State.PAUSED or job.stop_request is not StopRequest.CANCEL:
+            return job.stop_request_reason or decision.reason
+        why = f": {job.stop_request_reason}" if job.stop_request_reason else ""
+        return f"Job was interrupted by user: canceled by {job.stop_requested_by}{why}"
 
     # -- operators ---------------------------------------------------------------------------
 

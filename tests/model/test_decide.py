@@ -144,7 +144,8 @@ def test_a_cancel_request_is_obeyed_and_lanes_pause_instead() -> None:
             case.policy.on_cancel == "auto" and case.in_lane
         )
         assert case.decision.state is (State.PAUSED if pauses else State.CANCELED)
-        assert case.decision.reason == ("canceled" if pauses else "why")
+        interrupted = "Job was interrupted by user: canceled"
+        assert case.decision.reason == (interrupted if pauses else "why")
 
 
 @pytest.mark.requirement("P2")
@@ -221,7 +222,8 @@ def test_a_drain_pauses_lane_jobs_and_requeues_the_others_per_policy() -> None:
         )
         assert case.decision.state is (State.PAUSED if pauses else State.QUEUED)
         assert case.decision.event is EventKind.DRAINED
-        assert case.decision.reason == "why"
+        interrupted = "Job was interrupted by user: worker w1 was shut down before the job ended"
+        assert case.decision.reason == (interrupted if pauses else "why")
 
 
 @pytest.mark.requirement("S4.11")

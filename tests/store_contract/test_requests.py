@@ -7,9 +7,10 @@ import pytest
 from freehold.model.history import EventKind
 from freehold.model.job import StopRequest
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
-from freehold.model.outcome import OutcomeKind
+from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.state import State
+from freehold.store.types import AttemptEnd
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 #: Endings that are not the job's own word: a request that came meanwhile outweighs them.
@@ -137,25 +138,50 @@ def test_a_job_that_ended_by_itself_is_not_canceled_afterwards(
 
 @pytest.mark.requirement("S4.6")
 @pytest.mark.parametrize(
-    ("target", "on_cancel", "state"),
+    ("target", "on_cancel", "state", "reason"),
     [
-        (None, "auto", "canceled"),
-        ("lane", "auto", "paused"),
-        (None, "pause", "paused"),
-        ("lane", "cancel", "canceled"),
+        (None, "auto", "canceled", "enough"),
+        ("lane", "auto", "paused", "Job was interrupted by user: canceled by ann: enough"),
+        (None, "pause", "paused", "Job was interrupted by user: canceled by ann: enough"),
+        ("lane", "cancel", "canceled", "enough"),
     ],
 )
 def test_a_stopped_job_ends_as_its_policy_says(
-    store: StoreUnderTest, target: str | None, on_cancel: str, state: str
+    store: StoreUnderTest, target: str | None, on_cancel: str, state: str, reason: str
 ) -> None:
     policy = Policy(on_cancel=on_cancel)  # type: ignore[arg-type]
     job_id = store.add(target=target, policy=policy)
     attempt = store.claim_one()
     store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", "enough")
-    assert store.end(attempt, OutcomeKind.CANCEL, reason="stopped on request")
-    job = store.job(job_id)
-    assert job.state == state
-    assert job.reason is not None
+    end = AttemptEnd(attempt, Outcome(kind=OutcomeKind.CANCEL, reason="stopped on request"))
+    decision = store.store.finish("w1", [end]).decisions[job_id]
+    assert (decision.requested_by, decision.reason) == ("ann", reason)
+    assert (store.state(job_id), store.job(job_id).reason) == (state, reason)
+    assert store.store.events(job_id)[-1].reason == reason
+
+
+@pytest.mark.requirement("S4.6")
+def test_a_cancel_without_a_reason_names_the_operator_all_the_same(store: StoreUnderTest) -> None:
+    job_id = store.add(target="lane")
+    attempt = store.claim_one()
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
+    assert store.end(attempt, OutcomeKind.ERROR, reason="stopped by an exception")
+    assert store.job(job_id).reason == "Job was interrupted by user: canceled by ann"
+
+
+@pytest.mark.requirement("S4.6", "P7")
+@pytest.mark.parametrize(
+    ("target", "ran_seconds", "attempts"), [(None, 8.8, 1), (None, 0.0, 0), ("lane", 8.8, 0)]
+)
+def test_a_canceled_job_shows_the_attempt_that_ran(
+    store: StoreUnderTest, target: str | None, ran_seconds: float, attempts: int
+) -> None:
+    """One that is paused instead may run again: its attempt is not counted."""
+    job_id = store.add(target=target)
+    attempt = store.claim_one()
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ann", None)
+    assert store.end(attempt, OutcomeKind.CANCEL, ran_seconds=ran_seconds)
+    assert store.job(job_id).attempt == attempts
 
 
 @pytest.mark.requirement("S4.10")

@@ -62,7 +62,12 @@ def test_after_the_grace_lane_jobs_pause_and_others_return_to_the_queue(fleet: F
         assert _facts(fleet.job(job_id)) == (State.QUEUED, 0, "its worker was shut down")
         assert fleet.job(job_id).run_at <= fleet.app.operator.now()
     for job_id in lanes:
-        assert _facts(fleet.job(job_id)) == (State.PAUSED, 0, "its worker was shut down")
+        state, attempt, reason = _facts(fleet.job(job_id))
+        assert (state, attempt) == (State.PAUSED, 0)
+        assert reason is not None
+        assert re.fullmatch(
+            r"Job was interrupted by user: worker w\S+ was shut down before the job ended", reason
+        )
     for job_id in plain + lanes:
         assert fleet.events(job_id) == [EventKind.DRAINED]
         assert "end" not in fleet.record.steps(job_id)

@@ -58,9 +58,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parks: bool = False
     #: True if the job stops because of a stop request; its stored reason is then the request's.
     obeys: bool = False
+    #: By whom the stop was requested, once the decision is written.
+    requested_by: str | None = None
     ran_seconds: float | None = None
 
 
+#: A job that is paused though nobody asked for a pause begins its reason with it.
+INTERRUPTED = "Job was interrupted by user"
 #: The reason of a job that is parked because of its arguments begins with it.
 WAITS_FOR_CODE = "waits for a worker whose code fits"
 _CHARGED = frozenset(
@@ -105,7 +109,8 @@ def decide(
 
 def _drained(attempt: Attempt, outcome: Outcome, policy: Policy) -> Decision:
     if policy.pauses_on_drain(attempt.target is not None):
-        return _ended(outcome, State.PAUSED, EventKind.DRAINED, refund=True)
+        reason = f"{INTERRUPTED}: worker {attempt.owner} was shut down before the job ended"
+        return _ended(outcome, State.PAUSED, EventKind.DRAINED, reason=reason, refund=True)
     return _queued(outcome, EventKind.DRAINED, 0.0, refund=True)
 
 
@@ -151,14 +156,16 @@ def _spent_reason(attempt: Attempt, outcome: Outcome) -> str:
 
 
 def _obey(attempt: Attempt, outcome: Outcome, request: StopRequest, policy: Policy) -> Decision:
-    """The job stops as requested. Its attempt counts only if it had failed by itself."""
+    """The job stops as requested. If it may run again, its attempt counts only if it had failed by
+    itself; a canceled job shows every attempt that ran."""
     pauses = request is StopRequest.PAUSE or policy.pauses_on_cancel(attempt.target is not None)
     ended = _ended(
         outcome,
         State.PAUSED if pauses else State.CANCELED,
         EventKind.PAUSED if pauses else EventKind.CANCELED,
-        reason="canceled" if pauses and request is StopRequest.CANCEL else None,
-        refund=outcome.kind not in _CHARGED,
+        # The store adds by whom, and the reason of the request.
+        reason=f"{INTERRUPTED}: canceled" if pauses and request is StopRequest.CANCEL else None,
+        refund=outcome.kind not in _CHARGED and (pauses or not outcome.ran_seconds),
         lost=outcome.kind is OutcomeKind.LOST_LEASE,
     )
     return msgspec.structs.replace(ended, obeys=True)

@@ -211,7 +211,7 @@ class Finisher:
             "job %d of %s: %s after attempt %d (%s)%s%s",
             attempt.job_id,
             attempt.task,
-            decision.state,
+            decision.state + (f" by {decision.requested_by}" if decision.requested_by else ""),
             attempt.number,
             ended.outcome.kind,
             f": {reason}" if reason and reason != decision.state else "",

@@ -14,7 +14,7 @@ _MICROS = 1_000_000
 _ROUNDING = 2
 _K = EventKind
 _CHARGED = frozenset({_K.RETRIED, _K.LEASE_LOST, _K.FAILED})
-_REFUNDED = frozenset({_K.SNOOZED, _K.GIVEN_BACK, _K.DRAINED})
+_REFUNDED = frozenset({_K.SNOOZED, _K.GIVEN_BACK, _K.DRAINED, _K.PARKED})
 
 
 def budgets(history: IndexedHistory) -> Iterator[Violation]:

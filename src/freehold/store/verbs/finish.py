@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from freehold.errors import BadInput
 from freehold.model.job import Attempt, StopRequest
 from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
@@ -105,14 +107,20 @@ def end_attempts(
             statement, waiting.values(), _given_up(waiting.values())
         )
         waiting, asked = {}, waiting
-        for job_id, hit, leased_as_seen, request in answers:
+        for job_id, hit, leased_as_seen, request, by, reason in answers:
             if hit:
-                settled[job_id] = decisions[job_id]
+                settled[job_id] = _as_written(decisions[job_id], by, reason)
             elif leased_as_seen:
                 end = asked[job_id]
                 seen = StopRequest(request) if request else None
                 waiting[job_id] = AttemptEnd(end.attempt, end.outcome, seen, end.chance)
     return settled
+
+
+def _as_written(decision: Decision, by: str | None, reason: str | None) -> Decision:
+    if not decision.obeys:
+        return decision
+    return msgspec.structs.replace(decision, requested_by=by, reason=reason)
 
 
 def _ended_row(

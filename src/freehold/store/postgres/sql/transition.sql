@@ -16,7 +16,11 @@ locked as materialized (
 compared as materialized (
     select l.*, g.token as seen_token, t.now, g.leaves, g.state, g.stage_due, g.stage_later,
         g.fresh_attempts, g.event, g.result, g.error, 
-        case when g.obeys then coalesce(l.stop_request_reason, g.reason) else g.reason end as new_reason, g.refund,
+        case when not g.obeys then g.reason
+             -- Interrupted: by whom, and why.
+             when g.state = 'paused' and l.stop_request = 'cancel'
+             then concat(g.reason, ' by ' || l.stop_requested_by, ': ' || l.stop_request_reason)
+             else coalesce(l.stop_request_reason, g.reason) end as new_reason, g.refund,
         g.lost_attempts as more_lost, g.ran_seconds,
         l.stage = g.seen_stage and (l.stage <> {leased} or (
             l.lease_token = g.token and l.lease_owner = g.owner
@@ -66,4 +70,4 @@ recorded as (
         coalesce(:by::text, lease_owner), new_reason, error::json
     from fit
 )
-select id, unchanged and request_unchanged, unchanged, stop_request from compared
+select id, unchanged and request_unchanged, unchanged, stop_request, stop_requested_by, new_reason from compared
