@@ -41,6 +41,7 @@ class HeldLease:
         "ended",
         "finished",
         "in_transaction",
+        "is_coroutine",
         "is_limited",
         "log_buffer",
         "marked_running",
@@ -67,6 +68,8 @@ class HeldLease:
         #: The lease certainly holds until then: counted from when its renewal was *sent*.
         self.valid_until = valid_until
         self.started: float | None = None
+        #: Its handler runs on the event loop.
+        self.is_coroutine = False
         #: The end of the execution timeout.
         self.deadline: float | None = None
         #: The store shows the job as running, no longer as assigned.

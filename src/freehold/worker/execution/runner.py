@@ -82,6 +82,7 @@ class Runner:
             if definition.isolation == "process":
                 ended = await self._processes.run(definition, lease) or _Stopped()
             elif definition.is_coroutine:
+                lease.is_coroutine = True
                 ended = await self._await_coroutine(lease, call)
             else:
                 ended = await self._await_thread(
