@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,3 +119,49 @@ def _add(
     handler: Callable[..., Any] = coroutine if kind == "coroutine" else function
     handler.__name__ = body.__name__
     return local_worker.add(handler, retry=ONCE)
+
+
+_SIGNALED = """
+import os, signal
+from freehold import Freehold, Retry
+
+app = Freehold("broken.db")
+
+class Result(dict):
+    def values(self):
+        os.kill(os.getpid(), signal.{signal})
+        raise {error}
+
+@app.task(retry=Retry(max_attempts=1))
+async def on_the_loop():
+    return Result(a=None)
+
+@app.task(retry=Retry(max_attempts=1))
+def in_a_thread():
+    return Result(a=None)
+"""
+
+
+@pytest.mark.requirement("S4.11")
+@pytest.mark.parametrize(
+    ("task", "signal", "error"),
+    [
+        ("on_the_loop", "SIGINT", "KeyboardInterrupt"),
+        ("on_the_loop", "SIGTERM", "SystemExit(7)"),
+        ("in_a_thread", "SIGINT", "KeyboardInterrupt"),
+    ],
+)
+def test_a_signal_during_the_judgement_of_a_result_drains_the_worker(
+    tmp_path: Path, task: str, signal: str, error: str
+) -> None:
+    (tmp_path / "broken.py").write_text(_SIGNALED.format(signal=signal, error=error))
+    env = {name: value for name, value in os.environ.items() if not name.startswith("FREEHOLD")}
+    command = [sys.executable, "-m", "freehold"]
+    enqueue = [*command, "enqueue", f"broken.{task}", "--app", "broken:app"]
+    subprocess.run(enqueue, cwd=tmp_path, env=env, check=True, capture_output=True)
+    work = [*command, "worker", "--app", "broken:app"]
+    done = subprocess.run(work, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=50)
+    assert done.returncode == 0, done.stderr
+    assert " drains" in done.stderr
+    assert "job 1 of broken." in done.stderr
+    assert "failed after attempt 1" in done.stderr

@@ -27,7 +27,8 @@ class ThreadPool:
         self._lock = threading.Lock()
 
     def run(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        """A future of the function's result in the running loop. Canceling it stops no thread."""
+        """A future of the function's result in the running loop. Canceling it stops no thread. The
+        function must not raise StopIteration, which a future refuses."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         with self._lock:
@@ -67,9 +68,7 @@ def deliver(
     def set_outcome() -> None:
         if future.done():
             return
-        if isinstance(error, StopIteration):  # which a future refuses
-            future.set_exception(RuntimeError("StopIteration"))
-        elif error is not None:
+        if error is not None:
             future.set_exception(error)
         else:
             future.set_result(result)
