@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from freehold import Freehold
 from freehold.exit_codes import EXIT_CRASHED
 from freehold.model.tenant import TenantState
 from freehold.tasks import Registry
@@ -68,7 +69,7 @@ def test_idle_tenants_cost_no_statements_and_their_shard_one_check_per_interval(
             checks = tenants.home.check_count - checks
             assert checks <= (60 / 0.25 if has_no_notifications else 60) + 1
             # By now maintenance visits each of the 20 tenants within 640 s, later within an hour.
-            assert tenants.statements() - statements <= 3 * 4
+            assert tenants.statements() - statements <= 3 * 5
 
     tenants.play(scenario())
 
@@ -86,6 +87,51 @@ def test_a_parked_job_of_an_idle_tenant_is_run_by_a_new_process_that_knows_its_t
         assert tenants.succeeded("a") == 0
         async with tenants.running_host():
             await tenants.until(lambda: tenants.succeeded("a") == 1, 10)
+
+    tenants.play(scenario())
+
+
+def _older() -> Registry:
+    """The same task before it had a parameter."""
+    app = Freehold("sqlite://:memory:")
+
+    @app.task(name="job")
+    async def job() -> None: ...
+
+    return app.tasks
+
+
+@pytest.mark.requirement("S4.2", "P4")
+def test_a_misfit_of_an_idle_tenant_is_run_by_a_new_process_whose_code_fits(
+    tenants: VirtualTenants,
+) -> None:
+    tenants.add("a")
+    task = job(tenants)
+
+    async def scenario() -> None:
+        tenants.enqueue("a", task, "text")
+        assert await tenants.host(_older(), until_idle=True).run() == 0
+        assert (tenants.succeeded("a"), tenants.store("a").counts().parked) == (0, 1)
+        async with tenants.running_host():
+            await tenants.until(lambda: tenants.succeeded("a") == 1, 10)
+
+    tenants.play(scenario())
+
+
+@pytest.mark.requirement("S4.2", "P4")
+def test_a_misfit_of_an_idle_tenant_fails_after_its_wait(tenants: VirtualTenants) -> None:
+    tenants.add("a")
+    task = job(tenants)
+
+    async def scenario() -> None:
+        tenants.enqueue("a", task, "text")
+        host = tenants.host(_older(), misfit_seconds=60.0)
+        running = asyncio.create_task(host.run())
+        await asyncio.sleep(50.0)
+        assert tenants.store("a").counts().parked == 1
+        await tenants.until(lambda: not tenants.store("a").has_live_jobs(), 300)
+        host.drain()
+        assert await running == 0
 
     tenants.play(scenario())
 

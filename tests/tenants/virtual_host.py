@@ -16,6 +16,7 @@ from freehold.client import Client
 from freehold.model.tenant import Tenant, TenantState
 from freehold.store.database import Database
 from freehold.store.shard import TenantActivity
+from freehold.store.store import Store
 from freehold.store.types import ClaimRequest, QueueDemand
 from freehold.tasks import Registry
 from freehold.tenants.host import TenantHost
@@ -156,6 +157,9 @@ class VirtualTenants:
         statement = "select count(*) from history where state = 'succeeded'"
         with self.home.databases[tenant]._engine.transaction() as connection:
             return int(connection.execute(statement).fetchone()[0])
+
+    def store(self, tenant: str) -> Store:
+        return self._clients[tenant].store
 
     def leased(self) -> int:
         return sum(client.store.counts().leased for client in self._clients.values())
