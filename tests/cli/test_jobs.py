@@ -129,3 +129,16 @@ def test_an_invalid_filter_is_refused(
     line = shell.refused("jobs", *args, code=2)
     for text in expected:
         assert text in line
+
+
+def test_a_parked_job_shows_what_it_waits_for(shell: Shell) -> None:
+    """Not as due: no worker may claim it."""
+    store = shell.store
+    store.add(task="strange")
+    store.claim(tasks=frozenset({"t"}))
+    store.add()
+    store.end(store.claim_one(), OutcomeKind.MISFIT, reason="no field d", delay_seconds=60.0)
+    table = " ".join(shell("jobs").out.split())
+    assert "parked: the claiming worker does not know this task" in table
+    assert "parked: waits for a worker whose code fits (at most 60 s): no field d" in table
+    assert " due" not in table

@@ -17,7 +17,7 @@ from freehold.model.explain import Cause, LimitUse
 from freehold.model.job import ErrorInfo, Job
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
-from freehold.model.state import State
+from freehold.model.state import Stage, State
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.worker_info import LiveWorker, WorkerState
 from freehold.store.database import Diagnosis
@@ -158,6 +158,8 @@ def _when(job: Job, now: datetime) -> Text:
             return Text(f"ended {ended}", style="dim")
         error = shorten_end(one_line(error_text(job.report.error)), _ERROR_LENGTH)
         return Text(f"{error}, {ended}")
+    if job.stage is Stage.PARKED:
+        return Text(shorten_end(one_line(f"parked: {job.reason}"), _ERROR_LENGTH), style="yellow")
     if job.state is State.QUEUED and job.run_at > now:
         return Text(f"due {since(job.run_at, now)}")
     if job.state is State.QUEUED:
