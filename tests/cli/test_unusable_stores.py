@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.cli.shell import CommandResult, Shell, environment, refusal, run, spawn
 
@@ -75,6 +76,9 @@ def test_a_traceback_has_no_password(closed_port: int, tmp_path: Path) -> None:
         ("postgresql://ann:xyzzy@plugh@h/db", "more than one '@'"),
         ("postgresql://ann:xyzzy/plugh@[h/db", "its port is no number"),
         ("postgresql://h/db?xyzzy=1", "is not a PostgreSQL URL"),
+        ("host=h password=xyzzy plugh=1", "'postgresql://h' is not a PostgreSQL URL"),
+        ("host=h password='xyzzy plugh", "'postgresql://…' is not a PostgreSQL URL"),
+        ("Server=h;Database=d;Pwd=xyzzy;", "'postgresql://…' is not a PostgreSQL URL"),
         ("sqlite:///", "names no file"),
         ("sqlite:jobs.db", "is not a store"),
         ("", "'' is not a store"),
@@ -85,6 +89,42 @@ def test_an_invalid_url_is_bad_input(url: str, expected: str) -> None:
     assert expected in line
     for secret in ("xyzzy", "plugh"):
         assert secret not in line
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+asyncpg://ann:xyzzy@127.0.0.1:{port}/shop",
+        "postgresql+psycopg://ann:xyzzy@127.0.0.1:{port}/shop",
+        "postgres://ann:xyzzy@127.0.0.1:{port}/shop",
+        "host=127.0.0.1 port={port} user=ann password=xyzzy dbname=shop",
+        r"dbname = shop  password='xyz\'zy @@ a://b' host='127.0.0.1' user=ann port={port}",
+    ],
+)
+def test_the_usual_notations_of_a_postgresql_url(
+    closed_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """None of them becomes a file, whose name would show the password."""
+    monkeypatch.chdir(tmp_path)
+    named = {"DATABASE_URL": url.format(port=closed_port)}
+    shown = f"127.0.0.1:{closed_port}/shop"
+    for command in (("migrate",), ("jobs",), ("enqueue", "t")):
+        line = refusal(run(*command, env=named), 3)
+        assert "cannot connect to postgres" in line
+        assert f"://ann@{shown}" in line
+        assert "zy" not in line
+    result = run("config", env=named)
+    assert f"ann@{shown}" in result.out
+    assert "zy" not in result.out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_libpqs_notation_opens_the_database(postgres_url: str) -> None:
+    words = " ".join(f"{name}='{value}'" for name, value in conninfo_to_dict(postgres_url).items())
+    driver = postgres_url.replace("postgresql://", "postgresql+asyncpg://")
+    assert run("migrate", "--url", words).code == 0
+    assert run("enqueue", "t", "--url", driver).code == 0
+    assert run("jobs", "--json", "--url", words).json["jobs"][0]["task"] == "t"
 
 
 def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:

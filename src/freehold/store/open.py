@@ -11,16 +11,15 @@ from freehold.clock import Micros
 from freehold.errors import BadSettings
 from freehold.store.database import Database
 from freehold.store.shard import MovableShard
-from freehold.store.url import redacted
+from freehold.store.url import is_postgres, redacted, without_driver
 
 DEFAULT_FILE = "freehold.db"
-_POSTGRES = ("postgresql", "postgres")
 
 
 def open_database(url: str, schema: str = "freehold", *, pipelined: bool = True) -> Database:
-    """Open `postgresql://…`, `sqlite:///path`, `sqlite://:memory:`, or a path to a file.
-    ``pipelined`` is the kind of sessions with PostgreSQL."""
-    if _is_postgres(url):
+    """Open `postgresql://…`, libpq's `host=… dbname=…`, `sqlite:///path`, `sqlite://:memory:`, or a
+    path to a file. ``pipelined`` is the kind of sessions with PostgreSQL."""
+    if is_postgres(url):
         return _open_postgres(url, schema, pipelined)
     from freehold.store.sqlite.database import SqliteDatabase
 
@@ -29,7 +28,7 @@ def open_database(url: str, schema: str = "freehold", *, pipelined: bool = True)
 
 def open_shard(url: str, schema: str = "freehold", *, pipelined: bool = True) -> MovableShard:
     """The shard for tenants at the same URL."""
-    if _is_postgres(url):
+    if is_postgres(url):
         return _open_postgres_shard(url, schema, pipelined)
     from freehold.store.sqlite.shard import SqliteShard
 
@@ -41,7 +40,7 @@ def open_shard(url: str, schema: str = "freehold", *, pipelined: bool = True) ->
 
 def missing_file(url: str) -> Path | None:
     """The file that opening this URL would create; None: it exists, or the URL names no file."""
-    path = None if _is_postgres(url) else _file(url)
+    path = None if is_postgres(url) else _file(url)
     return None if path is None or path.exists() else path
 
 
@@ -50,7 +49,7 @@ def scratch_store(url: str) -> Iterator[tuple[str, str]]:
     """URL and schema of an empty store beside that of the URL, dropped afterwards. Its name shows
     its origin, should the process be killed before."""
     name = f"freehold_bench_{secrets.token_hex(4)}"
-    if _is_postgres(url):
+    if is_postgres(url):
         try:
             yield url, name
         finally:
@@ -76,14 +75,10 @@ def open_memory(clock: Micros) -> Database:
     return SqliteDatabase(None, clock)
 
 
-def _is_postgres(url: str) -> bool:
-    return "://" in url and url.partition("://")[0].lower() in _POSTGRES
-
-
 def _open_postgres(url: str, schema: str, pipelined: bool) -> Database:
     with _with_psycopg():
         from freehold.store.postgres.database import PostgresDatabase
-    return PostgresDatabase(url, schema, pipelined=pipelined)
+    return PostgresDatabase(without_driver(url), schema, pipelined=pipelined)
 
 
 def _erase_postgres(url: str, schema: str) -> None:
@@ -91,7 +86,7 @@ def _erase_postgres(url: str, schema: str) -> None:
         from freehold.store.postgres import schema_copy
         from freehold.store.postgres.pool import Pool
     with (
-        contextlib.closing(Pool(url, size=1)) as pool,
+        contextlib.closing(Pool(without_driver(url), size=1)) as pool,
         pool.connection(writes=True) as connection,
     ):
         if schema_copy.exists(connection, schema):
@@ -101,7 +96,7 @@ def _erase_postgres(url: str, schema: str) -> None:
 def _open_postgres_shard(url: str, schema: str, pipelined: bool) -> MovableShard:
     with _with_psycopg():
         from freehold.store.postgres.shard import PostgresShard
-    return PostgresShard(url, schema, pipelined=pipelined)
+    return PostgresShard(without_driver(url), schema, pipelined=pipelined)
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.postgres.errors import StatementNotPrepared, translation
 from freehold.store.postgres.pipeline import Pipeline
 from freehold.store.postgres.pooled_connection import AsyncPooledConnection, PooledConnection
-from freehold.store.url import redacted
+from freehold.store.url import has_keywords, redacted
 
 #: Half-open connections are found by these timeouts, instead of waiting for ever.
 _DEFAULTS = {
@@ -35,7 +35,7 @@ _DEFAULTS = {
 
 def conninfo(url: str) -> str:
     """The URL with timeouts where it names none."""
-    if url.partition("?")[0].count("@") > 1:
+    if not has_keywords(url) and url.partition("?")[0].count("@") > 1:
         raise BadSettings(
             f"{redacted(url)!r} has more than one '@': write those of a password as %40"
         )
