@@ -256,6 +256,7 @@ class _Actions:
     events_after = method(queries.events_after)
     newest_event = method(queries.newest_event)
     queues = method(queries.queues)
+    pause_of_all = method(queries.pause_of_all)
     now = method(queries.now)
     counts = method(queries.counts)
     workers = method(workers.workers)

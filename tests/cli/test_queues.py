@@ -31,6 +31,34 @@ def test_jobs_held_back_by_a_limit_key_or_a_paused_lane_are_shown(shell: Shell) 
     assert "in all: 1 limited, 1 lane paused\n" in shell("queues").out
 
 
+def test_a_queue_of_jobs_that_are_not_ready_is_shown(shell: Shell) -> None:
+    shell.store.add(queue="later", delay_seconds=60.0)
+    (queue,) = shell("queues", "--json").json["queues"]
+    assert (queue["name"], queue["ready"], queue["not_ready"]) == ("later", 0, 1)
+    for command in (("queues",), ("top", "--once")):
+        rows = [line.split() for line in shell(*command).out.splitlines()]
+        assert ["later", "0", "0", "1", "1"] in rows
+
+
+def test_a_pause_of_all_queues_is_shown(shell: Shell) -> None:
+    shell("queues", "pause", "*", "--reason", "night", "--by", "ann")
+    assert "all queues are paused by ann now: night\n" in shell("queues").out
+    assert "ALL paused by ann" in shell("top", "--once").out
+    pause = shell("queues", "--json").json["pause"]
+    assert (pause["by"], pause["reason"]) == ("ann", "night")
+    shell("queues", "resume", "*")
+    assert shell("queues", "--json").json["pause"] is None
+    assert "paused" not in shell("queues").out + shell("top", "--once").out
+
+
+def test_a_paused_tenant_is_shown(shell: Shell) -> None:
+    shell("tenants", "create", "acme")
+    shell("tenants", "pause", "acme", "--reason", "unpaid", "--by", "ann")
+    assert "all queues are paused by ann" in shell("queues", "--tenant", "acme").out
+    assert "ALL paused by ann" in shell("top", "--once", "--tenant", "acme").out
+    shell("tenants", "drop", "acme", "--yes")
+
+
 def test_no_queues(shell: Shell) -> None:
     assert shell("queues").out == "in all: no live jobs\n"
 

@@ -46,6 +46,7 @@ def frame(*workers: LiveWorker, after: float = 0.0) -> Frame:
         store="sqlite:///jobs.db",
         queues=[],
         counts=NOTHING,
+        pause=None,
         workers=list(workers),
         leased=(),
         now=NOW + timedelta(seconds=after),

@@ -92,6 +92,22 @@ def test_metrics_of_many_queues_share_a_series_and_keep_their_totals(client: Api
     assert sum(series("queue_leased").values()) == 0
 
 
+def test_a_pause_of_all_queues_is_listed_and_measured(client: ApiClient) -> None:
+    assert client.get_json("/api/queues")["pause"] is None
+    assert "freehold_all_queues_paused 0\n" in client.get("/metrics").text
+    client.app.operator.pause_queue("*", "ann", "night")
+    pause = client.get_json("/api/queues")["pause"]
+    assert (pause["by"], pause["reason"]) == ("ann", "night")
+    assert "freehold_all_queues_paused 1\n" in client.get("/metrics").text
+
+
+def test_a_queue_of_delayed_jobs_is_listed_and_measured(client: ApiClient) -> None:
+    client.app._client.store.enqueue([NewJob(task="greet", queue="later", delay_seconds=60.0)])
+    (queue,) = client.get_json("/api/queues")["queues"]
+    assert (queue["name"], queue["ready"], queue["not_ready"]) == ("later", 0, 1)
+    assert 'freehold_queue_not_ready{queue="later"} 1\n' in client.get("/metrics").text
+
+
 @pytest.mark.requirement("S3.8")
 def test_metrics_have_depth_and_age_of_queues(client: ApiClient) -> None:
     client.add(queue="mail")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from freehold.manager.store_snapshot import StoreSnapshot
+from freehold.manager.store_snapshot import StoreSnapshot, take_snapshot
+from freehold.model.job import NewJob
 from freehold.model.limit import Limit
 from freehold.model.scaling import Load
 from freehold.model.worker_info import LiveWorker
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.store import AsyncStore, Store
 from freehold.store.types import QueueInfo
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -21,6 +25,7 @@ def queue(name: str, ready: int, leased: int = 0, age: float = 0.0, **fields: An
         name,
         ready,
         leased,
+        0,
         NOW - timedelta(seconds=age) if ready else None,
         fields.pop("paused_at", None),
         None,
@@ -76,3 +81,19 @@ def test_a_paused_queue_needs_no_worker() -> None:
 def test_jobs_beyond_a_limit_need_no_worker(leased: int, ready: int) -> None:
     found = snapshot([queue("a", 100, leased, limit=Limit(max_leases=4))])
     assert found.load(["a"], []).ready == ready
+
+
+@pytest.mark.requirement("P12")
+def test_a_pause_of_all_queues_needs_no_worker() -> None:
+    database = SqliteDatabase(None)
+    store = Store(database.session())
+
+    def ready() -> int:
+        found = asyncio.run(take_snapshot(AsyncStore(database.async_session())))
+        return found.load(["default"], []).ready
+
+    store.enqueue([NewJob(task="t")])
+    assert ready() == 1
+    store.pause_queue("*", "ann", None, None)
+    assert ready() == 0
+    database.close()

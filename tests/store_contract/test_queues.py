@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from freehold.model.explain import PauseInfo
 from freehold.model.outcome import OutcomeKind
 from freehold.store.types import ClaimRequest, QueueDemand
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
@@ -91,6 +92,31 @@ def test_queues_show_their_jobs(store: StoreUnderTest) -> None:
     assert (b.name, b.ready, b.leased, b.paused) == ("b", 1, 0, False)
     assert (c.name, c.ready, c.paused_by, c.pause_reason) == ("c", 0, "ann", "why")
     assert (c.paused_at, c.oldest_ready_at) == (store.now(), None)
+
+
+def test_a_queue_of_delayed_jobs_and_followers_is_listed(store: StoreUnderTest) -> None:
+    for queue in ("b", "c", "c"):
+        store.add(queue=queue, delay_seconds=3600.0)
+    for _ in range(3):
+        store.add(queue="a", target="lane")
+    store.claim(queue="a")
+    found = [(q.name, q.ready, q.leased, q.not_ready) for q in store.store.queues()]
+    assert found == [("a", 0, 1, 2), ("b", 0, 0, 1), ("c", 0, 0, 2)]
+
+
+def test_the_pause_of_all_queues_is_read_while_it_is_in_force(store: StoreUnderTest) -> None:
+    assert store.store.pause_of_all() is None
+    store.store.pause_queue("default", "ann", None, None)
+    assert store.store.pause_of_all() is None
+    until = store.now() + timedelta(seconds=60)
+    store.store.pause_queue("*", "ann", "night", until)
+    assert store.store.pause_of_all() == PauseInfo(store.now(), "ann", "night", until)
+    store.advance(60.0)
+    assert store.store.pause_of_all() is None
+    store.store.pause_queue("*", "bob", None, None)
+    assert store.store.pause_of_all() == PauseInfo(store.now(), "bob")
+    store.store.resume_queue("*")
+    assert store.store.pause_of_all() is None
 
 
 def test_a_job_that_waited_for_its_time_is_ready_since_then(store: StoreUnderTest) -> None:

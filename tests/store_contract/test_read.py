@@ -265,6 +265,8 @@ def test_a_live_job_in_any_stage_is_counted_once(store: StoreUnderTest, stage: S
         store.sql(f"update {{s}}job set stage = '{stage_byte(stage)}'")
     counts = store.store.counts()
     assert sum(getattr(counts, name) for name in counts.__struct_fields__) == 1
+    (queue,) = store.store.queues()
+    assert (queue.name, queue.ready + queue.leased + queue.not_ready) == ("default", 1)
 
 
 @pytest.mark.parametrize("column", ["tags", "progress", "policy"])

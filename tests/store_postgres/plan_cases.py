@@ -212,6 +212,7 @@ def _upkeep() -> Iterator[Case]:
     yield Case("counts", Statement("counts", {"bound": BATCH}), 1, 10 * 20)
     yield Case("has_live_jobs", Statement("has_live_jobs", {}))
     yield Case("queues", Statement("queues", {"bound": BATCH}), QUEUES, 2 * LEASED)
+    yield Case("pause_of_all", Statement("pause_of_all", {}))
 
 
 def _live_reads(found: Found) -> Iterator[Case]:

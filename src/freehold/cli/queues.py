@@ -23,12 +23,12 @@ def queues(context: click.Context, store: StoreChoice, as_json: bool) -> None:
         return
     with store.open() as app:
         found = app.operator.queues()
-        counts = app.operator.counts()
+        counts, pause = app.operator.counts(), app.operator.pause_of_all()
         now = app.operator.now()
     if as_json:
-        print_json({"queues": found, "counts": counts})
+        print_json({"queues": found, "counts": counts, "pause": pause})
     else:
-        show(queue_view(found, counts, now))
+        show(queue_view(found, counts, pause, now))
 
 
 @queues.command()

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from freehold.cli.table import ListTable
 from freehold.cli.text import clean, one_line, shorten_end
-from freehold.model.explain import Cause, LimitUse
+from freehold.model.explain import Cause, LimitUse, PauseInfo
 from freehold.model.job import ErrorInfo, Job
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
@@ -167,9 +167,19 @@ def _when(job: Job, now: datetime) -> Text:
     return Text(one_line(job.reason or ""), style="dim")
 
 
-def queue_view(queues: list[QueueInfo], counts: JobCounts, now: datetime) -> RenderableType:
-    summary = Text(f"in all: {counts_sentence(counts)}", style="dim")
-    return Group(queue_table(queues, now), Text(), summary) if queues else summary
+def queue_view(
+    queues: list[QueueInfo], counts: JobCounts, pause: PauseInfo | None, now: datetime
+) -> RenderableType:
+    parts: list[RenderableType] = [queue_table(queues, now), Text()] if queues else []
+    if pause is not None:
+        parts.append(Text(f"all queues are {pause_sentence(pause, now)}", style="yellow"))
+    return Group(*parts, Text(f"in all: {counts_sentence(counts)}", style="dim"))
+
+
+def pause_sentence(pause: PauseInfo, now: datetime) -> str:
+    until = f" until {at(pause.until)}" if pause.until else ""
+    why = f": {one_line(pause.reason)}" if pause.reason else ""
+    return f"paused by {clean(pause.by)} {since(pause.at, now)}{until}{why}"
 
 
 def counts_sentence(counts: JobCounts) -> str:
@@ -180,8 +190,8 @@ def counts_sentence(counts: JobCounts) -> str:
 
 def queue_table(queues: list[QueueInfo], now: datetime) -> ListTable:
     table = ListTable(
-        *("queue", "ready", "leased", "oldest", "weight", "limit", "paused"),
-        right=("ready", "leased", "weight"),
+        *("queue", "ready", "leased", "not ready", "oldest", "weight", "limit", "paused"),
+        right=("ready", "leased", "not ready", "weight"),
         names=("queue",),
         wrapped=("limit", "paused"),
     )
@@ -191,6 +201,7 @@ def queue_table(queues: list[QueueInfo], now: datetime) -> ListTable:
             queue.name,
             _bounded(queue.ready),
             _bounded(queue.leased),
+            _bounded(queue.not_ready) if queue.not_ready else "",
             since(oldest, now) if oldest else "",
             f"{queue.weight:g}",
             str(queue.limit) if queue.limit else "",
@@ -222,10 +233,7 @@ def lane_table(lanes: list[LaneInfo], now: datetime) -> RenderableType:
 
 def _why_blocked(lane: LaneInfo, now: datetime) -> Text:
     if lane.pause is not None:
-        until = f" until {at(lane.pause.until)}" if lane.pause.until else ""
-        why = f": {clean(lane.pause.reason)}" if lane.pause.reason else ""
-        text = f"paused by {clean(lane.pause.by)} {since(lane.pause.at, now)}{until}{why}"
-        return Text(text, style="yellow")
+        return Text(pause_sentence(lane.pause, now), style="yellow")
     reason = clean(lane.head_reason or "")
     return (
         Text(f"blocked: {reason or lane.head_state}", style="red") if lane.blocked else Text(reason)

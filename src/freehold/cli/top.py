@@ -68,6 +68,7 @@ def _frame(app: Freehold) -> Frame:
         store=app._database.shown,
         queues=operator.queues(),
         counts=operator.counts(),
+        pause=operator.pause_of_all(),
         workers=operator.workers(),
         leased=leased.jobs,
         now=operator.now(),

@@ -12,9 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from freehold.cli.job_view import progress_text
-from freehold.cli.render import counts_sentence, queue_table, short_owner, span, worker_table
+from freehold.cli.render import (
+    counts_sentence,
+    pause_sentence,
+    queue_table,
+    short_owner,
+    span,
+    worker_table,
+)
 from freehold.cli.table import ListTable
 from freehold.cli.text import clean
+from freehold.model.explain import PauseInfo
 from freehold.model.job import Job
 from freehold.model.plural import count
 from freehold.model.state import State
@@ -41,6 +49,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     store: str
     queues: list[QueueInfo]
     counts: JobCounts
+    pause: PauseInfo | None
     workers: list[LiveWorker]
     leased: tuple[Job, ...]
     now: datetime
@@ -97,6 +106,7 @@ def top_view(
             queue_table(queues, frame.now) if queues else Text("no queues", style="dim"),
             more_queues,
             f"in all: {counts_sentence(frame.counts)}",
+            "" if frame.pause is None else f"ALL {pause_sentence(frame.pause, frame.now)}",
         ),
         *_part("Workers", worker_table(workers, frame.now, short=True), more_workers),
         *_part(
@@ -118,10 +128,12 @@ def _first(items: list[_T], rows: int | None, parts: int) -> tuple[list[_T], int
 
 
 def _part(
-    title: str, table: RenderableType, more: int, note: str = ""
+    title: str, table: RenderableType, more: int, note: str = "", warning: str = ""
 ) -> tuple[RenderableType, ...]:
     """A title with its notes beside it, because rows are scarce, and a table."""
     line = Text(title, style="bold underline", no_wrap=True, overflow="ellipsis")
+    if warning:
+        line.append(f"   {warning}", style="not underline yellow")
     for text in (note, f"{more} more not shown" if more else ""):
         if text:
             line.append(f"   {text}", style="not bold not underline dim")

@@ -59,15 +59,22 @@ async def _store_metrics(request: ApiRequest) -> list[Metric]:
     operator, up = request.operator, "1: the store is available"
     try:
         async with asyncio.timeout(request.service.limits.ready_seconds):
-            now, queues, counts = (
+            now, queues, counts, pause = (
                 await operator.now(),
                 await operator.queues(),
                 await operator.counts(),
+                await operator.pause_of_all(),
             )
     except (StoreError, TimeoutError):
         return [Metric("store_up", "gauge", up, [Sample(0)])]
     alive = Metric("store_up", "gauge", up, [Sample(1)])
-    return [alive, *_queue_metrics(queues, now), _job_metric(counts)]
+    paused = Metric(
+        "all_queues_paused",
+        "gauge",
+        "1: all queues are paused together, or this tenant is",
+        [Sample(int(pause is not None))],
+    )
+    return [alive, paused, *_queue_metrics(queues, now), _job_metric(counts)]
 
 
 def _queue_metrics(queues: list[QueueInfo], now: datetime) -> Iterator[Metric]:
@@ -86,6 +93,11 @@ def _queue_metrics(queues: list[QueueInfo], now: datetime) -> Iterator[Metric]:
 
     yield gauge("queue_ready", "jobs that can be claimed, up to 10000", lambda q: q.ready)
     yield gauge("queue_leased", "jobs leased by workers, up to 10000", lambda q: q.leased)
+    yield gauge(
+        "queue_not_ready",
+        "live jobs that are neither ready nor leased, up to 10000",
+        [q.not_ready for q in queues],
+    )
     yield gauge(
         "queue_oldest_ready_seconds",
         "how long the job that is claimed next has been ready; 0: there is none",

@@ -16,6 +16,7 @@ from freehold.http.schemas import (
     value_or_none,
 )
 from freehold.http_auth import Role
+from freehold.model.explain import PauseInfo
 from freehold.model.operator_actions import ActionStatus
 from freehold.store.types import DEPTH_BOUND, JobCounts, QueueInfo
 
@@ -23,12 +24,14 @@ routes = Routes()
 
 
 class QueueListBody(msgspec.Struct, frozen=True):
-    """Queues that have jobs or settings, by name. Numbers are counted up to ``bound``. ``next`` is
-    the ``after`` of the next page, null after the last."""
+    """Queues that have live jobs or settings, by name. Numbers are counted up to ``bound``.
+    ``pause`` is that of all queues together, or of the tenant. ``next`` is the ``after`` of the
+    next page, null after the last."""
 
     now: datetime
     bound: int
     queues: list[QueueInfo]
+    pause: PauseInfo | None
     next: str | None
 
 
@@ -49,8 +52,7 @@ class StatsBody(msgspec.Struct, frozen=True):
 
 @routes.get("/api/queues", Role.VIEWER, query=QueueListQuery, responses={200: QueueListBody})
 async def list_queues(request: ApiRequest) -> QueueListBody:
-    """List queues with their ready and leased jobs, the age of the oldest one, and pauses; in
-    pages."""
+    """List queues with their live jobs, the age of the oldest ready one, and pauses; in pages."""
     query: QueueListQuery = request.query
     operator = request.operator
     now, queues = await operator.now(), await operator.queues()
@@ -59,7 +61,7 @@ async def list_queues(request: ApiRequest) -> QueueListBody:
     rest = sorted((each for each in queues if each.name > after), key=lambda each: each.name)
     page = rest[: query.limit]
     more = page[-1].name if len(rest) > query.limit else None
-    return QueueListBody(now, DEPTH_BOUND, page, more)
+    return QueueListBody(now, DEPTH_BOUND, page, await operator.pause_of_all(), more)
 
 
 @routes.post(

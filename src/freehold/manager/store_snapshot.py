@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from freehold.model.explain import PauseInfo
 from freehold.model.scaling import Load
 from freehold.model.worker_info import LiveWorker
 from freehold.store.types import QueueInfo
@@ -14,6 +15,8 @@ from freehold.store.types import QueueInfo
 
 class SnapshotStore(Protocol):
     async def queues(self) -> list[QueueInfo]: ...
+
+    async def pause_of_all(self) -> PauseInfo | None: ...
 
     async def workers(self) -> list[LiveWorker]: ...
 
@@ -30,7 +33,7 @@ class ManagerStore(SnapshotStore, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """Queues and workers at one time of the store's clock."""
+    """Queues and workers at one time of the store's clock. No queues, if all are paused."""
 
     queues: dict[str, QueueInfo]
     workers: dict[str, LiveWorker]
@@ -52,6 +55,8 @@ class StoreSnapshot:
 
 async def take_snapshot(store: SnapshotStore) -> StoreSnapshot:
     queues, workers, now = await store.queues(), await store.workers(), await store.now()
+    if await store.pause_of_all() is not None:
+        queues = []  # nothing can be claimed
     return StoreSnapshot(
         {queue.name: queue for queue in queues}, {worker.owner: worker for worker in workers}, now
     )

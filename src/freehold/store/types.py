@@ -138,11 +138,16 @@ class JobCounts(msgspec.Struct, frozen=True):
 
 
 class QueueInfo(msgspec.Struct, frozen=True):
-    """A queue: its ready and leased jobs, its pause, weight and limit."""
+    """A queue: its live jobs, its pause, weight and limit.
+
+    Every live job is in one of the three counts. ``not_ready``: it is delayed, backing off, behind
+    others of its lane, limited, parked, paused, failed or pending.
+    """
 
     name: str
     ready: int
     leased: int
+    not_ready: int
     oldest_ready_at: datetime | None
     paused_at: datetime | None
     paused_by: str | None

@@ -37,7 +37,6 @@ from contextlib import ExitStack, contextmanager
 
 from freehold.clock import monotonic
 from freehold.errors import Refused, StoreUnavailable
-from freehold.model.explain import PauseInfo
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.tenant import Tenant, TenantState
 from freehold.store.shard import MOVER, MovableShard, already_has
@@ -136,7 +135,7 @@ class TenantMove:
     def _pause_claims(self, source: MovableShard) -> None:
         """A pause by an operator stays, and moves with the tenant."""
         store = Store(source.open(self._name).session())
-        if _pause_of_all(store) is None:
+        if store.pause_of_all() is None:
             store.pause_queue(ALL_QUEUES, MOVER, f"moving to {self._to}", None)
         while store.recover(_RECOVER_LIMIT, 0.5):
             pass
@@ -179,7 +178,7 @@ class TenantMove:
         shard.restore(self._name)
         yield "restore"
         store = Store(shard.open(self._name).session())
-        if (pause := _pause_of_all(store)) is not None and pause.by == MOVER:
+        if (pause := store.pause_of_all()) is not None and pause.by == MOVER:
             store.resume_queue(ALL_QUEUES)
         yield "resume"
         if not self._directory.end_move(self._name, tenant.shard, *_state_in(store)):
@@ -196,12 +195,7 @@ class TenantMove:
 
 def _state_in(store: Store) -> tuple[TenantState, str | None]:
     """Paused if an operator has paused it."""
-    pause = _pause_of_all(store)
+    pause = store.pause_of_all()
     if pause is None:
         return TenantState.ACTIVE, None
     return TenantState.PAUSED, f"{pause.by}: {pause.reason}" if pause.reason else pause.by
-
-
-def _pause_of_all(store: Store) -> PauseInfo | None:
-    found = [rules.pause for rules in store.queue_rules(ALL_QUEUES) if rules.name == ALL_QUEUES]
-    return found[0] if found else None

@@ -163,16 +163,26 @@ def queues() -> Verb[list[QueueInfo]]:
             row[0],
             row[1],
             row[2],
-            maybe_time(row[3]),
+            row[3],
             maybe_time(row[4]),
-            row[5],
+            maybe_time(row[5]),
             row[6],
-            maybe_time(row[7]),
-            row[8],
-            limit_of(*row[9:]),
+            row[7],
+            maybe_time(row[8]),
+            row[9],
+            limit_of(*row[10:]),
         )
         for row in rows
     ]
+
+
+def pause_of_all() -> Verb[PauseInfo | None]:
+    """The pause of all queues together, which is also the pause of a tenant."""
+    rows = yield from read("pause_of_all")
+    if not rows:
+        return None
+    at, by, reason, until = rows[0]
+    return PauseInfo(time_of(at), by, reason, maybe_time(until))
 
 
 def queue(name: str) -> Verb[QueueInfo | None]:

@@ -13,15 +13,24 @@ leased_queue as (
             where j.stage = {leased} and j.queue > q.queue order by j.queue limit 1)
     from leased_queue q where q.queue is not null
 ),
+other_queue as (
+    (select queue from {schema}.job where {is_not_ready} order by queue limit 1)
+    union all
+    select (select j.queue from {schema}.job j
+            where {is_not_ready} and j.queue > q.queue order by j.queue limit 1)
+    from other_queue q where q.queue is not null
+),
 named as (
     select queue as name from ready_queue where queue is not null
     union select queue from leased_queue where queue is not null
+    union select queue from other_queue where queue is not null
     union select name from {schema}.queue where name <> '*'
 )
 select n.name,
     {schema}.count_ready(n.name, :bound::integer),
     (select count(*) from (select from {schema}.job j
         where j.queue = n.name and j.stage = {leased} limit :bound::integer) x),
+    {schema}.count_not_ready(n.name, :bound::integer),
     -- Ready since its run_at: before that, a scheduled job was not ready.
     (select greatest(j.created_at, j.run_at) from {schema}.job j
      where j.queue = n.name and {is_ready} order by j.queue, (-j.priority), j.id limit 1),

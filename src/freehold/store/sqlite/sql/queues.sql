@@ -11,9 +11,17 @@ leased_queue as (
     select (select min(j.queue) from job j where j.stage = {leased} and j.queue > q.queue)
     from leased_queue q where q.queue is not null
 ),
+other_queue as (
+    select min(queue) as queue from job where stage not in ({ready}, {lane_head}, {leased})
+    union all
+    select (select min(j.queue) from job j
+            where j.stage not in ({ready}, {lane_head}, {leased}) and j.queue > q.queue)
+    from other_queue q where q.queue is not null
+),
 named as (
     select queue as name from ready_queue where queue is not null
     union select queue from leased_queue where queue is not null
+    union select queue from other_queue where queue is not null
     union select name from queue where name <> '*'
 )
 select n.name,
@@ -21,6 +29,8 @@ select n.name,
         where j.queue = n.name and j.stage in ({ready}, {lane_head}) limit :bound)),
     (select count(*) from (select 1 from job j where j.queue = n.name and j.stage = {leased}
         limit :bound)),
+    (select count(*) from (select 1 from job j
+        where j.queue = n.name and j.stage not in ({ready}, {lane_head}, {leased}) limit :bound)),
     -- Ready since its run_at: before that, a scheduled job was not ready.
     (select max(j.created_at, coalesce(j.run_at, j.created_at)) from job j where j.queue = n.name and j.stage in ({ready}, {lane_head})
      order by j.queue, -j.priority, j.id limit 1),
