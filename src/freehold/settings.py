@@ -257,7 +257,7 @@ def _check(settings: Settings) -> None:
             f"store.session = {settings['store.session']!r}: give {' or '.join(_SESSIONS)}"
         )
     for queue in settings["workers.queues"]:
-        check_name("queue", queue)
+        _check_queue(queue)
     port = settings["http.port"]
     if port > 65535 or port != int(port):
         raise BadSettings(f"http.port = {port}: give a whole number from 0 to 65535")

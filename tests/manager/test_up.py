@@ -48,6 +48,7 @@ def test_a_second_signal_stops_running_jobs_and_nothing_stays_leased(service: Se
     eventually(lambda: service.record.starts(job_id))
     up.send(signal.SIGINT)
     eventually(lambda: "draining" in {worker.state for worker in service.registered()})
+    assert "another SIGTERM or Ctrl-C stops them at once" in service.log_text()
     up.send(signal.SIGTERM)
     assert up.ended() == 0
     assert service.app._client.store.read([job_id])[job_id].state is State.QUEUED

@@ -104,6 +104,25 @@ def test_a_queue_of_delayed_jobs_and_followers_is_listed(store: StoreUnderTest) 
     assert found == [("a", 0, 1, 2), ("b", 0, 0, 1), ("c", 0, 0, 2)]
 
 
+def test_ready_queues_are_those_with_jobs_to_claim(store: StoreUnderTest) -> None:
+    for queue in ("d", "b", "a", "b", "c"):
+        store.add(queue=queue)
+    store.add(queue="later", delay_seconds=60.0)
+    store.claim(queue="a")
+    assert store.store.ready_queues("", 10) == ["b", "c", "d"]
+    assert store.store.ready_queues("", 2) == ["b", "c"]
+    assert store.store.ready_queues("c", 2) == ["d"]
+    assert store.store.ready_queues("d", 2) == []
+    until = store.now() + timedelta(seconds=60)
+    store.store.pause_queue("c", "ann", None, until)
+    assert store.store.ready_queues("", 2) == ["b", "d"]
+    store.store.pause_queue("*", "ann", None, until)
+    assert store.store.ready_queues("", 2) == []
+    store.advance(60.0)
+    store.store.make_ready(10)
+    assert store.store.ready_queues("", 10) == ["b", "c", "d", "later"]
+
+
 def test_the_pause_of_all_queues_is_read_while_it_is_in_force(store: StoreUnderTest) -> None:
     assert store.store.pause_of_all() is None
     store.store.pause_queue("default", "ann", None, None)

@@ -212,6 +212,9 @@ def _upkeep() -> Iterator[Case]:
     yield Case("counts", Statement("counts", {"bound": BATCH}), 1, 10 * 20)
     yield Case("has_live_jobs", Statement("has_live_jobs", {}))
     yield Case("queues", Statement("queues", {"bound": BATCH}), QUEUES, 2 * LEASED)
+    yield Case(
+        "ready_queues", Statement("ready_queues", {"after": "", "limit": BATCH}), QUEUES, 2 * QUEUES
+    )
     yield Case("pause_of_all", Statement("pause_of_all", {}))
 
 

@@ -91,7 +91,7 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def until_ready(self) -> WorkerProcess:
-        eventually(lambda: " starts: queues " in self.log or not self.is_alive)
+        eventually(lambda: " starts: " in self.log or not self.is_alive)
         assert self.is_alive, self.log
         return self
 

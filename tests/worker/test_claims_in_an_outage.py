@@ -22,6 +22,9 @@ class Unreachable:
     def __init__(self) -> None:
         self.claims = 0
 
+    async def ready_queues(self, after: str, limit: int) -> list[str]:
+        raise AssertionError("its queues are given")
+
     async def claim(self, request: ClaimRequest) -> list[Attempt]:
         self.claims += 1
         assert request.cursors is not None

@@ -86,6 +86,7 @@ def test_a_second_signal_stops_running_jobs_at_once(fleet: Fleet) -> None:
     fleet.started(job_id)
     worker.send(signal.SIGTERM)
     eventually(lambda: " drains" in worker.log)
+    assert "waiting up to 3000 s for 1 running job to end; another SIGTERM or Ctrl-C" in worker.log
     assert fleet.state(job_id) is State.RUNNING or fleet.state(job_id) is State.ASSIGNED
     worker.send(signal.SIGINT)
     assert worker.ended() == 0

@@ -44,7 +44,9 @@ Part: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 @click.option("--default-count", type=int, help="Minimum number of worker processes.")
 @click.option("--max-count", type=int, help="Maximum number of worker processes.")
 @click.option("--scale-interval-ms", type=int, help="How often the number of workers is adjusted.")
-@click.option("--queue", "queues", multiple=True, help="A queue to serve; repeatable.")
+@click.option(
+    "--queue", "queues", multiple=True, help="A queue to serve; repeatable. [default: all]"
+)
 @click.option(
     "--tenants", metavar="all|A,B,C", help="Serve these tenants; each worker serves all of them."
 )

@@ -28,7 +28,9 @@ from freehold.worker.execution.process_child import ChildSetup
 
 
 @click.command(cls=StoreCommand)
-@click.option("--queue", "queues", multiple=True, help="A queue to serve; repeatable.")
+@click.option(
+    "--queue", "queues", multiple=True, help="A queue to serve; repeatable. [default: all]"
+)
 @click.option(
     "--tenants", metavar="all|A,B,C", help="Serve these tenants in one process, by their weights."
 )

@@ -76,6 +76,7 @@ class Manager:
         self._folder = folder
         self._queues = queues
         self._scale_seconds = scale_seconds
+        self._grace_seconds = grace_seconds
         self._fleet = Fleet(folder, rule.max_count, start, grace_seconds, kill)
         self._scale = Scale(wanted=rule.default_count)
         self._stopping = asyncio.Event()
@@ -211,6 +212,12 @@ class Manager:
 
     async def _drain_all(self, loop: asyncio.AbstractEventLoop) -> None:
         """Drain all workers. A second stop signal stops their jobs; then what is left is killed."""
+        log.info(
+            "draining %s: waiting up to %g s for running jobs to end; another SIGTERM or Ctrl-C "
+            "stops them at once",
+            count(len(self._fleet), "worker"),
+            self._grace_seconds,
+        )
         signaled_at: float | None = None
         while len(self._fleet):
             with self._retried():

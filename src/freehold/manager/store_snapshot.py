@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from freehold.model.explain import PauseInfo
+from freehold.model.limit import ALL_QUEUES
 from freehold.model.scaling import Load
 from freehold.model.worker_info import LiveWorker
 from freehold.store.types import QueueInfo
@@ -42,7 +43,9 @@ class StoreSnapshot:
     def load(self, queues: Sequence[str], owners: Iterable[str]) -> Load:
         """What can be claimed from these queues, and what these workers have leased."""
         open_queues = [
-            queue for name in queues if (queue := self.queues.get(name)) and not queue.paused
+            queue
+            for name, queue in self.queues.items()
+            if (name in queues or ALL_QUEUES in queues) and not queue.paused
         ]
         oldest = [queue.oldest_ready_at for queue in open_queues if queue.oldest_ready_at]
         ours = [self.workers[owner] for owner in owners if owner in self.workers]

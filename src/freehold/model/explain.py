@@ -191,7 +191,10 @@ def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
     if job.stage not in (Stage.READY, Stage.LANE_HEAD, Stage.PARKED):
         return []
     serving = [
-        each for each in workers if job.queue in each.queues and each.state is WorkerState.WORKING
+        each
+        for each in workers
+        if each.state is WorkerState.WORKING
+        and (job.queue in each.queues or ALL_QUEUES in each.queues)
     ]
     if not serving:
         return [

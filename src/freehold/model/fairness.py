@@ -20,16 +20,18 @@ class Fairness:
         self._weights = dict.fromkeys(self._passes, 1.0)
         self._now = 0.0
 
-    @property
-    def queues(self) -> list[str]:
-        return list(self._passes)
-
     def set_weight(self, queue: str, weight: float) -> None:
         self._weights[queue] = weight
 
     def join(self, queue: str, weight: float) -> None:
         self._weights[queue] = weight
         self.come_back(queue)
+
+    def add(self, queues: Iterable[str]) -> None:
+        """Queues that were found later. Those that are known keep their pass and weight."""
+        for queue in queues:
+            if queue not in self._passes:
+                self.join(queue, 1.0)
 
     def come_back(self, queue: str, behind: float = 0.0) -> None:
         """Raise the pass of a queue that was idle, leaving a credit of at most ``behind``."""

@@ -18,6 +18,14 @@ def queue_ready(queue: str) -> str:
     return f"+{queue}"
 
 
+def is_queue_ready(topic: str) -> bool:
+    return topic.startswith("+")
+
+
+def queue_of(topic: str) -> str:
+    return topic[1:]
+
+
 def stop_requested(owner: str) -> str:
     """A stop of one of this owner's jobs was requested. `request_stop.sql` sends it, too."""
     return f"!{owner}"

@@ -28,6 +28,7 @@ from freehold.errors import (
     StoreUnavailable,
 )
 from freehold.exit_codes import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
+from freehold.model.limit import ALL_QUEUES
 from freehold.model.plural import count
 from freehold.model.tenant import Tenant
 from freehold.store import notifications
@@ -119,8 +120,8 @@ class TenantHost:
         except StoreUnavailable as error:  # the directory is read again soon
             log.debug("the directory of tenants is not available yet: %s", error)
         log.info(
-            "host starts: queues %s, %s, %s, %s",
-            ", ".join(self._settings.queues),
+            "host starts: %s, %s, %s, %s",
+            self._settings.shown_queues,
             count(concurrency, "slot"),
             count(len(self._tasks.names), "task"),
             count(len(self.schedule.entries), "tenant"),
@@ -195,7 +196,7 @@ class TenantHost:
     def drain(self) -> None:
         """Stop claiming, and end when all jobs have ended."""
         if not self._draining.is_set():
-            log.info("host drains: workers of %s", count(len(self.workers), "tenant"))
+            log.info("host %s", self._settings.drain_text(len(self._attempts)))
             self._draining.set()
         for worker in self.workers.values():
             worker.drain()
@@ -254,7 +255,7 @@ class TenantHost:
 
     async def _listen(self, name: str, shard: Shard) -> None:
         def on_notification(tenant: str, topic: str | None) -> None:
-            if topic in self._queue_topics:
+            if topic and self._is_ours(topic):
                 self.schedule.request_worker(tenant)
                 self._changed.set()
             elif topic == "" and tenant not in self.workers:
@@ -263,6 +264,10 @@ class TenantHost:
         await self._renewal_thread.listen(
             name, shard, lambda: self._tenants_of(name), on_notification
         )
+
+    def _is_ours(self, topic: str) -> bool:
+        serves_all = ALL_QUEUES in self._settings.queues
+        return topic in self._queue_topics or (serves_all and notifications.is_queue_ready(topic))
 
     def _tenants_of(self, shard: str) -> list[str]:
         """Called in the renewal thread."""

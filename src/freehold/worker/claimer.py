@@ -12,6 +12,7 @@ from freehold.model.job import Attempt
 from freehold.store.claim_cursor import ClaimCursor, ClaimCursors
 from freehold.store.types import ClaimRequest, QueueDemand, SetAside
 from freehold.telemetry import Telemetry, fields, log
+from freehold.worker.served_queues import ReadyQueues, ServedQueues
 
 #: The first wait of a claimer that found nothing. It grows with each further empty claim.
 FIRST_WAIT_SECONDS = 0.005
@@ -29,7 +30,7 @@ _WARNINGS_LIMIT = 1000
 _warned_of: set[str] = set()
 
 
-class ClaimStore(Protocol):
+class ClaimStore(ReadyQueues, Protocol):
     async def claim(self, request: ClaimRequest) -> list[Attempt]: ...
 
     async def set_aside_ready(self, queue: str) -> list[SetAside]: ...
@@ -71,8 +72,10 @@ class Claimer:
         self._owner = owner
         self._telemetry = telemetry
         self._store_part = telemetry.store_health.part("claimer")
-        self._fairness = Fairness(queues)
-        self._cursors = ClaimCursors(asyncio.get_running_loop().time)
+        now = asyncio.get_running_loop().time
+        self.queues = ServedQueues(store, queues, now)
+        self._fairness = Fairness(self.queues.active)
+        self._cursors = ClaimCursors(now)
         self._tasks = tasks
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
@@ -101,8 +104,9 @@ class Claimer:
         """A slot was freed, or an end was written: claim again if there is room."""
         self._wakeup.set()
 
-    def jobs_ready(self) -> None:
-        """Jobs may be ready: claim at once, and again soon."""
+    def jobs_ready(self, topic: str = "") -> None:
+        """Jobs may be ready, those of the notification: claim at once, and again soon."""
+        self.queues.on_ready(topic)
         self._wait_seconds = FIRST_WAIT_SECONDS
         self._wakeup.set()
 
@@ -140,13 +144,16 @@ class Claimer:
                 await asyncio.sleep(0)
             else:
                 self.is_idle = True
+                self.queues.found_nothing()
                 self._on_nothing()
                 await self._back_off()
 
     async def _claim(self, room: int) -> int:
         """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
         claimed, self._error_wait = 0, 0.0
-        busy = self._fairness.queues
+        await self.queues.refresh()
+        self._fairness.add(self.queues.active)
+        busy = list(self.queues.active)
         while busy and claimed < room and not self._stopping:
             full = []
             while busy and claimed < room and not self._stopping:
@@ -223,11 +230,12 @@ class Claimer:
 
     def _unsure_seconds(self) -> float:
         """Until the next claim, if jobs may have appeared behind a cursor: see `claim_cursor`."""
-        waits = [self._cursors.of(queue).unsure_seconds() for queue in self._fairness.queues]
+        waits = [self._cursors.of(queue).unsure_seconds() for queue in self.queues.active]
+        waits.append(self.queues.unsure_seconds())
         return min((wait for wait in waits if wait), default=0.0)
 
     def _is_limited(self) -> bool:
-        return any(self._cursors.of(queue).limit_reached for queue in self._fairness.queues)
+        return any(self._cursors.of(queue).limit_reached for queue in self.queues.active)
 
 
 def _warn_of_unknown(tasks: Collection[str]) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from freehold.errors import BadSettings
 from freehold.http_auth import Token, tokens_of
-from freehold.model.job import DEFAULT_QUEUE, LONGEST_LEASE_SECONDS
+from freehold.model.job import LONGEST_LEASE_SECONDS
+from freehold.model.limit import ALL_QUEUES
 from freehold.model.names import check_name
+from freehold.model.plural import count
 from freehold.settings import Settings
 from freehold.worker.execution.process_child import ChildSetup
 
@@ -18,7 +21,8 @@ from freehold.worker.execution.process_child import ChildSetup
 class WorkerSettings:
     """The settings of one worker. `config/default.toml` has the same names and values."""
 
-    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
+    #: ``*`` is every queue, also those that appear later.
+    queues: tuple[str, ...] = (ALL_QUEUES,)
     concurrency: int = 10
     lease_timeout_seconds: float = 30.0
     poll_interval_ms: float = 250.0
@@ -42,7 +46,8 @@ class WorkerSettings:
         if isinstance(queues, str):
             raise BadSettings(f"queues={queues!r}: give a list of names: [{queues!r}]")
         for queue in self.queues:
-            check_name("queue", queue)
+            if queue != ALL_QUEUES:
+                check_name("queue", queue)
         if not self.queues:
             raise BadSettings("a worker needs at least one queue")
         if not 1 <= self.concurrency <= 10_000:
@@ -59,6 +64,25 @@ class WorkerSettings:
             value = getattr(self, name)
             if not low <= value < high:
                 raise BadSettings(f"{name}={value!r}: give at least {low:g} {unit}")
+
+    @property
+    def shown_queues(self) -> str:
+        is_all = ALL_QUEUES in self.queues
+        return "all queues" if is_all else f"queues {', '.join(self.queues)}"
+
+    def unserved(self, queues: Iterable[str]) -> list[str]:
+        """Those of the given queues that this worker does not serve."""
+        return [] if ALL_QUEUES in self.queues else sorted(set(queues) - set(self.queues))
+
+    def drain_text(self, running: int) -> str:
+        """What a draining process waits for, and what another signal does."""
+        if not running:
+            return "drains: no job is running"
+        jobs, them = count(running, "running job"), "it" if running == 1 else "them"
+        return (
+            f"drains: waiting up to {self.shutdown_grace_seconds:g} s for {jobs} to end; another "
+            f"SIGTERM or Ctrl-C stops {them} at once"
+        )
 
 
 def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:

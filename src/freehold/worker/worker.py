@@ -114,14 +114,14 @@ class Worker:
         self._stop_now = asyncio.Event()
         self._build(AsyncStore(self._database.async_session()))
         self._log(
-            "worker %s starts: queues %s, %s, %s, %s",
+            "worker %s starts: %s, %s, %s, %s",
             self.owner,
-            ", ".join(self._settings.queues),
+            self._settings.shown_queues,
             count(self._settings.concurrency, "slot"),
             count(len(self._tasks.names), "task"),
             self._database.shown,
         )
-        if unserved := ", ".join(sorted(self._tasks.queues - set(self._settings.queues))):
+        if unserved := ", ".join(self._settings.unserved(self._tasks.queues)):
             self._log("worker %s does not serve queues of its tasks: %s", self.owner, unserved)
         self._watchdog = LoopWatchdog(self.attempts, self.telemetry, self._loop.time)
         renewal = self._start_renewal(
@@ -370,9 +370,8 @@ class Worker:
             self._renewer.wake(has_requests=True)
         if payload in ("", notifications.SCHEDULED):
             self._loop.call_soon_threadsafe(self._sweeper.wake)
-        is_ours = payload in map(notifications.queue_ready, self._settings.queues)
-        if is_ours or (payload == "" and self._claimer.is_idle):
-            self._loop.call_soon_threadsafe(self._claimer.jobs_ready)
+        if self._claimer.queues.is_ours(payload) or (payload == "" and self._claimer.is_idle):
+            self._loop.call_soon_threadsafe(self._claimer.jobs_ready, payload)
 
     def _on_stuck(self, lease: HeldLease) -> None:
         attempt = lease.attempt
@@ -400,7 +399,7 @@ class Worker:
         self._renewer.wake()
         if self._draining.is_set():
             return
-        self._log("worker %s drains", self.owner)
+        self._log("worker %s %s", self.owner, self._settings.drain_text(len(self.attempts)))
         self._draining.set()
         self._claimer.stop()
         self._give_back(self._slots.give_back())

@@ -169,7 +169,7 @@ def random_scenario(seed: int) -> Scenario:
         _worker(chance, number) for number in range(1, chance.choice((1, 1, 2, 2, 3)) + 1)
     )
     # The first worker serves every queue and knows every task, so that every job can end.
-    workers = (replace(workers[0], queues=QUEUES, knows_newer=True, at=0.0), *workers[1:])
+    workers = (replace(workers[0], queues=(ALL_QUEUES,), knows_newer=True, at=0.0), *workers[1:])
     calls = tuple(_call(chance, number) for number in range(1, chance.randint(8, 18) + 1))
     operations = tuple(_operation(chance, number) for number in range(1, chance.randint(3, 12)))
     operations += tuple(_interruption(chance, len(operations) + n) for n in (1, 2))

@@ -176,6 +176,12 @@ def queues() -> Verb[list[QueueInfo]]:
     ]
 
 
+def ready_queues(after: str, limit: int) -> Verb[list[str]]:
+    """Open queues with ready jobs, by name, beyond ``after``."""
+    rows = yield from read("ready_queues", after=after, limit=limit)
+    return [row[0] for row in rows]
+
+
 def pause_of_all() -> Verb[PauseInfo | None]:
     """The pause of all queues together, which is also the pause of a tenant."""
     rows = yield from read("pause_of_all")
