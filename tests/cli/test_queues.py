@@ -76,8 +76,21 @@ def test_jobs_of_a_paused_queue_are_not_claimed_until_it_is_resumed(shell: Shell
     assert [attempt.job_id for attempt in shell.store.claim(queue="mail")] == [job]
 
 
+def test_a_pause_of_an_unknown_queue_says_so(shell: Shell) -> None:
+    shell.store.add(queue="mail")
+    result = shell("queues", "pause", "mial")
+    assert (result.code, result.out) == (0, "queue mial is paused\n")
+    assert result.err.startswith("freehold: there is no queue mial yet")
+    assert "did you mean mail?" in result.err
+    shell("queues", "resume", "mial")
+    assert [queue["name"] for queue in shell("queues", "--json").json["queues"]] == ["mail"]
+    assert shell("queues", "pause", "mail").err == ""
+    assert shell("queues", "pause", "*").err == ""
+
+
 def test_a_pause_can_have_an_end(shell: Shell) -> None:
     until = "2090-01-01T00:00:00Z"
+    shell.store.add(queue="mail")
     result = shell("queues", "pause", "mail", "--until", until, "--json").json
     assert result == {"name": "mail", "paused": True, "until": until}
     assert shell("queues", "--json").json["queues"][0]["paused_until"] == until

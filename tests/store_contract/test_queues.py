@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from freehold.model.explain import PauseInfo
+from freehold.model.limit import NO_LIMIT, Limit
 from freehold.model.outcome import OutcomeKind
 from freehold.store.types import ClaimRequest, QueueDemand
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
@@ -102,6 +103,21 @@ def test_a_queue_of_delayed_jobs_and_followers_is_listed(store: StoreUnderTest) 
     store.claim(queue="a")
     found = [(q.name, q.ready, q.leased, q.not_ready) for q in store.store.queues()]
     assert found == [("a", 0, 1, 2), ("b", 0, 0, 1), ("c", 0, 0, 2)]
+
+
+def test_a_queue_without_jobs_and_settings_is_not_listed(store: StoreUnderTest) -> None:
+    """A name that was mistyped once must not stay in the list for ever."""
+    for name in ("typo", "ended"):
+        store.store.pause_queue(name, "ann", None, store.now() + timedelta(seconds=60))
+    store.store.set_weight("heavy", 5.0)
+    store.store.set_queue_limit("narrow", Limit(1))
+    assert [q.name for q in store.store.queues()] == ["ended", "heavy", "narrow", "typo"]
+    store.store.resume_queue("typo")
+    store.advance(60.0)
+    assert [q.name for q in store.store.queues()] == ["heavy", "narrow"]
+    store.store.set_weight("heavy", 1.0)
+    store.store.set_queue_limit("narrow", NO_LIMIT)
+    assert store.store.queues() == []
 
 
 def test_ready_queues_are_those_with_jobs_to_claim(store: StoreUnderTest) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from difflib import get_close_matches
 
 import click
 
@@ -47,8 +48,11 @@ def pause(
     """Pause the queue NAME. Its jobs are not claimed; running jobs continue."""
     _refuse_all_of_a_tenant(store, name, "pause")
     with store.open() as app:
+        known = [each.name for each in app.operator.queues()]
         app.operator.pause_queue(name, by, reason, until)
     print_paused("queue", "name", name, until, as_json)
+    if name not in (*known, ALL_QUEUES):
+        click.echo(f"freehold: {_unknown(name, known)}", err=True)
 
 
 @queues.command()
@@ -77,6 +81,16 @@ def set_weight(store: StoreChoice, name: str, weight: float, as_json: bool) -> N
         print_json({"name": name, "weight": weight})
     else:
         click.echo(f"queue {name} has weight {weight:g}")
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    """For a mistyped name: the queue that was meant goes on running."""
+    close = get_close_matches(name, known, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    return (
+        f"there is no queue {name} yet: it has no live jobs and no settings; {meant}"
+        f"`freehold queues resume {name}` removes the pause"
+    )
 
 
 def _refuse_all_of_a_tenant(store: StoreChoice, name: str, verb: str) -> None:

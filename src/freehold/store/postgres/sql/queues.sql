@@ -24,7 +24,10 @@ named as (
     select queue as name from ready_queue where queue is not null
     union select queue from leased_queue where queue is not null
     union select queue from other_queue where queue is not null
-    union select name from {schema}.queue where name <> '*'
+    -- A row without any setting in force is what a resumed or ended pause has left.
+    union select name from {schema}.queue
+    where name <> '*' and (weight <> 1 or max_leases is not null or rate_starts is not null
+        or paused_at is not null and coalesce(paused_until > {schema}.clock(), true))
 )
 select n.name,
     {schema}.count_ready(n.name, :bound::integer),
