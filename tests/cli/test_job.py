@@ -122,6 +122,20 @@ def test_cancel_reports_the_result_for_each_job(shell: Shell) -> None:
     ]
 
 
+def test_canceling_a_succeeded_job_exits_with_1(shell: Shell) -> None:
+    """A script must not take it for canceled."""
+    job = shell.store.add()
+    shell.store.end(shell.store.claim_one(), OutcomeKind.SUCCESS)
+    other = shell.store.add()
+    result = shell("job", "cancel", str(job), str(other))
+    assert result.code == 1
+    assert result.out.splitlines() == [
+        f"job {job} has already succeeded and was not canceled",
+        f"job {other} is canceled",
+    ]
+    assert shell("job", "cancel", str(job), "--json").code == 1
+
+
 def test_author_and_reason_are_kept(shell: Shell) -> None:
     job = shell.store.add()
     shell("job", "pause", str(job), "--by", "ann", "--reason", "müde")

@@ -14,8 +14,9 @@ from freehold.cli.common import (
     print_json,
     store_options,
 )
+from freehold.cli.errors import REFUSED
 from freehold.cli.job_view import job_view
-from freehold.cli.render import causes_text, result_sentence, show
+from freehold.cli.render import causes_text, is_too_late, result_sentence, show
 from freehold.json_views import job_detail_document
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.operator import Operator
@@ -79,13 +80,15 @@ def _action(verb: OperatorVerb, method: Callable[..., list[ActionResult]], help:
             print_json(results)
         else:
             click.echo("\n".join(result_sentence(verb, result) for result in results))
+        if any(is_too_late(verb, result) for result in results):
+            raise click.exceptions.Exit(REFUSED)
 
 
 _action(
     OperatorVerb.CANCEL,
     Operator.cancel,
     "Cancel jobs. The worker of a running job is asked to stop it. A failed job counts as resolved "
-    "and no longer blocks its lane.",
+    "and no longer blocks its lane. Exits with 1 if a job had already succeeded.",
 )
 _action(
     OperatorVerb.PAUSE,

@@ -114,7 +114,13 @@ def result_sentence(verb: OperatorVerb, result: ActionResult) -> str:
         return f"job {result.id} is {result.state}"
     if result.status is ActionStatus.REQUESTED:
         return f"job {result.id} is {result.state}; its worker was asked to {verb} it"
+    if is_too_late(verb, result):
+        return f"job {result.id} has already succeeded and was not canceled"
     return f"job {result.id} is already {result.state}"
+
+
+def is_too_late(verb: OperatorVerb, result: ActionResult) -> bool:
+    return verb is OperatorVerb.CANCEL and result.state is State.SUCCEEDED
 
 
 # -- tables ----------------------------------------------------------------------------------
