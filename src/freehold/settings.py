@@ -34,9 +34,7 @@ _SHORT = {"FREEHOLD_URL": "store.url", "FREEHOLD_SCHEMA": "store.schema"}
 #: Usually set by the project that uses Freehold, so every setting of our own wins over it.
 _FALLBACK_URL = "DATABASE_URL"
 #: Variables of the command line, which are not settings.
-_COMMAND_VARIABLES = frozenset(
-    f"FREEHOLD_{name}" for name in ("APP", "TENANT", "DEBUG", "POSTGRES_BIN")
-)
+_COMMAND_VARIABLES = frozenset(f"FREEHOLD_{name}" for name in ("TENANT", "DEBUG", "POSTGRES_BIN"))
 #: The similarity (0 to 1) from which an unknown variable counts as a mistyped setting.
 _SIMILARITY = 0.65
 #: Sections whose keys are chosen by the user.
@@ -60,6 +58,8 @@ class Settings:
     #: Weights and limits by queue, and limits by limit key; `apply_settings` writes them.
     queues: dict[str, QueueRule] = field(default_factory=dict)
     limits: dict[str, Limit] = field(default_factory=dict)
+    #: Where these come from, as ``queues.NAME`` and ``limits.KEY``.
+    origins: dict[str, str] = field(default_factory=dict)
     #: Databases for tenants besides HOME_SHARD: URLs, which can contain passwords.
     shards: dict[str, SettingValue] = field(default_factory=dict)
     #: Tenants with worker processes of their own, for `freehold up --tenants`.
@@ -130,10 +130,12 @@ def _add(
         settings.kinds[name] = kind_of(name, fields, _position(origin, text, name))
     for name, fields in content.get("queues", {}).items():
         _check_queue(name)
-        settings.queues[name] = queue_rule_of(fields, _position(origin, text, name))
+        where = settings.origins[f"queues.{name}"] = _position(origin, text, name)
+        settings.queues[name] = queue_rule_of(fields, where)
     for name, fields in content.get("limits", {}).items():
         check_key("limit key", name)
-        settings.limits[name] = limit_of(fields, _position(origin, text, name))
+        where = settings.origins[f"limits.{name}"] = _position(origin, text, name)
+        settings.limits[name] = limit_of(fields, where)
     for name, fields in content.get("tenants", {}).items():
         check_tenant(name)
         settings.tenants[name] = worker_count_of(fields, _position(origin, text, name))
@@ -238,7 +240,7 @@ def _checked(name: str, value: Any, example: Any, where: str) -> Any:
         shown = "" if name == "http.tokens" else f" = {value!r}"
         raise BadSettings(f"{where}: {name}{shown}: give a list of names")
     if isinstance(example, str):
-        if isinstance(value, str) and value:
+        if isinstance(value, str) and (value or not example):
             return value
         raise BadSettings(f"{where}: {name} = {value!r}: give a string")
     numeric = isinstance(value, int | float) and not isinstance(value, bool)

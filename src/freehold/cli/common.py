@@ -19,7 +19,7 @@ import msgspec
 from freehold.app import Freehold
 from freehold.cli.text import escaped_json
 from freehold.errors import BadSettings, FreeholdError, SchemaMissing
-from freehold.settings import unknown_variables
+from freehold.settings import load, unknown_variables
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,6 +96,7 @@ def store_options(command: F) -> F:
         app_name: str | None,
         **rest: Any,
     ) -> Any:
+        app_name = app_name or load()["app"]
         app = load_app(app_name) if app_name else None
         return command(*args, store=StoreChoice(url, schema, app, app_name, tenant), **rest)
 

@@ -9,6 +9,7 @@ from freehold.cli.common import as_json, print_json
 from freehold.cli.render import show
 from freehold.cli.table import ListTable
 from freehold.http_auth import shown_token
+from freehold.model.limit import QueueRule
 from freehold.settings import Settings, load
 from freehold.store.url import redacted
 
@@ -29,6 +30,8 @@ def config(as_json: bool) -> None:
                     name: {"value": redacted(value.value), "origin": value.origin}
                     for name, value in settings.shards.items()
                 },
+                "queues": settings.queues,
+                "limits": settings.limits,
                 "kinds": {name: msgspec.to_builtins(k) for name, k in settings.kinds.items()},
             }
         )
@@ -38,10 +41,19 @@ def config(as_json: bool) -> None:
         table.add_row(name, str(_shown(name, settings)), value.origin)
     for name, value in settings.shards.items():
         table.add_row(f"shards.{name}", redacted(value.value), value.origin)
+    for name, rule in settings.queues.items():
+        table.add_row(f"queues.{name}", _rule_text(rule), settings.origins[f"queues.{name}"])
+    for name, limit in settings.limits.items():
+        table.add_row(f"limits.{name}", str(limit), settings.origins[f"limits.{name}"])
     for name, kind in settings.kinds.items():
         takes = f"{kind.low_ms:g} to {kind.high_ms:g} ms"
         table.add_row(f"kinds.{name}", f"{takes}, {kind.outcome}", "")
     show(table)
+
+
+def _rule_text(rule: QueueRule) -> str:
+    parts = [] if rule.weight is None else [f"weight {rule.weight:g}"]
+    return ", ".join(parts + [str(rule.limit)] * bool(rule.limit)) or "no settings"
 
 
 def _shown(name: str, settings: Settings) -> object:
