@@ -116,7 +116,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a success is accepted from any owner": (17,),
     "an ending is accepted from any owner": (11,),
     "a renewal needs no token": (24,),
-    "a valid lease is recovered": (0,),
+    "a valid lease is recovered": (28,),
     "leased jobs are claimed again": (2,),
     "the newest of a lane is next": (0,),
     "a paused job does not hold its lane": (0,),

@@ -1,24 +1,35 @@
-"""`freehold doctor`: checks of the store."""
+"""`freehold doctor`: checks of the store, and of jobs that cannot run."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import click
 
 from freehold.app import Freehold
 from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
 from freehold.cli.errors import REFUSED
-from freehold.cli.render import diagnosis_table, show
+from freehold.cli.render import bounded, diagnosis_table, show
 from freehold.errors import FreeholdError
+from freehold.model.limit import ALL_QUEUES
+from freehold.model.worker_info import LiveWorker, WorkerState
+from freehold.operator import Operator
 from freehold.store.database import Diagnosis
+from freehold.store.types import JobCounts, QueueInfo
+
+_NAMES_SHOWN = 5
 
 
 @click.command(cls=StoreCommand)
+@click.option("--deep", is_flag=True, help="Also read the whole file of SQLite, to find damage.")
 @as_json
 @store_options
-def doctor(store: StoreChoice, as_json: bool) -> None:
-    """Check the store. Exits with 1 if something is wrong."""
+def doctor(store: StoreChoice, deep: bool, as_json: bool) -> None:
+    """Check the store and its jobs. Exits with 1 if something is wrong."""
     with store.open() as app:
-        diagnoses = [*app._database.diagnose(), *_moves(app)]
+        diagnoses = [*app._database.diagnose(deep=deep), *_moves(app)]
+        if all(each.good for each in diagnoses if each.name == "schema"):
+            diagnoses += _job_checks(app.operator)
         where = app._database.shown
     good = all(each.good for each in diagnoses)
     if as_json:
@@ -36,3 +47,53 @@ def _moves(app: Freehold) -> list[Diagnosis]:
     except FreeholdError:
         return []
     return [Diagnosis("moves of tenants", good=False, detail=each) for each in found]
+
+
+def _job_checks(operator: Operator) -> list[Diagnosis]:
+    """Each by bounded reads: the number of jobs does not matter."""
+    counts, all_paused = operator.counts(), operator.pause_of_all() is not None
+    queues = [] if all_paused else operator.queues()
+    return [
+        *_stuck_jobs(counts),
+        *_pauses(all_paused, queues),
+        _served(queues, operator.workers()),
+    ]
+
+
+def _stuck_jobs(counts: JobCounts) -> Iterator[Diagnosis]:
+    failed = (
+        f"{bounded(counts.failed)} failed and block their lanes: freehold jobs --state failed; "
+        "resume or cancel them"
+    )
+    yield Diagnosis("lanes", not counts.failed, failed if counts.failed else "no lane is blocked")
+    parked = (
+        f"{bounded(counts.parked)} parked, because a worker did not know their task: start one "
+        "that has it"
+    )
+    yield Diagnosis("tasks", not counts.parked, parked if counts.parked else "no job is parked")
+
+
+def _pauses(all_paused: bool, queues: Sequence[QueueInfo]) -> Iterator[Diagnosis]:
+    """A pause is intended, and is no error."""
+    paused = [queue.name for queue in queues if queue.paused]
+    if all_paused:
+        yield Diagnosis("pauses", True, "all queues are paused")
+    elif paused:
+        yield Diagnosis("pauses", True, f"paused: {_names(paused)}")
+
+
+def _served(queues: Sequence[QueueInfo], workers: Sequence[LiveWorker]) -> Diagnosis:
+    served = {
+        name for worker in workers if worker.state is WorkerState.WORKING for name in worker.queues
+    }
+    waiting = [queue.name for queue in queues if queue.ready and not queue.paused]
+    unserved = [] if ALL_QUEUES in served else [name for name in waiting if name not in served]
+    if not unserved:
+        return Diagnosis("workers", True, "every queue with ready jobs has a worker")
+    text = f"no worker serves {_names(unserved)}, where jobs are ready: start one"
+    return Diagnosis("workers", False, text)
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -190,7 +190,7 @@ def pause_sentence(pause: PauseInfo, now: datetime) -> str:
 
 def counts_sentence(counts: JobCounts) -> str:
     numbers = ((name, getattr(counts, name)) for name in counts.__struct_fields__)
-    totals = [f"{_bounded(number)} {name.replace('_', ' ')}" for name, number in numbers if number]
+    totals = [f"{bounded(number)} {name.replace('_', ' ')}" for name, number in numbers if number]
     return ", ".join(totals) or "no live jobs"
 
 
@@ -205,9 +205,9 @@ def queue_table(queues: list[QueueInfo], now: datetime) -> ListTable:
         oldest = queue.oldest_ready_at
         table.add_row(
             queue.name,
-            _bounded(queue.ready),
-            _bounded(queue.leased),
-            _bounded(queue.not_ready) if queue.not_ready else "",
+            bounded(queue.ready),
+            bounded(queue.leased),
+            bounded(queue.not_ready) if queue.not_ready else "",
             since(oldest, now) if oldest else "",
             f"{queue.weight:g}",
             str(queue.limit) if queue.limit else "",
@@ -228,7 +228,7 @@ def lane_table(lanes: list[LaneInfo], now: datetime) -> RenderableType:
     for lane in lanes:
         table.add_row(
             clean(lane.target),
-            _bounded(lane.depth),
+            bounded(lane.depth),
             "" if lane.head is None else str(lane.head),
             "" if lane.head_state is None else state_text(lane.head_state),
             "" if lane.head_since is None else since(lane.head_since, now),
@@ -324,7 +324,7 @@ def tenant_table(tenants: list[Tenant], now: datetime) -> RenderableType:
     return table
 
 
-def _bounded(number: int) -> str:
+def bounded(number: int) -> str:
     return f"{number}+" if number >= DEPTH_BOUND else str(number)
 
 

@@ -100,8 +100,8 @@ class Database(Protocol):
         """The migrations as they would be executed here."""
         ...
 
-    def diagnose(self) -> list[Diagnosis]:
-        """Checks of this database, for people."""
+    def diagnose(self, *, deep: bool = False) -> list[Diagnosis]:
+        """Checks of this database, for people. ``deep``: also those that read all of it."""
         ...
 
     def close(self) -> None:

@@ -101,8 +101,8 @@ class TenantDatabase:
     def migration_sql(self) -> list[Migration]:
         return self.current().migration_sql()
 
-    def diagnose(self) -> list[Diagnosis]:
-        return self.current().diagnose()
+    def diagnose(self, *, deep: bool = False) -> list[Diagnosis]:
+        return self.current().diagnose(deep=deep)
 
     def close(self) -> None:
         """The connections belong to the shard."""

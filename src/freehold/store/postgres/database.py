@@ -170,7 +170,7 @@ class PostgresDatabase:
 
     # -- the rest ----------------------------------------------------------------------------
 
-    def diagnose(self) -> list[Diagnosis]:
+    def diagnose(self, *, deep: bool = False) -> list[Diagnosis]:
         with self._pool.connection(writes=False) as connection:
             pending = self._pending(connection)
             return diagnose(connection, self.schema, len(pending))

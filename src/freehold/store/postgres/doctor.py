@@ -34,9 +34,21 @@ def _version(connection: Connection[Any]) -> Diagnosis:
 
 
 def _writable(connection: Connection[Any]) -> Diagnosis:
-    row = connection.execute("select pg_is_in_recovery()").fetchone()
-    standby = bool(row and row[0])
-    return Diagnosis("writable", not standby, "a standby takes no writes" if standby else "primary")
+    row = connection.execute(
+        "select pg_is_in_recovery(), current_setting('default_transaction_read_only') = 'on', "
+        "current_user"
+    ).fetchone()
+    standby, read_only, user = row or (False, False, "")
+    if standby:
+        return Diagnosis("writable", False, "a standby takes no writes: connect to the primary")
+    if read_only:
+        return Diagnosis(
+            "writable",
+            False,
+            f"default_transaction_read_only is on for {user}: reset it for the role, the database "
+            "or the server",
+        )
+    return Diagnosis("writable", True, "primary")
 
 
 def _durable(connection: Connection[Any]) -> Diagnosis:

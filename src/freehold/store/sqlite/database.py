@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,7 @@ from freehold.store.statements import AsyncSession, Session
 
 _PACKAGE = "freehold.store.sqlite"
 _OLDEST = (3, 35, 0)  # the first with RETURNING
+_LEAST_FREE_BYTES = 100_000_000
 
 
 class SqliteDatabase:
@@ -138,13 +141,17 @@ class SqliteDatabase:
 
     # -- the rest ----------------------------------------------------------------------------
 
-    def diagnose(self) -> list[Diagnosis]:
+    def diagnose(self, *, deep: bool = False) -> list[Diagnosis]:
         pending = self.pending()
-        return [
+        checks = [
             Diagnosis("store", True, f"{self.shown}, SQLite {sqlite3.sqlite_version}"),
             Diagnosis("schema", not pending, f"{count(len(pending), 'migration')} pending"),
-            Diagnosis("integrity", *self._engine.integrity()),
         ]
+        if self.path is not None:
+            checks += [_writable(self.path), _space(self.path)]
+        if deep:
+            checks.append(Diagnosis("integrity", *self._engine.integrity()))
+        return checks
 
     def close(self) -> None:
         if self._writer is not None:
@@ -153,6 +160,21 @@ class SqliteDatabase:
 
     async def aclose(self) -> None:
         """Event loops share the writer's thread, which ends with close()."""
+
+
+def _writable(path: Path) -> Diagnosis:
+    """SQLite creates files beside the store, so the folder must be writable too."""
+    closed = [str(each) for each in (path, path.parent) if not os.access(each, os.W_OK)]
+    detail = f"{' and '.join(closed)} cannot be written: check the mode" if closed else "yes"
+    return Diagnosis("writable", not closed, detail)
+
+
+def _space(path: Path) -> Diagnosis:
+    free = shutil.disk_usage(path.parent).free
+    detail = f"{free // 1_000_000:,} MB free"
+    if free < _LEAST_FREE_BYTES:
+        detail += ": a full disk refuses every write; free some space"
+    return Diagnosis("space", free >= _LEAST_FREE_BYTES, detail)
 
 
 @cache
