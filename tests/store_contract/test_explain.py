@@ -169,6 +169,26 @@ def test_the_rate_of_its_queue_or_key_is_spent(store: StoreUnderTest) -> None:
     assert len(found) == 2
 
 
+def test_a_spent_rate_says_when_the_next_may_start(store: StoreUnderTest) -> None:
+    """A start leaves the window with its slot, a twentieth of the period at most after it."""
+    worker(store)
+    store.store.set_queue_limit("default", Limit(rate=Rate(3, 60.0)))
+    last = [store.add() for _ in range(4)][-1]
+    assert len(store.claim(count=1)) == 1
+    store.advance(20.0)
+    assert len(store.claim(count=2)) == 2
+    (rules,) = store.store.queue_rules("default")
+    seconds = rules.use.next_start_seconds
+    assert seconds is not None
+    assert 40.0 <= seconds <= 43.0
+    (cause,) = Operator(store.store).explain(last)
+    assert f"the next may start in {seconds:.0f} s" in cause.text
+    store.advance(seconds - 0.01)
+    assert store.claim() == []
+    store.advance(0.02)
+    assert len(store.claim()) == 1
+
+
 def test_states_that_wait_for_nothing_of_this(store: StoreUnderTest) -> None:
     pending, paused = store.add(pending=True), store.add()
     store.store.operate(OperatorVerb.PAUSE, [paused], "ann", "later")

@@ -42,6 +42,8 @@ class LimitUse(msgspec.Struct, frozen=True):
     leased: int = 0
     started: int = 0
     holder: int | None = None
+    #: Until its rate allows the next start, if the rate is reached.
+    next_start_seconds: float | None = None
     #: Its use by tenant, for a limit that tenants share.
     tenants: tuple[TenantUse, ...] = ()
 
@@ -176,7 +178,9 @@ def _use_causes(what: str, use: LimitUse, seen_by: str | None = None) -> list[Ca
         causes.append(Cause("limit_full", f"the limit of {what} is reached: {reached}{holders}"))
     if rate is not None and use.started >= rate.starts:
         reached = f"{use.started} of {rate.starts} starts in the last {rate.seconds:g} s"
-        causes.append(Cause("rate_full", f"the rate of {what} is reached: {reached}"))
+        left = use.next_start_seconds
+        again = "" if left is None else f"; the next may start in {left:.0f} s"
+        causes.append(Cause("rate_full", f"the rate of {what} is reached: {reached}{again}"))
     return causes
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
+
 from freehold.errors import Refused
 from freehold.model.explain import LimitUse, PauseInfo, QueueRules, TenantUse
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, Limit, Rate
@@ -75,7 +77,24 @@ def key_use(key: str) -> Verb[LimitUse]:
     """A limit_key: its limit, and how much of it is used."""
     rows = yield from read("key_use", key=key)
     max_leases, starts, seconds, leased, holder, started = rows[0]
-    return LimitUse(limit_of(max_leases, starts, seconds), leased, started, holder)
+    use = LimitUse(limit_of(max_leases, starts, seconds), leased, started, holder)
+    return (yield from _with_next_start(f"k/{key}", use))
+
+
+def _with_next_start(name: str, use: LimitUse) -> Verb[LimitUse]:
+    rate = use.limit.rate
+    if rate is None or use.started < rate.starts:
+        return use
+    rows = yield from read("next_start", of=name, starts=rate.starts, seconds=rate.seconds)
+    seconds = rows[0][0]
+    # None: the last start has left the window since the read before.
+    return msgspec.structs.replace(use, next_start_seconds=max(0.0, float(seconds or 0.0)))
+
+
+def queue_use(name: str) -> Verb[LimitUse]:
+    """The limit of a queue, or of all queues together (``*``), and its use."""
+    rules = yield from queue_rules(name)
+    return next((each.use for each in rules if each.name == name), LimitUse())
 
 
 def queue_rules(queue: str) -> Verb[list[QueueRules]]:
@@ -83,7 +102,11 @@ def queue_rules(queue: str) -> Verb[list[QueueRules]]:
     rows = yield from read("queue_rules", queue=queue)
     now = yield from read("now")
     shared = yield from shared_use()
-    found = [_queue_rule(row, time_of(now[0][0])) for row in rows]
+    found = []
+    for row in rows:
+        rule = _queue_rule(row, time_of(now[0][0]))
+        use = yield from _with_next_start(f"q/{rule.name}", rule.use)
+        found.append(msgspec.structs.replace(rule, use=use))
     return [*found, QueueRules(ALL_TENANTS, use=shared)] if shared is not None else found
 
 
