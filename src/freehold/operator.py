@@ -224,6 +224,18 @@ def lanes(after: str = "", limit: int = 100) -> Verb[list[LaneInfo]]:
     return found
 
 
+def lane_holders(targets: Sequence[str]) -> Verb[dict[str, int]]:
+    """The job that holds each of these lanes, if there is one."""
+    if len(targets) > PAGE_LIMIT:
+        raise BadInput(f"{len(targets)} targets: give at most {PAGE_LIMIT}")
+    found = {}
+    for target in dict.fromkeys(targets):
+        holder = yield from queries.lane_holder(target)
+        if holder is not None:
+            found[target] = holder.id
+    return found
+
+
 def pause_lane(
     target: str, by: str, reason: str | None = None, until: datetime | None = None
 ) -> Verb[None]:
@@ -268,6 +280,9 @@ class _Actions:
     queue_limits = method(limits.queue_limits)
     key_limits = method(limits.key_limits)
     shared_use = method(limits.shared_use)
+    queue_use = method(limits.queue_use)
+    key_use = method(limits.key_use)
+    lane_holders = method(lane_holders)
     lanes = method(lanes)
     pause_lane = method(pause_lane)
     resume_lane = method(resume_lane)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freehold.model.job import Job
+from freehold.model.limit import Limit
 from freehold.model.outcome import OutcomeKind
 from tests.cli.shell import Shell
 
@@ -82,6 +83,29 @@ def test_the_table_shows_states_attempts_and_times(shell: Shell) -> None:
         assert text in leased
     assert "queued" in lines[str(later)]
     assert "due in" in lines[str(later)]
+
+
+def test_the_table_says_what_a_queued_job_waits_for(shell: Shell) -> None:
+    store = shell.store
+    first, second = store.add(target="lane"), store.add(target="lane")
+    store.store.set_key_limit("vendor", Limit(0))
+    store.store.pause_lane("held", "ann", None, None)
+    limited, held = store.add(limit_key="vendor"), store.add(target="held")
+    parked, later = store.add(task="unknown"), store.add(delay_seconds=7200.0)
+    assert len(store.claim(tasks=frozenset({"t"}))) == 1
+    third, plain = store.add(target="lane"), store.add()
+    rows = {line.split()[0]: line for line in shell("jobs").out.splitlines()[2:]}
+    assert "lease ends in" in rows[str(first)]
+    for job_id in (second, third):
+        assert f"behind job {first} " in rows[str(job_id)]
+    for job_id, text in (
+        (limited, "at the limit of vendor"),
+        (held, "its lane is paused"),
+        (parked, "no worker knows its task"),
+        (later, "due in 2 h"),
+        (plain, "due"),
+    ):
+        assert text in rows[str(job_id)], rows
 
 
 def test_arguments_are_shown_only_on_request(shell: Shell) -> None:

@@ -53,6 +53,23 @@ def test_limits_are_set_listed_and_removed(shell: Shell) -> None:
     assert [each["name"] for each in shell("limits", "--json").json["queues"]] == ["*"]
 
 
+def test_limits_show_their_use(shell: Shell) -> None:
+    shell("limits", "queue", "default", "--max", "7")
+    shell("limits", "key", "smtp", "--max", "5", "--rate", "2/min")
+    shell("limits", "key", "github:*", "--max", "2")
+    for _ in range(3):
+        shell.store.add(limit_key="smtp")
+    assert len(shell.store.claim()) == 2
+    rows = {"".join(line.split()[:2]): line for line in shell("limits").out.splitlines()[2:]}
+    assert "2 running" in rows["queuedefault"]
+    assert "2 running, 2 starts in the last 60 s, next in" in rows["keysmtp"]
+    assert "by each key" in rows["keygithub:*"]
+    document = shell("limits", "--json").json
+    assert document["queues"][0]["use"] == {"leased": 2, "started": 0}
+    uses = {each["name"]: each["use"] for each in document["keys"]}
+    assert uses == {"github:*": None, "smtp": {"leased": 2, "started": 2}}
+
+
 def test_a_queue_is_weighed(shell: Shell) -> None:
     assert shell("queues", "set-weight", "mail", "2.5").out == "queue mail has weight 2.5\n"
     (queue,) = shell("queues", "--json").json["queues"]

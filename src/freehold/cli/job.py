@@ -32,7 +32,12 @@ def job() -> None:
 @job.command("show")
 @_IDS
 @click.option("--args", "show_args", is_flag=True, help="Show the arguments; they can be private.")
-@click.option("--trace", "show_trace", is_flag=True, help="Show the tracebacks of errors.")
+@click.option(
+    "--trace",
+    "show_trace",
+    is_flag=True,
+    help="Show the tracebacks of errors; --json always has them.",
+)
 @as_json
 @store_options
 def show_jobs(

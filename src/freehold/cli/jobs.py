@@ -54,9 +54,11 @@ def jobs(
     )
     with store.open() as app:
         page = app.operator.jobs(filter)
+        waiting = [job.target for job in page.jobs if job.state is State.QUEUED and job.target]
+        holders = {} if as_json else app.operator.lane_holders(waiting)
         now = app.operator.now()
     if as_json:
         found = [job_document(job, show_args=show_args) for job in page.jobs]
         print_json({"jobs": found, "next": page.next})
     else:
-        show(job_table(page, now))
+        show(job_table(page, holders, now))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from freehold.cli.common import StoreChoice, StoreGroup, as_json, print_json, store_options
-from freehold.cli.render import limit_table, show
+from freehold.cli.render import UsedLimit, limit_table, show
+from freehold.model.explain import LimitUse
 from freehold.model.limit import ALL_QUEUES, NO_LIMIT, Limit, rate_of
+from freehold.operator import Operator
 
 _max = click.option(
     "--max",
@@ -27,12 +31,30 @@ def limits(context: click.Context, store: StoreChoice, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     with store.open() as app:
-        queues, keys = app.operator.queue_limits(), app.operator.key_limits()
-        shared = app.operator.shared_use()
+        operator = app.operator
+        queues = [(each, operator.queue_use(each.name)) for each in operator.queue_limits()]
+        keys = [(each, _key_use(operator, each.name)) for each in operator.key_limits()]
+        shared = operator.shared_use()
     if as_json:
-        print_json({"queues": queues, "keys": keys, "shared": shared})
+        print_json({"queues": _documents(queues), "keys": _documents(keys), "shared": shared})
     else:
         show(limit_table(queues, keys, shared))
+
+
+def _key_use(operator: Operator, key: str) -> LimitUse | None:
+    """A rule for many keys has a use for each of them."""
+    return None if key.endswith("*") else operator.key_use(key)
+
+
+def _documents(limits: Sequence[UsedLimit]) -> list[dict[str, object]]:
+    return [
+        {
+            "name": each.name,
+            "limit": each.limit,
+            "use": use and {"leased": use.leased, "started": use.started},
+        }
+        for each, use in limits
+    ]
 
 
 @limits.command()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 import click
 from rich.console import Console, Group, RenderableType
@@ -17,6 +19,7 @@ from freehold.model.explain import Cause, LimitUse, PauseInfo
 from freehold.model.job import ErrorInfo, Job
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
+from freehold.model.plural import count
 from freehold.model.state import Stage, State
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.worker_info import LiveWorker, WorkerState
@@ -51,6 +54,10 @@ _TENANT_STYLE = {
     TenantState.MOVING: "blue",
     TenantState.DEGRADED: "bold red",
 }
+
+
+#: A limit and its use; no use for a rule of many keys.
+UsedLimit: TypeAlias = tuple[NamedLimit, LimitUse | None]
 
 
 class _Output(Console):
@@ -126,7 +133,8 @@ def is_too_late(verb: OperatorVerb, result: ActionResult) -> bool:
 # -- tables ----------------------------------------------------------------------------------
 
 
-def job_table(page: JobPage, now: datetime) -> RenderableType:
+def job_table(page: JobPage, holders: Mapping[str, int], now: datetime) -> RenderableType:
+    """``holders``: the job that holds each lane."""
     if not page.jobs and page.next is None:
         return Text("no jobs", style="dim")
     table = ListTable(
@@ -143,7 +151,7 @@ def job_table(page: JobPage, now: datetime) -> RenderableType:
             state_text(job.state),
             f"{job.attempt}/{job.max_attempts}",
             span((now - job.created_at).total_seconds()),
-            _when(job, now),
+            _when(job, holders.get(job.target or ""), now),
             clean(job.target or ""),
         )
     if page.next is None:
@@ -151,8 +159,8 @@ def job_table(page: JobPage, now: datetime) -> RenderableType:
     return Group(table, Text(f"\nmore: --before {page.next}", style="dim"))
 
 
-def _when(job: Job, now: datetime) -> Text:
-    """When the job starts, ends or ended, and why it failed."""
+def _when(job: Job, holder: int | None, now: datetime) -> Text:
+    """When the job starts, ends or ended, what it waits for, and why it failed."""
     if job.lease is not None:
         left = (job.lease.expires_at - now).total_seconds()
         if left <= 0:
@@ -166,11 +174,24 @@ def _when(job: Job, now: datetime) -> Text:
         return Text(f"{error}, {ended}")
     if job.stage is Stage.PARKED:
         return Text(shorten_end(one_line(f"parked: {job.reason}"), _ERROR_LENGTH), style="yellow")
-    if job.state is State.QUEUED and job.run_at > now:
-        return Text(f"due {since(job.run_at, now)}")
     if job.state is State.QUEUED:
-        return Text("due")
+        return Text(_waits_for(job, holder, now))
     return Text(one_line(job.reason or ""), style="dim")
+
+
+def _waits_for(job: Job, holder: int | None, now: datetime) -> str:
+    match job.stage:
+        case Stage.FOLLOWER | Stage.READY if holder not in (None, job.id):
+            return f"behind job {holder}"
+        case Stage.FOLLOWER:
+            return "behind others of its lane"
+        case Stage.PARKED:
+            return "no worker knows its task"
+        case Stage.LIMITED:
+            return f"at the limit of {clean(job.limit_key or '')}"
+        case Stage.LANE_PAUSED:
+            return "its lane is paused"
+    return f"due {since(job.run_at, now)}" if job.run_at > now else "due"
 
 
 def queue_view(
@@ -247,22 +268,36 @@ def _why_blocked(lane: LaneInfo, now: datetime) -> Text:
 
 
 def limit_table(
-    queues: list[NamedLimit], keys: list[NamedLimit], shared: LimitUse | None
+    queues: Sequence[UsedLimit], keys: Sequence[UsedLimit], shared: LimitUse | None
 ) -> RenderableType:
     if not queues and not keys and shared is None:
         return Text("no limits", style="dim")
-    table = ListTable("of", "name", "limit", names=("name",), wrapped=("limit",))
-    for rule in queues:
+    table = ListTable("of", "name", "limit", "in use", names=("name",), wrapped=("limit", "in use"))
+    for rule, use in queues:
         of_all = rule.name == ALL_QUEUES
         table.add_row(
-            "all queues" if of_all else "queue", "" if of_all else rule.name, str(rule.limit)
+            "all queues" if of_all else "queue",
+            "" if of_all else rule.name,
+            str(rule.limit),
+            _use_text(use),
         )
-    for rule in keys:
-        table.add_row("key", clean(rule.name), str(rule.limit))
+    for rule, use in keys:
+        table.add_row("key", clean(rule.name), str(rule.limit), _use_text(use))
     if shared is not None:
         used = ", ".join(map(str, shared.tenants))
-        table.add_row("all tenants", f"used by {used}" if used else "unused", str(shared.limit))
+        table.add_row("all tenants", "", str(shared.limit), used or "nothing")
     return table
+
+
+def _use_text(use: LimitUse | None) -> str:
+    if use is None:
+        return "by each key"
+    parts = [f"{use.leased} running"] if use.limit.max_leases is not None else []
+    if use.limit.rate is not None:
+        parts.append(f"{count(use.started, 'start')} in the last {use.limit.rate.seconds:g} s")
+    if use.next_start_seconds is not None:
+        parts.append(f"next in {span(use.next_start_seconds)}")
+    return ", ".join(parts)
 
 
 def worker_table(
