@@ -154,7 +154,7 @@ def test_the_limit_of_its_key_is_full(store: StoreUnderTest) -> None:
     store.claim()
     found = causes(store, second)
     assert set(found) == {"limit_full"}
-    assert f"limit key smtp is reached: 1 of 1 running; job {first}" in found["limit_full"].text
+    assert f"limit of key smtp is reached: 1 of 1 running; job {first}" in found["limit_full"].text
 
 
 def test_the_rate_of_its_queue_or_key_is_spent(store: StoreUnderTest) -> None:

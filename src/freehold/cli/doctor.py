@@ -56,7 +56,7 @@ def _job_checks(operator: Operator) -> list[Diagnosis]:
     return [
         *_stuck_jobs(counts),
         *_pauses(all_paused, queues),
-        _served(queues, operator.workers()),
+        *([] if all_paused else [_served(queues, operator.workers())]),
     ]
 
 

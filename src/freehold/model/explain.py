@@ -93,7 +93,7 @@ def explain(job: Job, facts: Facts, seen_by: str | None = None) -> list[Cause]:
     if facts.lane_pause is not None:
         causes.append(_lane_paused(job, facts.lane_pause))
     if job.limit_key is not None:
-        causes += _use_causes(f"limit key {job.limit_key}", facts.key_use)
+        causes += _use_causes(f"key {job.limit_key}", facts.key_use)
     workers = _worker_causes(job, facts.workers)
     return causes + workers if causes or workers else [_in_queue(job, facts)]
 
