@@ -112,8 +112,7 @@ def up(
             "http.port": port,
         }
     )
-    chosen = worker_settings(settings, queues=queues or None)
-    app = app_with_tasks(store)
+    chosen, app = worker_settings(settings, queues=queues or None), app_with_tasks(store)
     if store.app is None:
         log.warning("no --app is given: the workers know no tasks of yours")
     counts = parse_tenant_counts(tenant_counts)

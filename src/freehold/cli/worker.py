@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
+from functools import partial
 from pathlib import Path
 
 import click
@@ -113,9 +113,7 @@ def worker(
             metrics_port=metrics_port,
             metrics_host=metrics_host,
             tokens=_read_tokens(metrics_port is not None),
-            child_setup=ChildSetup(
-                store.app_module, functools.partial(set_up_logs, log_level, log_format)
-            ),
+            child_setup=ChildSetup(store.app_module, partial(set_up_logs, log_level, log_format)),
         )
     finally:
         app.close()

@@ -80,7 +80,9 @@ async def _store_metrics(request: ApiRequest) -> list[Metric]:
 def _queue_metrics(queues: list[QueueInfo], now: datetime) -> Iterator[Metric]:
     """Each queue has its own series, up to a limit: a caller can name any number of queues. The
     smallest ones share a series, so that sums and maxima over all series stay right."""
-    largest = sorted(queues, key=lambda q: (-q.ready - q.leased, not q.paused, q.name))
+    largest = sorted(
+        queues, key=lambda q: (-q.ready - q.leased - q.not_ready, not q.paused, q.name)
+    )
     shown, others = largest[:QUEUE_SERIES], largest[QUEUE_SERIES:]
 
     def gauge(
@@ -96,7 +98,7 @@ def _queue_metrics(queues: list[QueueInfo], now: datetime) -> Iterator[Metric]:
     yield gauge(
         "queue_not_ready",
         "live jobs that are neither ready nor leased, up to 10000",
-        [q.not_ready for q in queues],
+        lambda queue: queue.not_ready,
     )
     yield gauge(
         "queue_oldest_ready_seconds",

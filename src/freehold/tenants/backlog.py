@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from freehold.errors import StoreError
+from freehold.model.explain import PauseInfo
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.worker_info import LiveWorker
 from freehold.store.store import AsyncStore
@@ -30,7 +31,8 @@ class TenantBacklog:
         for tenant in await self._tenants_with_work():
             store = AsyncStore(self._served.shard(tenant.shard).open(tenant.name).async_session())
             try:
-                _add(found, await store.queues())
+                if await store.pause_of_all() is None:
+                    _add(found, await store.queues())
             except StoreError as error:  # the hosts degrade a broken tenant
                 log.debug("the backlog of tenant %s cannot be read: %s", tenant.name, error)
             if sum(queue.ready for queue in found.values()) >= self._enough:
@@ -47,6 +49,10 @@ class TenantBacklog:
             checked = await self._served.shard(name).tenants_with_work(list(tenants))
             found += [tenants[each.tenant] for each in checked if each.has_work]
         return found
+
+    async def pause_of_all(self) -> PauseInfo | None:
+        """A tenant whose queues are all paused adds nothing to `queues`."""
+        return None
 
     async def workers(self) -> list[LiveWorker]:
         return await self._served.control.workers()
@@ -78,6 +84,7 @@ def _add(found: dict[str, QueueInfo], queues: Iterable[QueueInfo]) -> None:
             name=queue.name,
             ready=queue.claimable + (before.ready if before else 0),
             leased=queue.leased + (before.leased if before else 0),
+            not_ready=queue.not_ready + (before.not_ready if before else 0),
             oldest_ready_at=min(oldest, default=None),
             paused_at=None,
             paused_by=None,

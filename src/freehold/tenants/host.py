@@ -152,8 +152,7 @@ class TenantHost:
             await self._draining.wait()
             await self._wait_for_workers()
         except asyncio.CancelledError:
-            # Canceling the host has the effect of a second signal: nothing stays leased.
-            self.stop_now()
+            self.stop_now()  # like a second signal: nothing stays leased
             await self._wait_for_workers()
             raise
         finally:
