@@ -101,7 +101,7 @@ def test_the_table_says_what_a_queued_job_waits_for(shell: Shell) -> None:
     for job_id, text in (
         (limited, "at the limit of vendor"),
         (held, "its lane is paused"),
-        (parked, "no worker knows its task"),
+        (parked, "parked: the claiming worker does not know this task"),
         (later, "due in 2 h"),
         (plain, "due"),
     ):

@@ -116,7 +116,7 @@ def test_the_limit_that_tenants_share_is_listed_with_its_use(postgres_url: str) 
     freehold("enqueue", "send", "to=ann", "--tenant", "acme")
     freehold("limits", "all", "--max", "0")
     listed = " ".join(freehold("limits", "--tenant", "acme").split())
-    assert "all tenants unused 0 at a time" in listed
+    assert "all tenants 0 at a time nothing" in listed
     explained = freehold("job", "explain", "1", "--tenant", "acme")
     assert "the limit of all tenants is 0: nothing may run" in explained
     shared = json.loads(freehold("limits", "--tenant", "acme", "--json"))["shared"]

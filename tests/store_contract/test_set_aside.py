@@ -153,9 +153,7 @@ def postgres_store(postgres_under_test: PostgresUnderTest) -> StoreUnderTest:
 
 
 @pytest.mark.requirement("S3.3", "P7")
-@pytest.mark.parametrize(
-    "how", ["priority = -32768", "attempt = 32767", f"queue = {MEGABYTE}", f"target = {MEGABYTE}"]
-)
+@pytest.mark.parametrize("how", ["priority = -32768", "attempt = 32767", f"target = {MEGABYTE}"])
 def test_a_due_job_that_cannot_become_ready_is_paused_and_sweeps_go_on(
     postgres_store: StoreUnderTest, how: str
 ) -> None:

@@ -75,6 +75,7 @@ def test_opening_the_retired_file_of_an_older_version_does_not_migrate_it(tmp_pa
         Store(database.session()).enqueue([NewJob(task="t")])
     file_copy.retire(path)
     with closing(sqlite3.connect(path)) as connection:
+        (version,) = connection.execute("pragma user_version").fetchone()
         connection.execute("pragma user_version = 1")
     with closing(opened(path)) as database:
         with pytest.raises(SchemaMissing):
@@ -83,6 +84,7 @@ def test_opening_the_retired_file_of_an_older_version_does_not_migrate_it(tmp_pa
             database.migrate()
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma user_version").fetchone() == (1,)
+        connection.execute(f"pragma user_version = {version}")
     file_copy.restore(path)
     with closing(opened(path)) as database:
         assert Store(database.session()).has_live_jobs()

@@ -41,7 +41,7 @@ def _cancel_each_kind(fleet: Fleet, environment: dict[str, str]) -> None:
         job = fleet.until(handle.id, State.CANCELED)
         if handle is not handles[2]:  # a process is ended by a signal, and records nothing
             assert fleet.record.lines(handle.id, "stopped: canceled, held: True")
-        assert job.attempt == 0  # stopped on request: not charged
+        assert job.attempt == 1
         assert fleet.events(handle.id) == [EventKind.CANCEL_REQUESTED, EventKind.CANCELED]
         assert "end" not in fleet.record.steps(handle.id)
 
@@ -60,7 +60,8 @@ def test_a_running_job_is_paused_and_one_in_a_lane_pauses_when_canceled(fleet: F
     paused = fleet.until(plain, State.PAUSED)
     assert (paused.attempt, paused.lease, paused.stop_request) == (0, None, None)
     lane_job = fleet.until(lane, State.PAUSED)
-    assert (lane_job.attempt, lane_job.reason) == (0, "wrong")  # the reason of the operator
+    assert lane_job.attempt == 0  # stopped on request: not charged
+    assert lane_job.reason == "Job was interrupted by user: canceled by ann: wrong"
     assert fleet.state(next_in_lane) is State.QUEUED
     assert [a.status for a in operator.cancel(lane, by="ann")] == ["done"]
     fleet.succeeded(next_in_lane)

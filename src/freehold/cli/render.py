@@ -185,8 +185,6 @@ def _waits_for(job: Job, holder: int | None, now: datetime) -> str:
             return f"behind job {holder}"
         case Stage.FOLLOWER:
             return "behind others of its lane"
-        case Stage.PARKED:
-            return "no worker knows its task"
         case Stage.LIMITED:
             return f"at the limit of {clean(job.limit_key or '')}"
         case Stage.LANE_PAUSED:
