@@ -148,10 +148,12 @@ def pytest_terminal_summary(
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: LONGEST.index(f) if (f := item.location[0]) in LONGEST else 99)
-    if not is_long() and missing_tools():
-        without = [item for item in items if item.get_closest_marker("needs_spin")]
-        config.hook.pytest_deselected(items=without)
-        items[:] = [item for item in items if item not in without]
+    if is_long():
+        return
+    left_out = {"long_form"} | ({"needs_spin"} if missing_tools() else set())
+    without = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    config.hook.pytest_deselected(items=without)
+    items[:] = [item for item in items if item not in without]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -79,6 +79,7 @@ def start(repository: Path, tmp_path: Path, out: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long_form
 def test_programs_are_compared_across_a_rename(repository: Path, tmp_path: Path) -> None:
     out = tmp_path / "against.json"
     stdout, stderr = start(repository, tmp_path, out).communicate(timeout=SECONDS)
@@ -100,6 +101,7 @@ def test_programs_are_compared_across_a_rename(repository: Path, tmp_path: Path)
     assert len(git(repository, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.long_form
 def test_ctrl_c_removes_processes_worktree_and_files(repository: Path, tmp_path: Path) -> None:
     bench = start(repository, tmp_path, tmp_path / "against.json")
     wait_until(lambda: any(temporary(tmp_path).glob("bench-*/w1.[0-9]*")), bench)  # a worker runs

@@ -62,6 +62,7 @@ def test_contenders_are_measured_side_by_side(postgres_url: str, tmp_path: Path)
         ("wide", ["clean", "payload 1 KiB", "3 tenants"]),
     ],
 )
+@pytest.mark.long_form
 def test_growth_is_measured_against_a_clean_store(
     postgres_url: str, tmp_path: Path, kind: str, cases: list[str]
 ) -> None:
@@ -83,6 +84,7 @@ def test_growth_is_measured_against_a_clean_store(
         assert measured["wal_bytes"] > 0
 
 
+@pytest.mark.long_form
 def test_notifications_are_measured_with_and_without(postgres_url: str, tmp_path: Path) -> None:
     found = bench(tmp_path / "wake.json", "wake", "--dsn", postgres_url, "--clients", "2")
     assert found["failures"] == []
