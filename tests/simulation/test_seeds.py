@@ -12,7 +12,7 @@ from tests.simulation.tenant_bugs import TENANT_BUGS
 from tests.sizes import sized
 
 #: The first 80 reach every fault, state, transition and event.
-SEEDS = sized("SEEDS", short=90, long=5000)
+SEEDS = sized("SEEDS", short=60, long=5000)
 #: Higher seeds that find a planted bug: without the bug they have no violation.
 BEYOND = {seed for bug in (BUGS | TENANT_BUGS).values() for seed in bug.seeds if seed >= SEEDS}
 
