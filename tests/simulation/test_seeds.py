@@ -11,10 +11,12 @@ from tests.simulation.bugs import BUGS
 from tests.simulation.tenant_bugs import TENANT_BUGS
 from tests.sizes import sized
 
-#: The first 80 reach every fault, state, transition and event.
 SEEDS = sized("SEEDS", short=60, long=5000)
-#: Higher seeds that find a planted bug: without the bug they have no violation.
-BEYOND = {seed for bug in (BUGS | TENANT_BUGS).values() for seed in bug.seeds if seed >= SEEDS}
+#: A paused job is canceled, which the first seeds do not reach.
+_RARE = {77}
+#: Seeds that find a planted bug: without the bug they have no violation.
+_FINDING = {seed for bug in (BUGS | TENANT_BUGS).values() for seed in bug.seeds}
+BEYOND = {seed for seed in _RARE | _FINDING if seed >= SEEDS}
 
 
 @pytest.fixture(scope="module")
