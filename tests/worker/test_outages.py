@@ -78,6 +78,27 @@ def test_an_outage_costs_one_line_a_minute_and_its_end_is_logged_and_noticed(
     assert len(found) - len(about_store) <= 2, found
 
 
+@pytest.mark.requirement("S3.8")
+def test_an_idle_worker_notices_the_end_of_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+    """With no ready queue the claimer reads the list of queues, and claims nothing."""
+    app = VirtualApp()
+
+    async def scenario() -> None:
+        async with app.working():
+            for _ in range(2):
+                await asyncio.sleep(300.0)
+                app.database.refused = EveryStatement()
+                await asyncio.sleep(60.0)
+                app.database.refused = set()
+            await asyncio.sleep(15.0)
+            assert lines(caplog)[-1].startswith(f"{_BACK} after ")
+
+    with caplog.at_level(logging.INFO, "freehold"):
+        app.run(scenario())
+    ends = [line for line in lines(caplog) if line.startswith(_BACK)]
+    assert len(ends) == 2
+
+
 def test_a_lease_that_can_still_be_renewed_at_its_end_is_not_lost(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -151,7 +151,8 @@ class Claimer:
     async def _claim(self, room: int) -> int:
         """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
         claimed, self._error_wait = 0, 0.0
-        await self.queues.refresh()
+        if await self.queues.refresh() and not self.queues.active:
+            self._store_part.works()  # no claim follows that would report it
         self._fairness.add(self.queues.active)
         busy = list(self.queues.active)
         while busy and claimed < room and not self._stopping:

@@ -61,23 +61,25 @@ class ServedQueues:
         """Until the next claim, if the last one may have missed a queue; 0: it has not."""
         return 0.0 if self._is_complete else max(0.001, self._not_before - self._now())
 
-    async def refresh(self) -> None:
-        """Called before each claim."""
+    async def refresh(self) -> bool:
+        """Called before each claim. Returns whether the queues were read."""
         if not self._all:
-            return
+            return False
         named, self._named = self._named, {}
         self.active = list(dict.fromkeys((*self.active, *named)))
         # Once only, or a queue with many notifications would keep the others from being found.
         if (named and not self._put_off) or self._now() < max(self._due_at, self._not_before):
             self._put_off = bool(named)
             self._is_complete = False
-            return
+            return False
         self._put_off = False
         try:
             await self._find()
         except StoreError:  # the claim that follows meets the same error, and reports it
             self.active = self.active or [DEFAULT_QUEUE]
             self._not_before = self._now() + FIND_SECONDS
+            return False
+        return True
 
     async def _find(self) -> None:
         began, after = self._now(), self._after
