@@ -127,6 +127,31 @@ def test_a_lease_that_can_still_be_renewed_at_its_end_is_not_lost(
     assert not [line for line in lines(caplog) if "lost" in line]
 
 
+def test_after_a_renewal_works_again_stop_requests_are_read_at_once() -> None:
+    """The renewer's other statements rest during an outage, for ten seconds in the end."""
+    app = VirtualApp()
+    begun = asyncio.Event()
+
+    @app.app.task(name="job")
+    async def job() -> None:
+        begun.set()
+        await asyncio.sleep(60.0)
+
+    async def scenario() -> None:
+        async with app.working(lease_timeout_seconds=40.0):
+            job.enqueue()
+            await begun.wait()
+            # Only the renewer fails: no other part notices the end before it does.
+            app.database.refused = {"renew", "heartbeat", "mark_running", "stop_requests"}
+            await asyncio.sleep(34.0)
+            app.database.refused = set()
+            app.database.seen.clear()
+            await app.until(lambda: bool(app.database.times("renew")), within=2.0)
+            await app.until(lambda: bool(app.database.times("stop_requests")), within=0.5)
+
+    app.run(scenario())
+
+
 def test_wake_ups_do_not_shorten_the_wait_after_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

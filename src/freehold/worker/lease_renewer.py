@@ -262,7 +262,7 @@ class LeaseRenewer:
             return
         self._store_part.works()
         self._renew_at = now + self._lease_seconds / 3
-        self._is_failing = False
+        self._is_failing, self._rest_until = False, 0.0
         if heartbeat is not None:
             self._schedule.sent(heartbeat, now)
         for lease in leases:
