@@ -14,6 +14,7 @@ from freehold.model.tenant import TenantState
 from freehold.tasks import Registry
 from freehold.tenants.wake_schedule import IDLE_SECONDS
 from tests.tenants.virtual_host import VirtualTenants
+from tests.worker.test_misfit_scan import insert_misfits
 
 
 @pytest.fixture
@@ -114,6 +115,20 @@ def test_a_misfit_of_an_idle_tenant_is_run_by_a_new_process_whose_code_fits(
         assert (tenants.succeeded("a"), tenants.store("a").counts().parked) == (0, 1)
         async with tenants.running_host():
             await tenants.until(lambda: tenants.succeeded("a") == 1, 10)
+
+    tenants.play(scenario())
+
+
+@pytest.mark.requirement("S4.2", "P4")
+def test_a_misfit_of_an_idle_tenant_is_found_behind_many_others(tenants: VirtualTenants) -> None:
+    tenants.add("a")
+    job(tenants)
+
+    async def scenario() -> None:
+        with tenants.home.databases["a"]._engine.transaction() as connection:
+            insert_misfits(connection, 500, tenants.clock.micros + 3600 * 1_000_000)
+        async with tenants.running_host():
+            await tenants.until(lambda: tenants.succeeded("a") == 1, 30)
 
     tenants.play(scenario())
 

@@ -76,8 +76,7 @@ class TenantMaintenance:
         has_freed_jobs = False
         try:
             store = AsyncStore(database().async_session())
-            misfits = MisfitCheck(self._tasks, self._fits)
-            if await store.unpark(self._tasks, BATCH) + await misfits.run_once(store, BATCH):
+            if await store.unpark(self._tasks, BATCH) + await self._unpark_misfits(store):
                 has_freed_jobs = True
                 self._request_worker(tenant)
             if await self._promote_lanes(store):
@@ -93,6 +92,13 @@ class TenantMaintenance:
             if isinstance(error, StoreUnavailable):  # of the other tenants too, probably
                 await asyncio.sleep(self._error_wait.next(_ERROR_SECONDS))
         return has_freed_jobs
+
+    async def _unpark_misfits(self, store: AsyncStore) -> int:
+        """The first batch with jobs that this code fits: a worker finds the others."""
+        check, made_ready = MisfitCheck(self._tasks, self._fits), 0
+        while not (made_ready or check.is_done):
+            made_ready = await check.run_once(store, BATCH)
+        return made_ready
 
     async def _promote_lanes(self, store: AsyncStore) -> bool:
         has_promoted, after = False, ""

@@ -33,18 +33,20 @@ class MisfitCheck:
         self._fits = fits
         self._after = 0
         self._from_start_at = 0.0
-        #: Whether the last batch contained no job that this worker could run.
-        self.is_done = True
+        self._is_at_end = True
+        #: Whether the last batch ended the list, and contained no job that this worker could run.
+        self.is_done = False
 
     async def run_once(self, store: MisfitStore, room: int) -> int:
         """One batch. Returns how many jobs became ready, at most ``room``."""
         now = asyncio.get_running_loop().time()
-        if now >= self._from_start_at:
+        if self._is_at_end and now >= self._from_start_at:
             self._after, self._from_start_at = 0, now + _AGAIN_SECONDS
         batch = await store.misfits(self._tasks, self._after, BATCH)
         chosen = [each for each in batch if each.is_overdue or self._fits(each.task, each.args)]
         taken = [each.job_id for each in chosen[:room]]
-        self.is_done = len(batch) < BATCH and not chosen
+        self._is_at_end = len(batch) < BATCH and len(taken) == len(chosen)
+        self.is_done = self._is_at_end and not chosen
         if len(taken) == len(chosen):
             self._after = batch[-1].job_id if batch else self._after
         elif taken:
