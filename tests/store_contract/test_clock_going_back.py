@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from freehold.model.explain import LimitUse
 from freehold.model.limit import Limit, Rate
 from freehold.model.outcome import OutcomeKind
 from tests.store_contract.test_workers import word
@@ -96,11 +97,16 @@ def test_a_rate_does_not_count_starts_of_the_future_after_the_clock_going_back(
     assert len(store.claim()) == 2
     store.advance(-STEP_SECONDS)
     store.store.admit_limited(10)
-    rules = store.store.queue_rules("default")
-    use = rules[0].use if limited == "queue" else store.store.key_use("k")
-    assert use.started == 0
+
+    def use() -> LimitUse:
+        if limited == "key":
+            return store.store.key_use("k")
+        return store.store.queue_rules("default")[0].use
+
+    assert use().started == 0
     assert len(store.claim("w2")) == 2
     assert store.claim("w3") == []
+    assert use().next_start_seconds == pytest.approx(10.25, abs=0.25)
     store.advance(10.5)
     store.store.admit_limited(10)
     assert len(store.claim("w4")) == 2
