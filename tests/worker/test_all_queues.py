@@ -124,14 +124,15 @@ def test_of_very_many_queues_each_has_its_turn() -> None:
     assert seen == set(store.names)
 
 
-def test_while_the_store_is_away_the_claim_meets_the_error_and_nothing_counts_as_idle() -> None:
+def test_an_error_of_the_store_is_raised_and_nothing_counts_as_idle() -> None:
     store = Directory()
     queues = ServedQueues(store, ("*",), lambda: 0.0)
     asyncio.run(queues.refresh())
     assert queues.active == []
     store.is_away = True
     queues.found_nothing()
-    asyncio.run(queues.refresh())
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(queues.refresh())
     assert queues.active == [DEFAULT_QUEUE]
     assert queues.unsure_seconds() == FIND_SECONDS
 

@@ -99,6 +99,28 @@ def test_an_idle_worker_notices_the_end_of_an_outage(caplog: pytest.LogCaptureFi
     assert len(ends) == 2
 
 
+def test_an_error_of_the_list_of_queues_is_logged_and_known_queues_are_served(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    app = VirtualApp()
+
+    @app.app.task(name="job")
+    async def job() -> None: ...
+
+    async def scenario() -> None:
+        async with app.working():
+            job_id = job.enqueue().id
+            await app.until(lambda: app.state(job_id) == "succeeded", within=1.0)
+            job_id = job.enqueue().id
+            app.database.refused = {"ready_queues"}
+            await app.until(lambda: app.state(job_id) == "succeeded", within=15.0)
+            assert app.telemetry.total("store_errors", "claimer") > 0
+
+    with caplog.at_level(logging.INFO, "freehold"):
+        app.run(scenario())
+    assert lines(caplog)[0].startswith(f"{_AWAY}, trying again: ready_queues")
+
+
 def test_a_lease_that_can_still_be_renewed_at_its_end_is_not_lost(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

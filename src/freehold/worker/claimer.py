@@ -151,8 +151,11 @@ class Claimer:
     async def _claim(self, room: int) -> int:
         """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
         claimed, self._error_wait = 0, 0.0
-        if await self.queues.refresh() and not self.queues.active:
-            self._store_part.works()  # no claim follows that would report it
+        try:
+            if await self.queues.refresh() and not self.queues.active:
+                self._store_part.works()  # no claim follows that would report it
+        except StoreError as error:
+            self._failed(error)
         self._fairness.add(self.queues.active)
         busy = list(self.queues.active)
         while busy and claimed < room and not self._stopping:
@@ -186,9 +189,7 @@ class Claimer:
             attempts = await self._claim_usable(request)
         except StoreError as error:
             # If the response was lost, the leases of this claim run out by themselves.
-            self._telemetry.count("store_errors", label="claimer")
-            self._error_wait = self._store_part.failed(error, self._poll_seconds)
-            self._cursors.reset()
+            self._failed(error)
             return None
         self._store_part.works()
         self._telemetry.count("claims")
@@ -204,6 +205,11 @@ class Claimer:
             self._telemetry.count("claimed", len(attempts))
             self._on_claimed(attempts, sent + self._lease_seconds, _limited(attempts, cursor))
         return len(attempts)
+
+    def _failed(self, error: StoreError) -> None:
+        self._telemetry.count("store_errors", label="claimer")
+        self._error_wait = self._store_part.failed(error, self._poll_seconds)
+        self._cursors.reset()
 
     async def _claim_usable(self, request: ClaimRequest) -> list[Attempt]:
         """A job that no claim can write must not hold up its queue."""

@@ -62,7 +62,8 @@ class ServedQueues:
         return 0.0 if self._is_complete else max(0.001, self._not_before - self._now())
 
     async def refresh(self) -> bool:
-        """Called before each claim. Returns whether the queues were read."""
+        """Called before each claim. Returns whether the queues were read. After an error the claim
+        is from those that are known."""
         if not self._all:
             return False
         named, self._named = self._named, {}
@@ -75,10 +76,10 @@ class ServedQueues:
         self._put_off = False
         try:
             await self._find()
-        except StoreError:  # the claim that follows meets the same error, and reports it
+        except StoreError:
             self.active = self.active or [DEFAULT_QUEUE]
             self._not_before = self._now() + FIND_SECONDS
-            return False
+            raise
         return True
 
     async def _find(self) -> None:
