@@ -55,15 +55,26 @@ _parents_connections: list[sqlite3.Connection] = []
 class _Handle:
     """A connection, the lock around its use, and the instant that its statements see."""
 
-    def __init__(self, path: Path | None, must_exist: bool) -> None:
+    def __init__(self, path: Path | None, must_exist: bool, clock: Micros) -> None:
         self.lock = threading.RLock()
-        self.now = 0
+        self._clock = clock
+        self._now: int | None = None
         self._path = path
         self.must_exist = must_exist
         #: May the tables be created in a file of another program?
         self.may_adopt = False
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
+
+    def new_instant(self) -> None:
+        """The clock is read by the first statement that asks for the time. By then the statement
+        has its snapshot, so that no time in it lies ahead."""
+        self._now = None
+
+    def _instant(self) -> int:
+        if self._now is None:
+            self._now = self._clock()
+        return self._now
 
     def connection(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -102,7 +113,7 @@ class _Handle:
             check_same_thread=False,
         )
         try:
-            connection.create_function("clock", 0, lambda: self.now)
+            connection.create_function("clock", 0, self._instant)
             if self._path is not None:
                 if not self.may_adopt and is_foreign(connection):
                     raise _foreign(self._path)
@@ -143,11 +154,10 @@ class Engine(ForkAware):
         self.path = path
         self._scripts = scripts
         self._reads_whole_set = {name for name, parts in scripts.items() if ":rows" in parts[0]}
-        self._clock = clock
         self._on_change = on_change
-        self._writer = _Handle(path, must_exist)
+        self._writer = _Handle(path, must_exist, clock)
         # Readers of a file have a connection of their own, so that they wait for no fsync.
-        self._reader = _Handle(path, must_exist) if path is not None else self._writer
+        self._reader = _Handle(path, must_exist, clock) if path is not None else self._writer
         self._write_lock = WriteLock(path) if path is not None else None
         self._is_tenant = must_exist
         self._reported: tuple[int, int] | None = None
@@ -186,7 +196,7 @@ class Engine(ForkAware):
         with self._reader.lock, Translating(self.path):
             self._check_file(self._reader)
             connection = self._reader.connection()
-            self._reader.now = self._clock()
+            self._reader.new_instant()
             return [self._execute(connection, each) for each in group.statements]
 
     @contextlib.contextmanager
@@ -198,7 +208,7 @@ class Engine(ForkAware):
             connection = self._writer.connection()
             with write_lock:
                 connection.execute("begin immediate")
-                self._writer.now = self._clock()
+                self._writer.new_instant()
                 try:
                     yield connection
                     connection.execute("commit")
@@ -225,7 +235,7 @@ class Engine(ForkAware):
 
     def write_within(self, connection: sqlite3.Connection, group: StatementGroup) -> list[Rows]:
         """In a transaction that is open already, at the present instant."""
-        self._writer.now = self._clock()
+        self._writer.new_instant()
         result = self._in_savepoint(connection, group)
         if isinstance(result, Exception):
             raise result
