@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -13,7 +14,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from freehold import Freehold
+from freehold.errors import StoreDenied, StoreUnavailable
 from freehold.lab.devpostgres import DevPostgres
+from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.sqlite.database import SqliteDatabase
 from freehold.telemetry import Telemetry
 from freehold.testing import VirtualLoop, virtual_worker
@@ -266,6 +269,16 @@ def test_a_worker_is_quiet_while_its_server_is_stopped_and_ends_at_start_if_it_i
     assert refused.ended() == 3
     assert "password authentication failed" in refused.log
     assert "wrong" not in refused.log.replace("password authentication failed", "")
+
+    # The server has accepted the password: other connections may end, so that a worker waits.
+    with psycopg.connect(server.url, autocommit=True) as admin:
+        admin.execute("alter role locked connection limit 0")
+    with (
+        closing(PostgresDatabase(address.replace("wrong", "right"))) as full,
+        pytest.raises(StoreUnavailable, match="too many connections") as raised,
+    ):
+        full.pending()
+    assert not isinstance(raised.value, StoreDenied)
 
 
 def _is_refused(url: str) -> bool:

@@ -56,6 +56,18 @@ def conninfo(url: str) -> str:
 
 #: Parts of the server's messages where it refuses a login without asking for a password.
 _DENIALS = ("authentication failed", "no pg_hba.conf entry", "permission denied for database")
+#: And where it accepts the password, but has no room or is not up: that passes by itself.
+_PASSING = (
+    "too many connections",
+    "connection slots",
+    "no more connections",
+    "starting up",
+    "shutting down",
+    "terminating connection",
+    "closed the connection",
+    "cannot connect to server",
+    "timeout",
+)
 
 
 class ConnectionRecipe:
@@ -118,8 +130,10 @@ def unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
 
 def _is_denied(error: psycopg.Error, text: str) -> bool:
     """libpq has no error code of a failed login, and the server may speak another language."""
+    if any(each in text for each in _DENIALS):
+        return True
     asked = error.pgconn is not None and error.pgconn.used_password
-    return asked or any(each in text for each in _DENIALS)
+    return asked and not any(each in text for each in _PASSING)
 
 
 def store_error(error: BaseException, writes: bool) -> BaseException:
