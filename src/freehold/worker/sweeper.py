@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError
+from freehold.model.plural import count
 from freehold.store.types import LaneScan, Recovered, SetAside, SweepCheck
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.claimer import log_set_aside
@@ -206,7 +207,7 @@ class Sweeper:
         """Returns whether more may follow."""
         restarted = await self._store.restart_leases(BATCH)
         if restarted:
-            log.warning("the store's clock was set back: %d leases begin anew", restarted)
+            log.warning("the store's clock was set back: restarted %s", count(restarted, "lease"))
         return restarted == BATCH
 
     async def _apply_retention(self, batches: int) -> None:

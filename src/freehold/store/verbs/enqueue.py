@@ -25,9 +25,9 @@ ENQUEUE_BATCH = 1000
 
 def enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None = None) -> Verb[list[Enqueued]]:
     """Store jobs; returns one result each, in order. Of several live jobs with one unique key only
-    one exists; a remembered idempotency key returns the job it made. Workers are notified, by the
-    limiter if there is one. Workers are notified once the jobs are stored: by the limiter, as often
-    as is useful; without one in the same transaction, which may be a caller's."""
+    one exists; a remembered idempotency key returns the job it made. Workers are notified once the
+    jobs are stored: by the limiter, as often as is useful; without one in the same transaction,
+    which may be a caller's."""
     if len(jobs) == 1 and limiter is not None and _special(jobs[0]) == _NOTHING_SPECIAL:
         return _enqueue_plain(jobs[0], limiter)
     return _enqueue(jobs, limiter)

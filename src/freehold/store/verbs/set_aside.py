@@ -46,9 +46,8 @@ def _set_aside_refused(rows: Rows) -> Verb[list[SetAside]]:
     for row, error in refused:
         try:
             written = yield from _write(row, _paused(row, str(error)))
-        except (
-            RowRefused
-        ):  # against a constraint that is younger than the row: only history takes it
+        except RowRefused:
+            # It breaks a constraint that is younger than the row: only the history accepts it.
             written = yield from _write(row, _failed(row, str(error)))
         if written:
             found.append(SetAside(row[0], str(error)))
