@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 
+from freehold import NewJob
 from freehold.model.state import Stage
 from freehold.store.stage_sql import stage_byte
 from tests.testing.virtual_app import VirtualApp
@@ -20,6 +22,23 @@ from many
 
 def insert_misfits(connection: sqlite3.Connection, count: int, until: int) -> None:
     connection.execute(_INSERT, {"count": count, "until": until})
+
+
+def test_a_misfit_does_not_count_as_finished_by_its_worker() -> None:
+    app = VirtualApp()
+
+    @app.app.task(name="job")
+    async def job(text: str) -> None: ...
+
+    async def scenario() -> None:
+        async with app.working():
+            job.enqueue("fits")
+            app.app._submit(NewJob(task="job", args=b'{"number": 1}'))
+            await asyncio.sleep(30.0)
+            assert app.app.operator.counts().parked == 1
+            assert [each.finished for each in await app.app.aoperator.workers()] == [1]
+
+    app.run(scenario())
 
 
 def test_a_misfit_behind_thousands_of_others_is_run() -> None:

@@ -31,6 +31,9 @@ class OutcomeKind(StrEnum):
     MISFIT = "misfit"  # never started: its arguments do not fit the worker's code
 
 
+NEVER_STARTED = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.MISFIT})
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How one attempt ended."""
 

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from freehold.errors import StoreError
 from freehold.model.job import ErrorInfo
-from freehold.model.outcome import Decision, Outcome, OutcomeKind
+from freehold.model.outcome import NEVER_STARTED, Decision, Outcome, OutcomeKind
 from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
 from freehold.store_health import PASSING
@@ -32,7 +32,6 @@ _FAILURES_LIMIT = 100
 _FAILURES_SECONDS = 0.02
 _FAILED = frozenset({OutcomeKind.ERROR, OutcomeKind.RETRY_LATER})
 _UNSTORABLE = "its outcome could not be stored"
-_NEVER_STARTED = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.MISFIT})
 _RETRY_SECONDS = 0.2
 #: Short, because the leases of these outcomes may run out.
 _RETRY_LIMIT_SECONDS = 2.0
@@ -196,7 +195,7 @@ class Finisher:
             )
             return
         self._telemetry.count("finished", label=ended.outcome.kind.value)
-        has_begun = ended.outcome.kind not in _NEVER_STARTED
+        has_begun = ended.outcome.kind not in NEVER_STARTED
         if decision.state is State.QUEUED and has_begun:
             self._telemetry.count("retried")
         if ended.outcome.kind is OutcomeKind.TIMEOUT:

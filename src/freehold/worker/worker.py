@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection
 from freehold.errors import StoreError
 from freehold.exit_codes import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
 from freehold.model.job import Attempt
-from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.outcome import NEVER_STARTED, Outcome, OutcomeKind
 from freehold.model.plural import count
 from freehold.model.worker_info import Heartbeat, WorkerState
 from freehold.store import notifications
@@ -218,7 +218,7 @@ class Worker:
             state=WorkerState.STUCK if self._stuck else state,
             running=len(self._slots.running),
             waiting=len(self._slots.waiting),
-            finished=total("finished") - total("finished", OutcomeKind.GIVE_BACK),
+            finished=total("finished") - sum(total("finished", each) for each in NEVER_STARTED),
             manager=self._manager_link.manager if self._manager_link else None,
         )
 
