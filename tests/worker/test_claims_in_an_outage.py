@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from freehold.clock import VirtualClock
-from freehold.errors import StoreUnavailable
+from freehold.errors import RowRefused, StoreUnavailable
 from freehold.model.job import Attempt
 from freehold.store.types import ClaimRequest, SetAside
 from freehold.telemetry import Telemetry
@@ -39,7 +39,30 @@ class Unreachable:
 def test_a_claimer_that_is_unsure_of_a_queue_does_not_hammer_an_unreachable_store() -> None:
     """Found by the simulation: it claimed every millisecond until the store came back."""
     store = Unreachable()
+    claim_for_a_while(store)
+    assert 2 <= store.claims <= OUTAGE_SECONDS / POLL_SECONDS + 2
 
+
+class OneBrokenQueue(Unreachable):
+    """No claim from the queue "default" succeeds, for a reason that no job can be paused for."""
+
+    async def claim(self, request: ClaimRequest) -> list[Attempt]:
+        if request.demands[0].queue == "default":
+            raise RowRefused("a value is out of range")
+        self.claims += 1
+        return []
+
+    async def set_aside_ready(self, queue: str) -> list[SetAside]:
+        return []
+
+
+def test_a_queue_that_cannot_be_claimed_from_does_not_hold_up_the_others() -> None:
+    store = OneBrokenQueue()
+    claim_for_a_while(store)
+    assert store.claims >= 2
+
+
+def claim_for_a_while(store: Unreachable) -> None:
     async def outage() -> None:
         claimer = Claimer(
             store,
@@ -62,4 +85,3 @@ def test_a_claimer_that_is_unsure_of_a_queue_does_not_hammer_an_unreachable_stor
 
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(VirtualClock())) as runner:
         runner.run(outage())
-    assert 2 <= store.claims <= OUTAGE_SECONDS / POLL_SECONDS + 2

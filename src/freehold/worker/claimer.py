@@ -11,6 +11,7 @@ from freehold.model.fairness import Fairness
 from freehold.model.job import Attempt
 from freehold.store.claim_cursor import ClaimCursor, ClaimCursors
 from freehold.store.types import ClaimRequest, QueueDemand, SetAside
+from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.served_queues import ReadyQueues, ServedQueues
 
@@ -171,11 +172,11 @@ class Claimer:
                 if count >= share:
                     full.append(queue)
             busy = full
-        self._found_nothing = claimed == 0 and not self._unsure_seconds()
+        self._found_nothing = not (claimed or self._error_wait or self._unsure_seconds())
         return claimed
 
     async def _claim_from(self, queue: str, count: int) -> int | None:
-        """Returns how many were claimed; None if the store could not be reached."""
+        """Returns how many were claimed; None if no other queue could be claimed from either."""
         sent, began = asyncio.get_running_loop().time(), self._telemetry.now()
         starting_soon, cursor = self._starting_soon(), self._cursors.of(queue)
         request = ClaimRequest(
@@ -190,7 +191,7 @@ class Claimer:
         except StoreError as error:
             # If the response was lost, the leases of this claim run out by themselves.
             self._failed(error)
-            return None
+            return None if isinstance(error, PASSING) else 0
         self._store_part.works()
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
