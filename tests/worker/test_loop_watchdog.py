@@ -17,7 +17,7 @@ from freehold.telemetry import Telemetry
 from freehold.worker.held_leases import HeldLease
 from freehold.worker.loop_watchdog import BLOCK_SECONDS, LoopWatchdog
 
-LONG = BLOCK_SECONDS + 0.75
+LONG = BLOCK_SECONDS + 2.0
 
 
 def lease(*, is_coroutine: bool) -> HeldLease:

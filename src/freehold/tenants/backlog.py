@@ -46,7 +46,11 @@ class TenantBacklog:
                 by_shard.setdefault(tenant.shard, {})[tenant.name] = tenant
         found: list[Tenant] = []
         for name, tenants in by_shard.items():
-            checked = await self._served.shard(name).tenants_with_work(list(tenants))
+            try:
+                checked = await self._served.shard(name).tenants_with_work(list(tenants))
+            except StoreError as error:  # the tenants of other shards have work all the same
+                log.debug("the tenants of shard %s cannot be read: %s", name, error)
+                continue
             found += [tenants[each.tenant] for each in checked if each.has_work]
         return found
 

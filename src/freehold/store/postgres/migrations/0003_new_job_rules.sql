@@ -305,7 +305,7 @@ create or replace function {schema}.enqueue(
     target text default null,
     unique_key text default null,
     idempotency_key text default null,
-    max_attempts integer default 5,
+    max_attempts integer default 15,
     timeout_seconds real default null,
     tags json default null,
     limit_key text default null,

@@ -1,1 +1,0 @@
--- PostgreSQL changes its function `enqueue` here. This store has none; both have the same versions.
