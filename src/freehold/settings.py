@@ -27,9 +27,9 @@ FILE_NAME = "freehold.toml"
 ENVIRONMENT_PREFIX = "FREEHOLD_"
 SHARD_PREFIX = "FREEHOLD_SHARD_"
 DEFAULT_ORIGIN = "config/default.toml"
-#: Short names, besides FREEHOLD_<SECTION>_<KEY>.
 #: The kinds of sessions with PostgreSQL.
 _SESSIONS = ("pipelined", "plain")
+#: Short names, besides FREEHOLD_<SECTION>_<KEY>.
 _SHORT = {"FREEHOLD_URL": "store.url", "FREEHOLD_SCHEMA": "store.schema"}
 #: Usually set by the project that uses Freehold, so every setting of our own wins over it.
 _FALLBACK_URL = "DATABASE_URL"
@@ -109,13 +109,15 @@ def _file(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
     for path, part in ((own, False), (shared, True)):
         if not path.is_file():
             continue
-        text = path.read_text(encoding="utf-8")
         try:
+            text = path.read_text(encoding="utf-8")
             content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except OSError as error:
+            raise BadSettings(f"{path.name} cannot be read: {error.strerror}") from None
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise BadSettings(f"{path.name} is not TOML: {error}") from None
         if part:
-            content = content.get("tool", {}).get("freehold", {})
+            content = _table(_table(content, "tool", path.name), "freehold", path.name)
         if content:
             return [(path.name, content, text)]
     return []
@@ -124,22 +126,25 @@ def _file(folder: Path) -> list[tuple[str, dict[str, Any], str]]:
 def _add(
     settings: Settings, known: dict[str, Any], content: dict[str, Any], origin: str, text: str = ""
 ) -> None:
-    kinds = content.get("kinds", {})
-    for name, fields in kinds.items():
+    named = {
+        section: _table(content, section, _position(origin, text, section))
+        for section in _NAMED_SECTIONS
+    }
+    for name, fields in named["kinds"].items():
         check_name("kind", name)
         settings.kinds[name] = kind_of(name, fields, _position(origin, text, name))
-    for name, fields in content.get("queues", {}).items():
+    for name, fields in named["queues"].items():
         _check_queue(name)
         where = settings.origins[f"queues.{name}"] = _position(origin, text, name)
         settings.queues[name] = queue_rule_of(fields, where)
-    for name, fields in content.get("limits", {}).items():
+    for name, fields in named["limits"].items():
         check_key("limit key", name)
         where = settings.origins[f"limits.{name}"] = _position(origin, text, name)
         settings.limits[name] = limit_of(fields, where)
-    for name, fields in content.get("tenants", {}).items():
+    for name, fields in named["tenants"].items():
         check_tenant(name)
         settings.tenants[name] = worker_count_of(fields, _position(origin, text, name))
-    for name, url in content.get("shards", {}).items():
+    for name, url in named["shards"].items():
         _add_shard(settings, name, url, _position(origin, text, name))
     rest = {key: value for key, value in content.items() if key not in _NAMED_SECTIONS}
     for name, value in _flat(rest).items():
@@ -148,6 +153,13 @@ def _add(
         if name not in known:
             raise BadSettings(f"{where}: there is no setting {name}; {_nearest(name, known)}")
         settings.values[name] = SettingValue(_checked(name, value, known[name], where), where)
+
+
+def _table(content: Mapping[str, Any], section: str, where: str) -> dict[str, Any]:
+    found = content.get(section, {})
+    if not isinstance(found, dict):
+        raise BadSettings(f"{where}: {section}: give a table, which begins with [{section}]")
+    return found
 
 
 def _check_queue(name: str) -> None:

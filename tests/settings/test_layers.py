@@ -97,6 +97,9 @@ def test_freehold_toml_wins_over_database_url(tmp_path: Path) -> None:
         ("[workers\n", "freehold.toml is not TOML.*line 1"),
         ("[http]\nport = 70000\n", "http.port = 70000: give a whole number"),
         ("[http]\ntokens = 'hunter2'\n", "http.tokens: give a list"),
+        ("\nqueues = 5\n", "freehold.toml:2: queues: give a table, which begins with .queues."),
+        ("shards = ['east']\n", "freehold.toml:1: shards: give a table"),
+        ("[kinds]\na = 3\n", "freehold.toml:2: kind a: give a table with duration_ms"),
         ("[kinds.a]\nduration = 3\n", "did you mean duration_ms?"),
         ("[kinds.a]\noutcome = 'explode'\n", "choose succeed, fail, cancel"),
         ("[kinds.a]\nduration_ms = [9, 1]\n", "give milliseconds"),
@@ -107,6 +110,22 @@ def test_an_invalid_setting_is_refused_with_its_position(
     text: str, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "freehold.toml").write_text(text)
+    with pytest.raises(BadSettings, match=message):
+        load(None, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("freehold.toml", b"app = '\xff'", "freehold.toml is not TOML"),
+        ("pyproject.toml", b"tool = 5", "pyproject.toml: tool: give a table"),
+        ("pyproject.toml", b"[tool]\nfreehold = 5", "pyproject.toml: freehold: give a table"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(
+    name: str, content: bytes, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(BadSettings, match=message):
         load(None, {}, tmp_path)
 

@@ -43,6 +43,8 @@ def share(*parts: str) -> float:
 def kind_of(name: str, given: Mapping[str, Any], where: str) -> SimulatedKind:
     """A kind from its configuration. Raises BadSettings for unknown or invalid values."""
     known = {"duration_ms", *(f.name for f in fields(SimulatedKind)[3:])}
+    if not isinstance(given, Mapping):
+        raise BadSettings(f"{where}: kind {name}: give a table with {', '.join(sorted(known))}")
     for key in given:
         if key not in known:
             close = get_close_matches(key, known, n=1)
