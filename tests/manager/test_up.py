@@ -11,6 +11,7 @@ import socket
 import subprocess
 import urllib.request
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
@@ -125,6 +126,21 @@ def test_the_api_is_served_beside_the_manager(service: Service) -> None:
     assert token not in service.log_text()
     up.send(signal.SIGTERM)
     assert up.ended() == 0
+
+
+def test_denied_requests_to_a_service_are_counted_in_its_metrics(sqlite_service: Service) -> None:
+    sqlite_service.up("--default-count", "1")
+    served = eventually(
+        lambda: re.findall(r"served on (http://[0-9.:]+)", sqlite_service.log_text())
+    )
+    with pytest.raises(HTTPError, match="401"):
+        urllib.request.urlopen(f"{served[0]}/api/stats", timeout=120)
+    token = (sqlite_service.folder / "freehold" / "api-token").read_text().strip()
+    request = urllib.request.Request(
+        f"{served[0]}/metrics", headers={"Authorization": f"Bearer {token}"}
+    )
+    with urllib.request.urlopen(request, timeout=120) as answer:
+        assert 'freehold_http_denied_total{status="401"} 1\n' in answer.read().decode()
 
 
 def test_the_logged_command_signs_in(sqlite_service: Service, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from freehold.worker.config import WorkerSettings, worker_settings
 from freehold.worker.event_loop import run_loop
 from freehold.worker.sweeper import Sweeper
 
-Part: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+Part: TypeAlias = Callable[[Telemetry], Coroutine[Any, Any, None]]
 
 
 @click.command(cls=StoreCommand)
@@ -149,7 +149,7 @@ def _api(app: Freehold, settings: Settings, folder: Path) -> Iterator[Part | Non
             if manager_in(folder) is not None:
                 raise already_runs(folder) from None
             raise
-        yield lambda: serve_on(listener, app, settings)
+        yield lambda telemetry: serve_on(listener, app, settings, telemetry=telemetry)
 
 
 async def _run(
@@ -179,7 +179,7 @@ async def _run(
     # drained.
     parts: dict[str, Coroutine[Any, Any, None]] = {"sweeper": _sweep(app, chosen, telemetry)}
     if api is not None:
-        parts["API"] = api()
+        parts["API"] = api(telemetry)
     if reload:
         parts["reloader"] = watch_sources(Path.cwd(), manager.replace_workers)
     try:
