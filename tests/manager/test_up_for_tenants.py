@@ -69,6 +69,13 @@ def test_a_tenant_has_as_many_workers_of_its_own_as_are_configured(
     assert service.worker_pids() == []
 
 
+def test_an_unknown_tenant_is_refused_before_anything_is_started(sqlite_service: Service) -> None:
+    sqlite_service.app.tenants.create("acme")
+    assert sqlite_service.up("--tenants", "acme,acne", "--no-http").ended() == 1
+    assert "there is no tenant 'acne'; did you mean acme?" in sqlite_service.log_text()
+    assert "started" not in sqlite_service.log_text()
+
+
 def test_the_fleets_of_some_tenants(tmp_path: Path) -> None:
     (tmp_path / "freehold.toml").write_text("[tenants.acme]\nmax_count = 4\n")
     configured = load(folder=tmp_path, environment={}).tenants

@@ -227,7 +227,7 @@ def queue_table(queues: list[QueueInfo], now: datetime) -> ListTable:
             bounded(queue.ready),
             bounded(queue.leased),
             bounded(queue.not_ready) if queue.not_ready else "",
-            since(oldest, now) if oldest else "",
+            span((now - oldest).total_seconds()) if oldest else "",
             f"{queue.weight:g}" if queue.weight != 1 else "",
             str(queue.limit) if queue.limit else "",
             _pause(queue, now),

@@ -21,6 +21,8 @@ _GAP = 2
 _LEAST_NAME_WIDTH = 8
 _LEAST_DETAIL_WIDTH = 18
 _LEAST_WRAPPED_WIDTH = 24
+#: Of columns that are shortened or wrapped beside others of their kind.
+_LEAST_SHARED_WIDTH = 12
 
 
 class ListTable:
@@ -88,7 +90,10 @@ class ListTable:
         """The natural widths; the widest flexible columns give way first."""
         widths = {n: self._natural_width(n) for n in shown}
         spare = width - sum(widths.values()) - _GAP * (len(shown) - 1)
+        wide_columns = [n for n in shown if self._columns[n] in self._details | self._wrapped]
         flexible = {n: self._least_width(n) for n in shown if self._is_flexible(n)}
+        if len(wide_columns) > 1:
+            flexible |= dict.fromkeys(wide_columns, _LEAST_SHARED_WIDTH)
         while spare < 0:
             wide = [n for n, least in flexible.items() if widths[n] > least]
             if not wide:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import click
 
-from freehold.app import Freehold
+from freehold.app import Freehold, TenantSelection
 from freehold.cli.common import (
     StoreChoice,
     StoreCommand,
@@ -115,9 +115,9 @@ def up(
     chosen, app = worker_settings(settings, queues=queues or None), app_with_tasks(store)
     if store.app is None:
         log.warning("no --app is given: the workers know no tasks of yours")
-    counts = parse_tenant_counts(tenant_counts)
-    plans = plan_fleets(app, _rule(settings), tenant_selection(tenants), settings.tenants, counts)
-    _check_store(app)
+    served, counts = tenant_selection(tenants), parse_tenant_counts(tenant_counts)
+    plans = plan_fleets(app, _rule(settings), served, settings.tenants, counts)
+    _check_store(app, served)
     check_name("name", name)
     hidden = token_variables(settings["http.tokens"])
     fleets = []
@@ -212,9 +212,12 @@ async def _sweep(app: Freehold, chosen: WorkerSettings, telemetry: Telemetry) ->
     await sweeper.run()
 
 
-def _check_store(app: Freehold) -> None:
-    """Raises at once for a store that needs an action. One that is not up yet may still come."""
+def _check_store(app: Freehold, tenants: TenantSelection) -> None:
+    """Raises at once for a store that needs an action, and for an unknown tenant. A store that is
+    not up yet may still come."""
     try:
+        for name in () if tenants is None or tenants == "all" else tenants:
+            app.tenants.get(name)
         app.operator.now()
         app.operator.workers()
         app._client.store.make_ready(0)  # needs the rights of a worker
