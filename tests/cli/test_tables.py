@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from rich.console import Console, RenderableType
 
 from freehold.cli.job_view import job_view
-from freehold.cli.render import job_table
+from freehold.cli.render import job_table, queue_table
 from freehold.cli.table import ListTable
 from freehold.cli.text import shorten_middle
 from freehold.model.job import ErrorInfo
+from freehold.model.limit import Limit, Rate
 from freehold.model.outcome import OutcomeKind
 from freehold.model.plural import count
 from freehold.operator import Operator
-from freehold.store.types import JobFilter
+from freehold.store.types import DEPTH_BOUND, JobFilter, QueueInfo
 from tests.cli.shell import Shell
 
 TRACE = 'Traceback (most recent call last):\n  File "/srv/app/tasks.py", line 4712, in call_api\n'
@@ -64,6 +66,30 @@ def test_a_traceback_stands_below_the_timeline_in_full_width(sqlite_shell: Shell
     start = found.index("Traceback (most recent call last):")
     assert found[start - 1].startswith("traceback of attempt 1, ")
     assert any("TimeoutError: no response" in line for line in found[:start])
+
+
+def test_queues_with_weight_limit_and_pause_keep_their_headings_and_numbers() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    queue = QueueInfo(
+        name="monthly-reports",
+        ready=DEPTH_BOUND,
+        leased=DEPTH_BOUND,
+        not_ready=DEPTH_BOUND,
+        oldest_ready_at=now - timedelta(hours=23, minutes=59),
+        paused_at=now - timedelta(minutes=59),
+        paused_by="ann",
+        pause_reason="the reports of last month are wrong",
+        paused_until=None,
+        weight=0.25,
+        limit=Limit(7, Rate(100, seconds=60)),
+    )
+    for table in (queue_table([queue], now), queue_table([queue], now).on_one_line()):
+        found = lines(table)
+        assert max(map(len, found)) <= 80
+        words = {word for line in found for word in line.split()}
+        assert {"ready", "leased", "not", "oldest", "weight", "limit", "paused"} <= words
+        assert {"10000+", "0.25"} <= words
+        assert any("23 h 59 min" in line for line in found)
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

@@ -22,7 +22,7 @@ _LEAST_NAME_WIDTH = 8
 _LEAST_DETAIL_WIDTH = 18
 _LEAST_WRAPPED_WIDTH = 24
 #: Of columns that are shortened or wrapped beside others of their kind.
-_LEAST_SHARED_WIDTH = 12
+_LEAST_SHARED_WIDTH = 10
 
 
 class ListTable:
