@@ -58,7 +58,7 @@ class Settings:
     #: Weights and limits by queue, and limits by limit key; `apply_settings` writes them.
     queues: dict[str, QueueRule] = field(default_factory=dict)
     limits: dict[str, Limit] = field(default_factory=dict)
-    #: Where these come from, as ``queues.NAME`` and ``limits.KEY``.
+    #: Where these come from, as ``queues.NAME`` and ``limits.KEY``; and ``tenants.NAME``.
     origins: dict[str, str] = field(default_factory=dict)
     #: Databases for tenants besides HOME_SHARD: URLs, which can contain passwords.
     shards: dict[str, SettingValue] = field(default_factory=dict)
@@ -143,7 +143,8 @@ def _add(
         settings.limits[name] = limit_of(fields, where)
     for name, fields in named["tenants"].items():
         check_tenant(name)
-        settings.tenants[name] = worker_count_of(fields, _position(origin, text, name))
+        where = settings.origins[f"tenants.{name}"] = _position(origin, text, name)
+        settings.tenants[name] = worker_count_of(fields, where)
     for name, url in named["shards"].items():
         _add_shard(settings, name, url, _position(origin, text, name))
     rest = {key: value for key, value in content.items() if key not in _NAMED_SECTIONS}

@@ -41,20 +41,24 @@ def test_a_worker_logs_a_mistyped_variable(tmp_path: Path) -> None:
     assert [message for message in messages if meant in message]
 
 
-def test_queues_limits_and_shards_of_the_file_are_shown(
+def test_queues_limits_shards_and_tenants_of_the_file_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "freehold.toml").write_text(
         '[queues.mail]\nweight = 5\nmax = 7\n[limits."github:*"]\nrate = "100/min"\n'
         '[shards]\neast = "postgresql://ann:xyzzy@east/jobs"\n'
+        "[tenants.acme]\nmax_count = 4\n"
     )
     rows = {line.split()[0]: line for line in run("config").out.splitlines()}
     assert "weight 5, 7 at a time" in rows["queues.mail"]
     assert rows["queues.mail"].endswith("freehold.toml:1")
     assert "100/60s starts" in rows["limits.github:*"]
     assert "postgresql://ann@east/jobs" in rows["shards.east"]
+    assert "1 to 4 workers of its own" in rows["tenants.acme"]
+    assert rows["tenants.acme"].endswith("freehold.toml:8")
     document = run("config", "--json").json
+    assert document["tenants"] == {"acme": {"default_count": 1, "max_count": 4}}
     assert document["queues"]["mail"]["limit"]["max_leases"] == 7
     assert document["limits"]["github:*"]["rate"] == {"starts": 100, "seconds": 60.0}
     assert "xyzzy" not in str(rows) + str(document)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 import msgspec
 
@@ -32,6 +34,7 @@ def config(as_json: bool) -> None:
                 },
                 "queues": settings.queues,
                 "limits": settings.limits,
+                "tenants": {name: asdict(count) for name, count in settings.tenants.items()},
                 "kinds": {name: msgspec.to_builtins(k) for name, k in settings.kinds.items()},
             }
         )
@@ -45,6 +48,9 @@ def config(as_json: bool) -> None:
         table.add_row(f"queues.{name}", _rule_text(rule), settings.origins[f"queues.{name}"])
     for name, limit in settings.limits.items():
         table.add_row(f"limits.{name}", str(limit), settings.origins[f"limits.{name}"])
+    for name, count in settings.tenants.items():
+        text = f"{count.default_count} to {count.max_count} workers of its own"
+        table.add_row(f"tenants.{name}", text, settings.origins[f"tenants.{name}"])
     for name, kind in settings.kinds.items():
         takes = f"{kind.low_ms:g} to {kind.high_ms:g} ms"
         table.add_row(f"kinds.{name}", f"{takes}, {kind.outcome}", "")
