@@ -122,11 +122,11 @@ def test_doctor_finds_blocked_lanes_and_parked_jobs(shell: Shell) -> None:
     shell.store.add(target="lane", max_attempts=1)
     shell.store.end(shell.store.claim_one(), OutcomeKind.FAIL, reason="no")
     good, detail = diagnosis(shell, "lanes")
-    assert (good, detail.startswith("1 failed and block their lanes")) == (False, True)
+    assert (good, detail.startswith("1 failed job blocks its lane: ")) == (False, True)
     shell.store.add(task="unknown")
     assert shell.store.claim(tasks=frozenset({"t"})) == []
     good, detail = diagnosis(shell, "tasks")
-    assert (good, detail.startswith("1 parked")) == (False, True)
+    assert (good, detail.startswith("1 job is parked, because")) == (False, True)
 
 
 def test_doctor_names_pauses(shell: Shell) -> None:

@@ -61,14 +61,16 @@ def _job_checks(operator: Operator) -> list[Diagnosis]:
 
 
 def _stuck_jobs(counts: JobCounts) -> Iterator[Diagnosis]:
+    block = "job blocks its lane" if counts.failed == 1 else "jobs block their lanes"
     failed = (
-        f"{bounded(counts.failed)} failed and block their lanes: freehold jobs --state failed; "
-        "resume or cancel them"
+        f"{bounded(counts.failed)} failed {block}: see freehold jobs --state failed, then resume "
+        "or cancel"
     )
     yield Diagnosis("lanes", not counts.failed, failed if counts.failed else "no lane is blocked")
+    wait = "job is" if counts.parked == 1 else "jobs are"
     parked = (
-        f"{bounded(counts.parked)} parked, because a worker did not know their task: start one "
-        "that has it"
+        f"{bounded(counts.parked)} {wait} parked, because a worker did not know the task or its "
+        "code did not fit the arguments: see freehold job explain, then start a worker that fits"
     )
     yield Diagnosis("tasks", not counts.parked, parked if counts.parked else "no job is parked")
 
