@@ -208,6 +208,7 @@ class Freehold:
         **settings: Any,
     ) -> int:
         """The same inside a running event loop."""
+        self._check_selection(tenants, without_tenants)
         configured = load()
         register(self, configured.kinds.values())
         chosen = worker_settings(configured, **settings)
@@ -226,6 +227,14 @@ class Freehold:
                 served.control, new_owner(), chosen.managed_in, chosen.slot_file
             )
         return await TenantHost(served, self.tasks, chosen, registration=registration).run()
+
+    def _check_selection(self, tenants: TenantSelection, without: Collection[str]) -> None:
+        if tenants is not None and self._tenant_name is not None:
+            raise BadInput("give --tenants or --tenant (tenants= or app.tenant), not both")
+        if without and tenants != "all":
+            raise BadInput(
+                "--without-tenant (without_tenants=) is for --tenants all: give that, too"
+            )
 
     async def _check_rights(self) -> None:
         """Raises StoreDenied, after which a worker would try again without end. Other errors pass

@@ -106,3 +106,13 @@ def test_a_dropped_and_recreated_tenant_is_empty(app: Freehold, urls: dict[str, 
     other_app.close()
     assert acme.operator.counts().ready == 0
     assert acme._submit(NewJob(task="t")).created
+
+
+def test_contradicting_selections_of_tenants_are_refused(app: Freehold) -> None:
+    """A worker of one tenant must not run the jobs of others, nor one without tenants ignore it."""
+    app.tenants.create("acme")
+    with pytest.raises(BadInput, match="not both"):
+        app.tenant("acme").run_worker(tenants="all", until_idle=True)
+    for tenants in (None, ["acme"]):
+        with pytest.raises(BadInput, match="is for --tenants all"):
+            app.run_worker(tenants=tenants, without_tenants=["beta"], until_idle=True)
