@@ -184,9 +184,18 @@ def pause_queue(
     """Pause a queue, or all of them (``*``)."""
     _queue_or_all(name)
     check_key("by", by)
-    if until is not None:
-        check_timestamp("until", until)
+    yield from _check_end(until)
     yield from pause_verbs.pause_queue(name, by, check_reason(reason), until)
+
+
+def _check_end(until: datetime | None) -> Verb[None]:
+    """A pause that has already ended would hold nothing back."""
+    if until is None:
+        return
+    check_timestamp("until", until)
+    now = yield from queries.now()
+    if until <= now:
+        raise BadInput(f"until={until.isoformat()}: give a time after {now.isoformat()}")
 
 
 def resume_queue(name: str) -> Verb[bool]:
@@ -242,8 +251,7 @@ def pause_lane(
     """Start no job of the lane until it is resumed, or until a time."""
     check_key("target", target)
     check_key("by", by)
-    if until is not None:
-        check_timestamp("until", until)
+    yield from _check_end(until)
     yield from pause_verbs.pause_lane(target, by, check_reason(reason), until)
 
 

@@ -86,6 +86,7 @@ def test_a_queue_is_weighed(shell: Shell) -> None:
         (("queues", "set-weight", "mail", "0"), "0.001 to 1000000"),
         (("lanes", "--limit", "0"), "1 to 1000 lanes"),
         (("lanes", "pause", ""), "1 to 200 printable"),
+        (("lanes", "pause", "a", "--until", "2020-01-01T00:00:00Z"), "give a time after 20"),
     ],
 )
 def test_bad_input_is_explained_and_changes_nothing(

@@ -108,6 +108,7 @@ def test_a_pause_can_have_an_end(shell: Shell) -> None:
         (("resume", "a b"), "queue 'a b' is not a usable name"),
         (("pause", "q", "--until", "2090-01-01"), "has no time zone"),
         (("pause", "q", "--until", "soon"), "'soon' is not a time"),
+        (("pause", "q", "--until", "2020-01-01T00:00:00Z"), "give a time after 20"),
         (("pause", "q", "--by", ""), "by ''"),
         (("pause", "q", "--reason", "x" * 501), "at most 500 characters"),
         (("pause",), "Missing argument 'NAME'"),
