@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console, RenderableType
 
 from freehold.cli.job_view import job_view
-from freehold.cli.render import job_table, queue_table
+from freehold.cli.render import causes_text, job_table, queue_table
 from freehold.cli.table import ListTable
 from freehold.cli.text import shorten_middle
+from freehold.model.explain import Cause
 from freehold.model.job import ErrorInfo
 from freehold.model.limit import Limit, Rate
 from freehold.model.outcome import OutcomeKind
@@ -90,6 +91,26 @@ def test_queues_with_weight_limit_and_pause_keep_their_headings_and_numbers() ->
         assert {"ready", "leased", "not", "oldest", "weight", "limit", "paused"} <= words
         assert {"10000+", "0.25"} <= words
         assert any("23 h 59 min" in line for line in found)
+
+
+def test_an_explanation_is_indented_also_where_it_continues() -> None:
+    cause = Cause("lane", "its lane is held by job 4, " + "which failed " * 9, "resume job 4")
+    title, *causes, remedy = lines(causes_text(5, [cause]))
+    assert (title, remedy) == ("job 5", "    → resume job 4")
+    assert len(causes) > 1
+    assert all(line.startswith("  ") for line in causes)
+
+
+def test_the_timeline_does_not_repeat_an_error_that_is_the_reason(sqlite_shell: Shell) -> None:
+    job = sqlite_shell.store.add()
+    error = ErrorInfo("BadArguments", "unknown field `nam`")
+    reason = f"waits for a worker whose code fits: {error.message}"
+    sqlite_shell.store.end(
+        sqlite_shell.store.claim_one(), OutcomeKind.FAIL, reason=reason, error=error
+    )
+    _, _, timeline = sqlite_shell("job", "show", str(job)).out.partition("time (UTC)")
+    assert timeline.count("unknown field") == 1
+    assert "BadArguments" not in timeline
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

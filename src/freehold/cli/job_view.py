@@ -14,7 +14,7 @@ from freehold.cli.render import at, error_text, since, span, state_text
 from freehold.cli.table import ListTable
 from freehold.cli.text import clean
 from freehold.model.history import EventKind, TimelineEntry
-from freehold.model.job import Job, Lease
+from freehold.model.job import ErrorInfo, Job, Lease
 from freehold.model.job_log import LogLine, Progress
 from freehold.model.payload import stored_object
 from freehold.operator import SHOWN_LIMIT, JobDetail
@@ -187,12 +187,18 @@ def _why(entry: TimelineEntry) -> str:
     parts = []
     if entry.reason:
         parts.append(entry.reason)
-    # The reason often is the text of the error.
-    if entry.error is not None and error_text(entry.error) not in (entry.reason or ""):
+    if entry.error is not None and not _is_in(entry.reason or "", entry.error):
         parts.append(error_text(entry.error))
     if entry.due_at is not None and entry.due_at > entry.at:
         parts.append(f"again in {span((entry.due_at - entry.at).total_seconds())}")
     return _shortened(clean("\n".join(parts)), _TEXT_LIMIT)
+
+
+def _is_in(reason: str, error: ErrorInfo) -> bool:
+    """The reason often is the text of the error, or ends with its message."""
+    if error_text(error) in reason:
+        return True
+    return bool(error.message) and reason.endswith(f": {error.message}")
 
 
 def _shortened(text: str, limit: int = _TEXT_LIMIT) -> str:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import click
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -379,9 +380,14 @@ def diagnosis_table(where: str, diagnoses: list[Diagnosis]) -> RenderableType:
 
 
 def causes_text(job_id: int, causes: list[Cause]) -> RenderableType:
-    text = Text(f"job {job_id}", style="bold")
+    parts: list[RenderableType] = [Text(f"job {job_id}", style="bold")]
     for cause in causes:
-        text.append(f"\n  {one_line(cause.text)}", style="not bold")
+        parts.append(_indented(2, Text(one_line(cause.text))))
         if cause.remedy:
-            text.append(f"\n    → {one_line(cause.remedy)}", style="not bold green")
-    return text
+            parts.append(_indented(4, Text(f"→ {one_line(cause.remedy)}", style="green")))
+    return Group(*parts)
+
+
+def _indented(columns: int, text: Text) -> Padding:
+    """Also where the text continues on the next line."""
+    return Padding(text, (0, 0, 0, columns), expand=False)
