@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from starlette.requests import Request
 
+from freehold import Freehold
+from freehold.http import api
 from freehold.http.access_log import LINES_PER_MINUTE, AccessLog
 from freehold.telemetry import Telemetry
 from tests.http.api_client import TOKENS, ApiClient, bearer, settings_with
@@ -84,6 +87,15 @@ def test_denied_requests_are_logged_and_counted(
     name = "freehold_http_denied_total"
     denied = {status: found[name, frozenset({("status", status)})] for status in ("401", "403")}
     assert denied == {"401": 1, "403": 2}
+
+
+def test_an_api_inside_another_application_counts_denied_requests(tmp_path: Path) -> None:
+    app = Freehold(str(tmp_path / "jobs.db"))
+    service = api(app, settings_with(tmp_path, "local")).state.service
+    scope = {"type": "http", "method": "GET", "path": "/api/stats", "headers": []}
+    service.access_log.add(Request(scope), None, 401)
+    assert service.telemetry.total("http_denied", "401") == 1
+    app.close()
 
 
 def test_a_flood_of_denied_requests_writes_a_few_lines_a_minute(

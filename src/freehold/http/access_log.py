@@ -22,7 +22,7 @@ _PATH_CHARACTERS = 200
 
 
 class AccessLog:
-    def __init__(self, telemetry: Telemetry | None, now: Callable[[], float] = monotonic) -> None:
+    def __init__(self, telemetry: Telemetry, now: Callable[[], float] = monotonic) -> None:
         self._telemetry = telemetry
         self._denied = _BoundedWarnings("denied request", now)
         self._hidden = _BoundedWarnings("error", now)
@@ -31,8 +31,7 @@ class AccessLog:
         """``caller``: None if it was not recognized."""
         text, values = _described(request, caller, status)
         if status in (401, 403):
-            if self._telemetry is not None:
-                self._telemetry.count("http_denied", label=str(status))
+            self._telemetry.count("http_denied", label=str(status))
             self._denied.log(f"denied ({status}): {text}", values)
         elif request.method == "POST":
             log.info("%s: %s", text, status, extra=values)

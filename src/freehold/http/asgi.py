@@ -59,7 +59,7 @@ def api(
         routes=TABLE,
         tokens=api_tokens(settings["http.tokens"]),
         limits=limits or limits_of(settings),
-        telemetry=telemetry,
+        telemetry=telemetry or Telemetry(),
     )
     application = Starlette(
         routes=list(_starlette_routes(service)), exception_handlers={HTTPException: _no_route}

@@ -49,7 +49,7 @@ async def readyz(request: ApiRequest) -> HealthBody:
 async def metrics(request: ApiRequest) -> Response:
     """Metrics of queues, live jobs and this process, in the text format of Prometheus."""
     found = [*await _store_metrics(request)]
-    if request.service.telemetry is not None and request.app is request.service.app:
+    if request.app is request.service.app:
         found += process_metrics(request.service.telemetry)
     return Response(metrics_text(found), media_type=CONTENT_TYPE)
 

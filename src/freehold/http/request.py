@@ -31,7 +31,7 @@ class ApiService:
         routes: tuple[Route, ...],
         tokens: tuple[Token, ...],
         limits: RequestLimits,
-        telemetry: Telemetry | None,
+        telemetry: Telemetry,
     ) -> None:
         self.app = app
         self.routes = routes
