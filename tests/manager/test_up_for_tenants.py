@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from freehold.app import Freehold
 from freehold.cli.fleets import parse_tenant_counts, plan_fleets
+from freehold.cli.up import _store_identity
 from freehold.errors import BadInput, BadSettings
 from freehold.model.scaling import ScaleRule, WorkerCount
 from freehold.settings import load
@@ -74,6 +76,25 @@ def test_an_unknown_tenant_is_refused_before_anything_is_started(sqlite_service:
     assert sqlite_service.up("--tenants", "acme,acne", "--no-http").ended() == 1
     assert "there is no tenant 'acne'; did you mean acme?" in sqlite_service.log_text()
     assert "started" not in sqlite_service.log_text()
+
+
+def test_the_workers_of_a_tenant_are_known_by_its_store_in_whichever_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the same relative name, one project's tenant would be taken for that of another."""
+    monkeypatch.setenv("FREEHOLD_SHARD_EAST", "east/jobs.db")
+    found = []
+    for project in ("shop", "bank"):
+        (tmp_path / project / "east").mkdir(parents=True)
+        monkeypatch.chdir(tmp_path / project)
+        project_app = Freehold("jobs.db")
+        project_app.tenants.create("acme")
+        found.append(_store_identity(project_app.tenant("acme")))
+        project_app.tenants.move("acme", "east")
+        assert _store_identity(project_app.tenant("acme")) == found[-1]
+        assert _store_identity(project_app) != found[-1]
+        project_app.close()
+    assert found[0] != found[1]
 
 
 def test_the_fleets_of_some_tenants(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def up(
         log.warning("no --app is given: the workers know no tasks of yours")
     served, counts = tenant_selection(tenants), parse_tenant_counts(tenant_counts)
     plans = plan_fleets(app, _rule(settings), served, settings.tenants, counts)
-    _check_store(app, served)
+    _check_store(app, served, plans)
     check_name("name", name)
     hidden = token_variables(settings["http.tokens"])
     fleets = []
@@ -212,11 +212,13 @@ async def _sweep(app: Freehold, chosen: WorkerSettings, telemetry: Telemetry) ->
     await sweeper.run()
 
 
-def _check_store(app: Freehold, tenants: TenantSelection) -> None:
+def _check_store(app: Freehold, tenants: TenantSelection, plans: Sequence[FleetPlan]) -> None:
     """Raises at once for a store that needs an action, and for an unknown tenant. A store that is
     not up yet may still come."""
+    named = () if tenants is None or tenants == "all" else tenants
+    own = [plan.app._tenant_name for plan in plans if plan.app._tenant_name is not None]
     try:
-        for name in () if tenants is None or tenants == "all" else tenants:
+        for name in sorted({*named, *own}):
             app.tenants.get(name)
         app.operator.now()
         app.operator.workers()
@@ -239,11 +241,13 @@ def _fleet(
 
 
 def _store_identity(app: Freehold) -> str:
-    """The same text for every process that uses this store."""
-    shown, prefix = app._database.shown, "sqlite:///"
+    """The same text for every process that uses this store or tenant, whatever its shard."""
+    tenant, prefix = app._tenant_name, "sqlite:///"
+    shown = app._database.shown if tenant is None else app.tenants.shown
+    store = f"{shown} {app.schema}"
     if shown.startswith(prefix):
-        return str(Path(shown.removeprefix(prefix)).resolve())
-    return f"{shown} {app.schema}"
+        store = str(Path(shown.removeprefix(prefix)).resolve())
+    return store if tenant is None else f"{store} tenant {tenant}"
 
 
 def _worker_command(
