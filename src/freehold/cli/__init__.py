@@ -48,8 +48,8 @@ _LOGGING_COMMANDS = ("up", "worker")
 def main(context: click.Context) -> None:
     """A durable job queue: workers own jobs by lease, in PostgreSQL or SQLite.
 
-    The store is --url, else FREEHOLD_URL, else the app's own, else DATABASE_URL, else the
-    file freehold.db in this folder.
+    The store is --url, else FREEHOLD_URL, else the app's own, else store.url of
+    freehold.toml, else DATABASE_URL, else the file freehold.db in this folder.
     """
     if context.invoked_subcommand not in _LOGGING_COMMANDS:
         warn_of_unknown_variables(lambda text: click.echo(f"freehold: {text}", err=True))

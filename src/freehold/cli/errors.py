@@ -37,7 +37,8 @@ Exit codes:
   0   done
   1   refused: no such job, an illegal transition, a failed check of `doctor`
   2   bad input: usage, names, arguments, settings; nothing was changed
-  3   the store is unavailable, read-only, full, lacks a privilege, or needs `freehold migrate`
+  3   the store is unavailable, read-only or full, denies a privilege, or
+      needs `freehold migrate`
   70  a bug in freehold; FREEHOLD_DEBUG=1 shows where
 """
 
