@@ -97,7 +97,8 @@ def _piece(value: ast.expr) -> str:
 
 def text_files() -> Iterator[tuple[str, str]]:
     """(path, text) of every file of this repository that is not generated."""
-    tops = [path for path in ROOT.iterdir() if path.is_file()]
+    # In a second work tree of the repository `.git` is a file of git, with a path of the machine.
+    tops = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     inner = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
     for path in sorted(tops + inner):
         # Databases and their locks are what tests and demos leave, never part of the repository.
