@@ -18,7 +18,7 @@ def main() -> None:
     url, wakes, seconds = sys.argv[1], sys.argv[2] == "1", float(sys.argv[3])
     app = Freehold(url)
     if not wakes:
-        NotifyLimiter.with_job = NotifyLimiter.after_job = lambda *_: False  # type: ignore[method-assign, assignment]
+        NotifyLimiter.with_job = NotifyLimiter.after_jobs = lambda *_: False  # type: ignore[method-assign, assignment]
 
     @app.task(name=TASK)
     def job(sent: float) -> None: ...

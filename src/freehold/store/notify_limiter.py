@@ -18,7 +18,7 @@ notifies together with them, which is cheaper.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from freehold.model.job import NewJob
 from freehold.store import notifications
@@ -54,20 +54,18 @@ def notifications_for(jobs: Sequence[NewJob]) -> set[str]:
 class OwnNotifications:
     """The interval between notifications of this producer."""
 
-    __slots__ = ("is_stream", "job_at", "sent_at")
+    __slots__ = ("interval", "is_stream", "job_at", "sent_at")
 
     def __init__(self) -> None:
         self.sent_at = self.job_at = _NEVER
+        self.interval = NOTIFY_SECONDS
         #: Whether our jobs keep coming.
         self.is_stream = False
 
     def add_job(self, now: float) -> None:
         self.is_stream = now - self.job_at < NOTIFY_SECONDS
+        self.interval = STREAM_SECONDS if self.is_stream else NOTIFY_SECONDS
         self.job_at = now
-
-    @property
-    def interval(self) -> float:
-        return STREAM_SECONDS if self.is_stream else NOTIFY_SECONDS
 
 
 class OthersNotifications:
@@ -141,22 +139,27 @@ class NotifyLimiter:
         """Whether the age of others' notifications matters: not while our own jobs keep coming."""
         return not self._topics[topic].own.is_stream
 
-    def after_job(self, topic: str, notified: bool, age: float | None, producers: int) -> bool:
-        """Whether to notify after the jobs were stored. ``age``: seconds since the last
-        notification of any producer, where the store returned it."""
-        now, state = self._now(), self._topics[topic]
-        if state.others.observe(state.own, age, producers, self._last[0]):
-            # A worker that was notified long before this job has stopped claiming again soon.
-            state.notified_at = max(state.notified_at, state.own.job_at)
-        late = not notified and state.is_due(now)
-        if notified or late:
+    def after_jobs(
+        self, topics: Iterable[str], notified: Collection[str], age: float | None, last_id: int
+    ) -> list[str]:
+        """The topics to notify of after jobs up to ``last_id`` were stored, beside those that were
+        notified together with them. ``age``: seconds since the last notification of any producer,
+        where the store returned it."""
+        now, (id_before, at) = self._now(), self._last
+        self._last = last_id, now
+        # About how many producers there are: the jobs that were stored since our last one, if they
+        # keep coming, because ids are drawn in turn. Zero if they do not.
+        drawn = last_id - id_before
+        producers = drawn if now - at < NOTIFY_SECONDS * drawn else 0
+        late = []
+        for topic in topics:
+            state = self._topics[topic]
+            if state.others.observe(state.own, age, producers, last_id):
+                # A worker that was notified long before this job has stopped claiming again soon.
+                state.notified_at = max(state.notified_at, state.own.job_at)
+            if topic not in notified:
+                if not state.is_due(now):
+                    continue
+                late.append(topic)
             state.notified_at = state.own.sent_at = now
         return late
-
-    def producers(self, job_id: int) -> int:
-        """About how many producers there are: the jobs that were stored since our last one, if they
-        keep coming, because ids are drawn in turn. Zero if they do not."""
-        last_id, at = self._last
-        now = self._now()
-        self._last = job_id, now
-        return job_id - last_id if now - at < NOTIFY_SECONDS * (job_id - last_id) else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -54,15 +54,14 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
             raise
         # The store knows the age of the queue's notification, not of those of scheduled jobs.
         if len(jobs) == 1 and notifications.SCHEDULED not in topics:
-            age = drawn[0][0][1]
+            ((_, age),) = drawn[0]
         # Ids are drawn in the order of the jobs, in whichever statement.
-        stored = [Enqueued(id_, True) for id_ in sorted(row[0] for rows in drawn for row in rows)]
-    late = topics - notified
-    if limiter is not None:
-        producers = limiter.producers(stored[-1].id)
-        late = {
-            topic for topic in topics if limiter.after_job(topic, topic in notified, age, producers)
-        }
+        ids = sorted(id_ for rows in drawn for id_, *_ in rows)
+        stored = [Enqueued(id_, True) for id_ in ids]
+    if limiter is None:
+        late: Collection[str] = topics - notified
+    else:
+        late = limiter.after_jobs(topics, notified, age, stored[-1].id)
     if late:
         yield from _notify(notify(late))
     return stored
@@ -81,8 +80,8 @@ def _enqueue_plain(job: NewJob, limiter: NotifyLimiter) -> Verb[list[Enqueued]]:
         if notified:
             limiter.failed(topic)
         raise
-    id_, age = drawn[0][0]
-    if limiter.after_job(topic, notified, age, limiter.producers(id_)):
+    ((id_, age),) = drawn[0]
+    if limiter.after_jobs((topic,), (topic,) if notified else (), age, id_):
         yield from _notify(notifications.notify_after((topic,)))
     return [Enqueued(id_, True)]
 
