@@ -152,27 +152,25 @@ class Freehold:
 
     # -- enqueueing --------------------------------------------------------------------------
 
-    def _submit(self, job: NewJob, connection: Any = None) -> JobHandle:
-        client = self._client
-        return JobHandle(client, job.task, client.enqueue([job], connection)[0])
+    def _submit(self, job: NewJob, connection: Any = None, tenant: str | None = None) -> JobHandle:
+        app = self if tenant is None else self.tenant(tenant)
+        return app._client.enqueue([job], connection)[0]
 
-    async def _asubmit(self, job: NewJob, connection: Any = None) -> JobHandle:
-        client = self._client
-        return JobHandle(client, job.task, (await client.aenqueue([job], connection))[0])
+    async def _asubmit(
+        self, job: NewJob, connection: Any = None, tenant: str | None = None
+    ) -> JobHandle:
+        app = self if tenant is None else self.tenant(tenant)
+        return (await app._client.aenqueue([job], connection))[0]
 
     def enqueue_many(self, jobs: Iterable[NewJob], *, connection: Any = None) -> list[JobHandle]:
         """Store many prepared jobs in few statements. Returns their handles in the same order."""
-        client, new = self._client, _prepared(jobs)
-        stored = client.enqueue(new, connection)
-        return [JobHandle(client, n.task, s) for n, s in zip(new, stored, strict=True)]
+        return self._client.enqueue(_prepared(jobs), connection)
 
     async def aenqueue_many(
         self, jobs: Iterable[NewJob], *, connection: Any = None
     ) -> list[JobHandle]:
         """The same for asyncio."""
-        client, new = self._client, _prepared(jobs)
-        stored = await client.aenqueue(new, connection)
-        return [JobHandle(client, n.task, s) for n, s in zip(new, stored, strict=True)]
+        return await self._client.aenqueue(_prepared(jobs), connection)
 
     # -- working -----------------------------------------------------------------------------
 

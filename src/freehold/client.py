@@ -28,15 +28,23 @@ class Client:
         self.awaited = AsyncStore(database.async_session())
         self._notify_limiter = NotifyLimiter(now)
 
-    def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
+    def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[JobHandle]:
+        """Store jobs. Returns their handles in the same order. With the caller's ``connection``
+        they exist once its transaction commits."""
         if connection is None:
-            return run(enqueue(jobs, self._notify_limiter), self.store.session)
-        return run(enqueue(jobs), self.database.caller_session(connection))
+            stored = run(enqueue(jobs, self._notify_limiter), self.store.session)
+        else:
+            stored = run(enqueue(jobs), self.database.caller_session(connection))
+        return [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
 
-    async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
+    async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[JobHandle]:
+        """The same for asyncio."""
         if connection is None:
-            return await arun(enqueue(jobs, self._notify_limiter), self.awaited.session)
-        return await arun(enqueue(jobs), self.database.async_caller_session(connection))
+            stored = await arun(enqueue(jobs, self._notify_limiter), self.awaited.session)
+        else:
+            session = self.database.async_caller_session(connection)
+            stored = await arun(enqueue(jobs), session)
+        return [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
 
 
 class JobHandle:

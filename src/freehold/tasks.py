@@ -119,11 +119,9 @@ def _is_number(value: object) -> bool:
 class Enqueuer(Protocol[H]):
     """What a task needs of its app."""
 
-    def _submit(self, job: NewJob, connection: Any) -> H: ...
+    def _submit(self, job: NewJob, connection: Any, tenant: str | None) -> H: ...
 
-    async def _asubmit(self, job: NewJob, connection: Any) -> H: ...
-
-    def tenant(self, name: str) -> Enqueuer[H]: ...
+    async def _asubmit(self, job: NewJob, connection: Any, tenant: str | None) -> H: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +160,6 @@ class Task(Generic[P, R, H]):
     @property
     def name(self) -> str:
         return self.definition.name
-
-    @property
-    def _target_app(self) -> Enqueuer[H]:
-        """The app, or that of the tenant given in the options."""
-        tenant = self.options.tenant
-        return self._app if tenant is None else self._app.tenant(tenant)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function directly. A function that takes a context is called by a worker
@@ -219,12 +211,11 @@ class Task(Generic[P, R, H]):
 
     def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
         """A checked job for enqueue_many; writes nothing."""
-        if (
-            self.options.tenant is not None
-        ):  # enqueue_many would store it in the store of its own app
+        tenant = self.options.tenant
+        if tenant is not None:  # enqueue_many would store it in the store of its own app
             raise BadInput(
                 f"a prepared job has no tenant yet: leave out tenant= here, and pass the job to "
-                f"app.tenant({self.options.tenant!r}).enqueue_many(...)"
+                f"app.tenant({tenant!r}).enqueue_many(...)"
             )
         return self.prepare_call(args, kwargs)
 
@@ -243,23 +234,23 @@ class Task(Generic[P, R, H]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """Store a job that runs this function with these arguments."""
-        return self._target_app._submit(self.prepare_call(args, kwargs), self.options.connection)
+        job, options = self.prepare_call(args, kwargs), self.options
+        return self._app._submit(job, options.connection, options.tenant)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """The same for asyncio."""
-        return await self._target_app._asubmit(
-            self.prepare_call(args, kwargs), self.options.connection
-        )
+        job, options = self.prepare_call(args, kwargs), self.options
+        return await self._app._asubmit(job, options.connection, options.tenant)
 
     def create(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """Store a pending job; `JobHandle.enqueue` puts it into the queue."""
-        job = self.prepare_call(args, kwargs, pending=True)
-        return self._target_app._submit(job, self.options.connection)
+        job, options = self.prepare_call(args, kwargs, pending=True), self.options
+        return self._app._submit(job, options.connection, options.tenant)
 
     async def acreate(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """The same for asyncio."""
-        job = self.prepare_call(args, kwargs, pending=True)
-        return await self._target_app._asubmit(job, self.options.connection)
+        job, options = self.prepare_call(args, kwargs, pending=True), self.options
+        return await self._app._asubmit(job, options.connection, options.tenant)
 
     def __repr__(self) -> str:
         return f"<Task {self.name} queue={self.options.queue}>"

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from freehold import Freehold
-from freehold.client import Client
+from freehold.client import Client, JobHandle
 from freehold.errors import FreeholdError, StoreError
-from freehold.model.job import Enqueued, NewJob
+from freehold.model.job import NewJob
 from freehold.worker.event_loop import run_loop
 from tests.chaos.plan import LIMITED_KEY, Plan
 from tests.chaos.recorder import Recorder
@@ -155,5 +155,5 @@ def _unique(chance: random.Random) -> str:
     return f"u{chance.randrange(_UNIQUE_KEYS)}"
 
 
-def _as_lists(results: list[Enqueued]) -> Iterator[list[Any]]:
+def _as_lists(results: list[JobHandle]) -> Iterator[list[Any]]:
     return ([result.id, result.created] for result in results)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from freehold import client
-from freehold.client import Client
+from freehold.client import Client, JobHandle
 from freehold.errors import OutcomeUnknown, StoreError
 from freehold.manager import process_slots
 from freehold.manager.fleet import Fleet
@@ -399,7 +399,7 @@ bug(
 )
 
 
-async def _enqueue_again(self: Client, jobs: Any, connection: Any = None) -> list[Enqueued]:
+async def _enqueue_again(self: Client, jobs: Any, connection: Any = None) -> list[JobHandle]:
     try:
         return await _aenqueue(self, jobs, connection)
     except OutcomeUnknown:

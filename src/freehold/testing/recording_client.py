@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from freehold.client import Client
+from freehold.client import Client, JobHandle
 from freehold.errors import BadInput
-from freehold.model.job import Enqueued, NewJob
+from freehold.model.job import NewJob
 
 
 class RecordedCall(msgspec.Struct, frozen=True):
@@ -30,10 +30,10 @@ class RecordingClient(Client):
         super().__init__(*args)
         self.calls: list[RecordedCall] = []
 
-    def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
+    def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[JobHandle]:
         return self._recorded(jobs, super().enqueue(jobs, self._own(connection)))
 
-    async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[Enqueued]:
+    async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[JobHandle]:
         return self._recorded(jobs, await super().aenqueue(jobs, self._own(connection)))
 
     def _own(self, connection: Any) -> Any:
@@ -46,7 +46,7 @@ class RecordingClient(Client):
             return None
         return connection
 
-    def _recorded(self, jobs: Sequence[NewJob], results: list[Enqueued]) -> list[Enqueued]:
+    def _recorded(self, jobs: Sequence[NewJob], results: list[JobHandle]) -> list[JobHandle]:
         self.calls += [
             RecordedCall(result.id, job)
             for job, result in zip(jobs, results, strict=True)

@@ -8,14 +8,14 @@ from typing import Any, cast
 import msgspec
 
 from freehold.app import Freehold
-from freehold.client import Client
+from freehold.client import Client, JobHandle
 from freehold.errors import FreeholdError, StoreError
 from freehold.lab.simulation.machine import Machine, MachineLoop
 from freehold.lab.simulation.network import Network
 from freehold.lab.simulation.scenario import Call, JobPlan
 from freehold.lab.simulation.tasks import Handlers
 from freehold.lab.simulation.worker_machines import HistoryRecorder
-from freehold.model.job import Enqueued, NewJob
+from freehold.model.job import NewJob
 from freehold.store.database import Database
 
 _COUNT = 2
@@ -108,5 +108,5 @@ class ProducerClients:
         return task.prepare_json(msgspec.json.encode(arguments), pending=plan.pending)
 
 
-def _as_lists(results: list[Enqueued]) -> list[list[Any]]:
+def _as_lists(results: list[JobHandle]) -> list[list[Any]]:
     return [[result.id, result.created] for result in results]
