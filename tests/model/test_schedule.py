@@ -25,9 +25,9 @@ from freehold.model.schedule import (
     run_at,
     tick_of,
 )
-from freehold.model.schedule_text import from_text, to_text
 from freehold.model.timing import Cron, Every, ticks_between
 from freehold.store.rows import json_text
+from freehold.store.schedule_text import StoredJob, from_text, to_text
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -227,3 +227,11 @@ def test_a_definition_of_a_newer_version_or_a_broken_one_is_an_error_not_a_crash
     for text in ("", "[]", "{}", '{"job": {}, "args": "{}"}', '{"job":{"task":"t"},"args":"{}"}'):
         with pytest.raises(BadInput):
             from_text("books", text)
+
+
+def test_no_field_of_a_job_is_lost_in_a_schedule() -> None:
+    """A new field of NewJob is stored with schedules (StoredJob), or refused by `_check_job`."""
+    refused = {"run_at", "delay_seconds", "unique_key", "idempotency_key", "pending"}
+    ignored = {"idempotency_seconds"}
+    fields = set(NewJob.__struct_fields__)
+    assert fields == set(StoredJob.__struct_fields__) | refused | ignored

@@ -102,6 +102,7 @@ def text_files() -> Iterator[tuple[str, str]]:
     inner = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file()]
     for path in sorted(tops + inner):
         # Databases and their locks are what tests and demos leave, never part of the repository.
-        if "__pycache__" in path.parts or ".db" in path.name:
+        # `.git` is a file in a worktree.
+        if "__pycache__" in path.parts or ".db" in path.name or path.name == ".git":
             continue
         yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")

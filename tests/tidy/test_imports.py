@@ -242,6 +242,7 @@ OF_THE_STORE = {
 PURE = {
     "__future__",
     "collections",
+    "cronsim",
     "dataclasses",
     "datetime",
     "difflib",
@@ -253,6 +254,8 @@ PURE = {
     "re",
     "types",
     "typing",
+    # Reads the time zone database of the machine, as a part of Python's library.
+    "zoneinfo",
 }
 
 

@@ -256,15 +256,12 @@ def packed_policy(policy: Policy, tick: Tick) -> dict[str, Any]:
     return {**(pack(policy) or {}), "tick": msgspec.to_builtins(tick)}
 
 
-class _WithTick(msgspec.Struct):
-    tick: Tick | None = None
-
-
 def tick_of(policy_json: str | None) -> Tick | None:
     """The tick of a job that a schedule made."""
     if not policy_json or '"tick"' not in policy_json:
         return None
     try:
-        return msgspec.json.decode(policy_json, type=_WithTick).tick
-    except msgspec.MsgspecError:
-        return None
+        stored = msgspec.json.decode(policy_json)["tick"]
+        return Tick(datetime.fromisoformat(stored["at"]), int(stored.get("missed", 0)))
+    except (msgspec.MsgspecError, KeyError, TypeError, ValueError, AttributeError):
+        return None  # written by a newer version, or by hand

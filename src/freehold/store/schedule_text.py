@@ -8,20 +8,32 @@ from typing import Any
 
 import msgspec
 
+from freehold.decoders import decoder
 from freehold.errors import BadInput
-from freehold.model.job import NewJob
+from freehold.model.job import DEFAULT_QUEUE, NewJob
 from freehold.model.policy import pack, unpack
+from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.schedule import CatchUp, Overlap, ScheduleDefinition
 from freehold.model.timing import Cron, Every
 
-_PLAIN = NewJob(task="any")
-_APART = ("args", "policy")
+
+class StoredJob(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The fields of a `NewJob` that jobs of a schedule can have."""
+
+    task: str
+    args: str = "{}"
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    target: str | None = None
+    limit_key: str | None = None
+    max_attempts: int = DEFAULT_RETRY.max_attempts
+    timeout_seconds: float | None = None
+    tags: tuple[str, ...] = ()
+    policy: dict[str, Any] = {}
 
 
 class _Stored(msgspec.Struct, kw_only=True, omit_defaults=True):
-    job: dict[str, Any]
-    args: str
-    policy: dict[str, Any] = {}
+    job: StoredJob
     cron: str | None = None
     zone: str = "UTC"
     every_seconds: float | None = None
@@ -32,17 +44,19 @@ class _Stored(msgspec.Struct, kw_only=True, omit_defaults=True):
     ends_at: datetime | None = None
 
 
+_read = decoder(_Stored).decode
+_COPIED = tuple(each for each in StoredJob.__struct_fields__ if each not in ("args", "policy"))
+
+
 def to_text(definition: ScheduleDefinition) -> str:
     """Two definitions are equal if and only if their texts are."""
     timing, job = definition.timing, definition.job
     stored = _Stored(
-        job={
-            field: getattr(job, field)
-            for field in NewJob.__struct_fields__
-            if field not in _APART and getattr(job, field) != getattr(_PLAIN, field)
-        },
-        args=job.args.decode(),
-        policy=pack(job.policy) or {},
+        job=StoredJob(
+            args=job.args.decode(),
+            policy=pack(job.policy) or {},
+            **{field: getattr(job, field) for field in _COPIED},
+        ),
         cron=timing.expression if isinstance(timing, Cron) else None,
         zone=timing.zone if isinstance(timing, Cron) else "UTC",
         every_seconds=timing.seconds if isinstance(timing, Every) else None,
@@ -59,21 +73,22 @@ def to_text(definition: ScheduleDefinition) -> str:
 def from_text(name: str, text: str) -> ScheduleDefinition:
     """Raises BadInput if it was not written by this version, or its zone is not known here."""
     try:
-        stored = msgspec.json.decode(text, type=_Stored)
-        job = msgspec.convert(stored.job, NewJob)
-        timing = (
+        stored = _read(text)
+    except msgspec.MsgspecError as error:
+        raise BadInput(f"the definition of schedule {name} cannot be read: {error}") from error
+    job = NewJob(
+        args=stored.job.args.encode(),
+        policy=unpack(msgspec.json.encode(stored.job.policy)),
+        **{field: getattr(stored.job, field) for field in _COPIED},
+    )
+    return ScheduleDefinition(
+        name=name,
+        timing=(
             Cron(stored.cron or "", stored.zone)
             if stored.every_seconds is None
             else Every(seconds=stored.every_seconds)
-        )
-    except msgspec.MsgspecError as error:
-        raise BadInput(f"the definition of schedule {name} cannot be read: {error}") from error
-    return ScheduleDefinition(
-        name=name,
-        timing=timing,
-        job=msgspec.structs.replace(
-            job, args=stored.args.encode(), policy=unpack(msgspec.json.encode(stored.policy))
         ),
+        job=job,
         overlap=stored.overlap,
         catch_up=stored.catch_up,
         within_seconds=stored.within_seconds,
