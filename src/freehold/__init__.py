@@ -44,6 +44,7 @@ from freehold.model.job_log import LogLine, Progress
 from freehold.model.limit import Limit, Rate
 from freehold.model.operator_actions import ActionResult, ActionStatus
 from freehold.model.retry import Retry
+from freehold.model.secrets import Secret
 from freehold.model.state import Stage, State
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.worker_info import LiveWorker, WorkerState
@@ -108,6 +109,7 @@ __all__ = [
     "RowRefused",
     "SchemaMissing",
     "SchemaTooNew",
+    "Secret",
     "SequenceBehind",
     "Snooze",
     "Stage",

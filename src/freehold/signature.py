@@ -7,15 +7,17 @@ too. Values that would not decode to an equal value are refused before anything 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Any, get_type_hints
 
 import msgspec
 
-from freehold.decoders import decoder
 from freehold.errors import BadArguments, BadSettings
 from freehold.model import payload
+from freehold.model.secrets import HIDDEN
+from freehold.value_types import error_text, has_secret, supported_type, typed_decoder
 
 CONTEXT_PARAMETER = "ctx"
 
@@ -34,8 +36,10 @@ class Signature:
             for p in full.parameters.values()
             if p.name != CONTEXT_PARAMETER
         ]
-        self._signature = full.replace(parameters=parameters)
         self._parameters = parameters
+        self.secret_args = tuple(p.name for p in parameters if has_secret(p.annotation))
+        self.secret_result = has_secret(hints.get("return"))
+        self._signature = full.replace(parameters=parameters)
         self._pass_styles = [(p.name, _pass_style(p, parameters)) for p in parameters]
         self._what = f"the call of task {task}"
         # If all parameters can be positional, most calls need no `Signature.bind`.
@@ -56,12 +60,12 @@ class Signature:
             )
 
     def _make_decoder(self, hints: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
-        fields = [_field(p, hints.get(p.name, Any)) for p in self._parameters]
-        # Required fields first; the order does not matter for JSON objects.
-        fields.sort(key=len)
         try:
+            fields = [_field(p, hints.get(p.name, Any)) for p in self._parameters]
+            # Required fields first; the order does not matter for JSON objects.
+            fields.sort(key=len)
             struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True)
-            return decoder(struct)
+            return typed_decoder(struct)
         except (TypeError, ValueError) as error:
             raise BadSettings(
                 f"task {self.task} has a parameter of a type that JSON cannot represent: {error}"
@@ -89,6 +93,11 @@ class Signature:
         decoded = self._decode(data)
         for name, value in values.items():
             arrived = getattr(decoded, name)
+            if arrived != value and name in self.secret_args:
+                raise BadArguments(
+                    f"task {self.task}: the secret argument {name} would arrive as another value; "
+                    "annotate the parameter with its type, or pass plain JSON"
+                )
             if arrived != value:
                 raise BadArguments(
                     f"task {self.task}: argument {name}={_short(value)} would arrive as "
@@ -104,8 +113,11 @@ class Signature:
         try:
             return self._decoder.decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            where = str(error).replace("`$.", "`").replace(" - at `$`", "")
-            raise BadArguments(f"task {self.task}: {where}; {self._shown()}") from None
+            text, path = error_text(error)
+            if re.split(r"[.\[]", path)[0] in self.secret_args:
+                text = "the value of a secret argument does not fit its type"
+            where = f" - at `{path}`" if path else ""
+            raise BadArguments(f"task {self.task}: {text}{where}; {self._shown()}") from None
 
     def decode(self, data: bytes | str) -> tuple[list[Any], dict[str, Any]]:
         """Positional and named arguments of the call, with their types."""
@@ -127,7 +139,23 @@ class Signature:
         return positional, named
 
     def _shown(self) -> str:
-        return f"it takes {self._signature.replace(return_annotation=inspect.Signature.empty)}"
+        parameters = [
+            p
+            if p.name not in self.secret_args or p.default is p.empty
+            else p.replace(default=_HIDDEN)
+            for p in self._parameters
+        ]
+        return f"it takes {inspect.Signature(parameters)}"
+
+
+class _Hidden:
+    """The default of a secret parameter, where a signature is shown."""
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+
+_HIDDEN = _Hidden()
 
 
 class _PassStyle(Enum):
@@ -165,14 +193,16 @@ def _hints(task: str, function: Callable[..., Any]) -> dict[str, Any]:
 
 def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, ...]:
     """A struct's field: (name, type) if required, else (name, type, default)."""
+    hint = supported_type(hint)
     if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         return (parameter.name, tuple[hint, ...], ())
     if parameter.kind is inspect.Parameter.VAR_KEYWORD:
         return (parameter.name, dict[str, hint], msgspec.field(default_factory=dict))
     if parameter.default is inspect.Parameter.empty:
         return (parameter.name, hint)
-    # The default of the function applies when it runs, so that a deployment can change it.
-    return (parameter.name, hint | msgspec.UnsetType, msgspec.UNSET)
+    # The default of the function applies when it runs, so that a deployment can change it. UNSET is
+    # not part of the type: msgspec accepts no union with it of a type that it does not know.
+    return (parameter.name, hint, msgspec.UNSET)
 
 
 def _short(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -138,6 +138,10 @@ class TaskDefinition:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_coroutine", inspect.iscoroutinefunction(self.function))
+        secret_args, secret_result = self.signature.secret_args, self.signature.secret_result
+        if secret_args or secret_result:
+            marked = replace(self.policy, secret_args=secret_args, secret_result=secret_result)
+            object.__setattr__(self, "policy", marked)
 
 
 class Task(Generic[P, R, H]):
@@ -270,6 +274,18 @@ def raw_job(task: str, options: Options, args: bytes, pending: bool = False) -> 
     if not isinstance(payload.parse(what, args), dict):
         raise BadPayload(f"{what} is not a JSON object: give its arguments by name, as {{...}}")
     return _job(task, DEFAULT_POLICY, options, args, pending)
+
+
+def with_secrets(job: NewJob, names: Sequence[str]) -> NewJob:
+    """The same job; these arguments of it are secret, besides those that its task marks."""
+    if not names:
+        return job
+    given = payload.stored_object(job.args.decode()) or {}
+    for name in names:
+        if name not in given:
+            raise BadArguments(f"the secret argument {name!r} is not among the arguments")
+    secret = tuple(dict.fromkeys((*job.policy.secret_args, *names)))
+    return msgspec.structs.replace(job, policy=replace(job.policy, secret_args=secret))
 
 
 def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool) -> NewJob:

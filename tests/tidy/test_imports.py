@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "open_files": {"clock", "telemetry"},
     "private_folder": {"errors"},
     "model": {"errors"},
-    "signature": {"decoders", "errors", "model"},
+    "value_types": {"decoders", "model"},
+    "signature": {"errors", "model", "value_types"},
     "settings": {"errors", "model"},
     "tasks": {"errors", "model", "signature"},
     # The store: verbs know values and statements; only `open` knows that there are two dialects.

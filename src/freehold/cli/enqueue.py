@@ -13,7 +13,7 @@ from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, 
 from freehold.cli.types import duration, timestamp
 from freehold.client import JobHandle
 from freehold.model.job import NewJob
-from freehold.tasks import Options, raw_job
+from freehold.tasks import Options, raw_job, with_secrets
 
 
 @click.command(cls=StoreCommand)
@@ -35,6 +35,13 @@ from freehold.tasks import Options, raw_job
 @click.option("--max-attempts", type=int, help="Maximum number of attempts.")
 @click.option("--timeout", type=duration, metavar="TIME", help="Maximum time of one attempt.")
 @click.option("--tag", "tags", multiple=True, help="Tag to find it by; repeatable.")
+@click.option(
+    "--secret",
+    "secrets",
+    multiple=True,
+    metavar="KEY",
+    help="An argument that is shown nowhere; repeatable. --app knows those of its tasks.",
+)
 @click.option("--pending", is_flag=True, help="Store the job without putting it into the queue.")
 @as_json
 @store_options
@@ -44,6 +51,7 @@ def enqueue(
     pairs: tuple[str, ...],
     json_text: str | None,
     tags: tuple[str, ...],
+    secrets: tuple[str, ...],
     pending: bool,
     as_json: bool,
     **given: str | float | datetime | None,
@@ -58,7 +66,7 @@ def enqueue(
     if tags:
         options["tags"] = tags  # type: ignore[assignment]
     data = arguments(task, json_text, pairs)
-    new = _new_job(store.app, task, data, options, pending)
+    new = with_secrets(_new_job(store.app, task, data, options, pending), secrets)
     with store.open(may_create=True) as app:
         handle = app._submit(new)
     if as_json:

@@ -26,7 +26,7 @@ from freehold.model.job import NewJob
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.operator import AsyncOperator
 from freehold.store.types import JobFilter
-from freehold.tasks import Options, Registry, raw_job
+from freehold.tasks import Options, Registry, raw_job, with_secrets
 
 routes = Routes()
 
@@ -56,7 +56,7 @@ class ExplainBody(msgspec.Struct, frozen=True):
 )
 async def enqueue(request: ApiRequest) -> ApiResponse:
     """Enqueue a job. 201: it is new; 200: a job with the same key existed already."""
-    new = _new_job(request.app.tasks, request.body)
+    new = with_secrets(_new_job(request.app.tasks, request.body), request.body.secret_args)
     handle = await request.app._asubmit(new)
     status = 201 if handle.created else 200
     return ApiResponse(status, EnqueuedBody(handle.id, handle.task, handle.created))

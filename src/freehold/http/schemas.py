@@ -165,7 +165,8 @@ class DropTenantBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class EnqueueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A job. Missing options are those of the task. ``raw``: the task is not known to this
-    service; its arguments are checked only as JSON."""
+    service; its arguments are checked only as JSON. ``secret_args``: the names of arguments that
+    are shown nowhere, besides those that the task marks."""
 
     task: Name
     args: dict[str, Any] = {}
@@ -181,5 +182,6 @@ class EnqueueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     max_attempts: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS_LIMIT)] | None = None
     timeout_seconds: Span | None = None
     tags: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
+    secret_args: Annotated[tuple[Key, ...], Meta(max_length=100)] = ()
     pending: bool = False
     raw: bool = False

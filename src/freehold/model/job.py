@@ -14,6 +14,7 @@ import msgspec
 from freehold.model.job_log import Progress
 from freehold.model.policy import DEFAULT_POLICY, Policy, unpack
 from freehold.model.retry import DEFAULT_RETRY
+from freehold.model.secrets import hide_arguments
 from freehold.model.state import Stage, State
 
 PRIORITY_LIMIT = 30_000
@@ -51,9 +52,21 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy = DEFAULT_POLICY
     pending: bool = False
 
+    def __repr__(self) -> str:
+        return _repr(self, self.policy)
+
     @property
     def is_due_at_once(self) -> bool:
         return self.run_at is None and not self.delay_seconds and not self.pending
+
+
+def _repr(job: NewJob | Attempt, policy: Policy) -> str:
+    """Without secret arguments: a repr often ends up in a log."""
+    if policy.secret_args:
+        text = job.args if isinstance(job.args, str) else job.args.decode()
+        hidden: Any = hide_arguments(text, policy.secret_args)
+        job = msgspec.structs.replace(job, args=hidden)
+    return msgspec.Struct.__repr__(job)
 
 
 class Enqueued(msgspec.Struct, frozen=True):
@@ -97,6 +110,9 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     limit_key: str | None = None
     #: It was parked for a worker whose code fits its arguments, and that time is over.
     is_overdue: bool = False
+
+    def __repr__(self) -> str:
+        return _repr(self, self.policy)
 
     @property
     def policy(self) -> Policy:

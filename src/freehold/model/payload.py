@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -19,13 +20,33 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _AS_BRACES = bytes.maketrans(b"[]", b"{}")
 _NO_BRACKETS = bytes(each for each in range(256) if each not in b"[]{}")
 _FLAT = frozenset({str, int, bool, type(None)})
-_encode = msgspec.json.Encoder().encode
+
+
+def is_model(kind: Any) -> bool:
+    """Whether a class is a model of pydantic 2, which is not imported."""
+    return hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_validate_json")
+
+
+def _plain_value(value: Any) -> Any:
+    """A value of a type that msgspec does not know, as values that it knows."""
+    if is_model(type(value)):
+        # Without warnings, which quote values: arguments are checked by decoding them again.
+        return value.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False)
+    if hasattr(value, "__fspath__"):  # of a path
+        return value.__fspath__()
+    if isinstance(value, ZoneInfo) and value.key is not None:
+        return value.key
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+#: The JSON of a value, without the checks of `encode`.
+encode_value = msgspec.json.Encoder(enc_hook=_plain_value).encode
 
 
 def encode(what: str, value: Any, limit_bytes: int = PAYLOAD_BYTES_LIMIT) -> bytes:
     """JSON of a value. Raises BadPayload with the reason."""
     try:
-        data = _encode(value)
+        data = encode_value(value)
     except RecursionError:
         raise BadPayload(_too_deep(what)) from None
     except UnicodeEncodeError:
@@ -143,4 +164,6 @@ def _parts(item: Any) -> Iterable[Any]:
         return (getattr(item, name) for name in item.__struct_fields__)
     if hasattr(item, "__dataclass_fields__"):
         return (getattr(item, name) for name in item.__dataclass_fields__)
+    if is_model(type(item)):
+        return (*vars(item).values(), *(item.model_extra or {}).values())
     return ()

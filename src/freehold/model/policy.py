@@ -35,6 +35,9 @@ class Policy:
     on_cancel: OnStop = "auto"
     on_drain: OnDrain = "auto"
     lane_on_failure: LaneOnFailure = "block"
+    #: Names of arguments, and whether the result too, are hidden: see `model/secrets.py`.
+    secret_args: tuple[str, ...] = ()
+    secret_result: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.retry, Retry):
@@ -73,6 +76,10 @@ def pack(policy: Policy) -> dict[str, Any] | None:
         for name in _RETRY_FIELDS
         if getattr(policy.retry, name) != getattr(DEFAULT_RETRY, name)
     )
+    if policy.secret_args:
+        packed["secret_args"] = policy.secret_args
+    if policy.secret_result:
+        packed["secret_result"] = True
     return packed or None
 
 
@@ -93,6 +100,10 @@ def unpack(text: str | bytes | None) -> Policy:
                 retry = replace(retry, **{name: value})
             elif name in _CHOICES:
                 policy = replace(policy, **{name: value})
+            elif name == "secret_args":
+                policy = replace(policy, secret_args=tuple(map(str, value)))
+            elif name == "secret_result":
+                policy = replace(policy, secret_result=bool(value))
         except (BadSettings, TypeError):
             continue
     return replace(policy, retry=retry)

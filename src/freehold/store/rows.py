@@ -12,6 +12,8 @@ from freehold.decoders import decoder
 from freehold.model.history import Event, EventKind
 from freehold.model.job import Attempt, ErrorInfo, Job, Lease, Report, StopRequest
 from freehold.model.job_log import LogLine, Progress
+from freehold.model.policy import Policy, unpack
+from freehold.model.secrets import HIDDEN, hide_arguments
 from freehold.model.state import Stage, State, state_of
 from freehold.store.stage_sql import stage_of
 from freehold.store.statements import Row
@@ -114,6 +116,8 @@ def job_of(row: Row) -> Job:
     created = time_of(at["created_at"])
     stage = stage_of(at["stage"]) if at["stage"] is not None else None
     state = state_of(stage, at["started_at"] is not None) if stage else State(at["state"])
+    if at["policy"] is not None:
+        _hide_secrets(at, unpack(at["policy"]))
     return Job(
         id=at["id"],
         task=at["task"],
@@ -141,6 +145,14 @@ def job_of(row: Row) -> Job:
         report=_report(at, state, created) if stage is None else None,
         progress=_readable(_progress_of, at["progress"]),
     )
+
+
+def _hide_secrets(at: dict[str, Any], policy: Policy) -> None:
+    """Here, so that no reader of jobs can forget it."""
+    if policy.secret_args:
+        at["args"] = hide_arguments(at["args"], policy.secret_args)
+    if policy.secret_result and at["result"] is not None:
+        at["result"] = json_text(HIDDEN)
 
 
 def _lease(at: dict[str, Any]) -> Lease:

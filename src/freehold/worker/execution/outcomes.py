@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from freehold.errors import BadArguments
 from freehold.model import payload
 from freehold.model.handler_exceptions import (
@@ -19,9 +21,10 @@ from freehold.model.handler_exceptions import (
     RetryLater,
     Snooze,
 )
-from freehold.model.job import ErrorInfo, StopRequest
+from freehold.model.job import Attempt, ErrorInfo, StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.retry import Retry
+from freehold.model.secrets import hide_texts, secret_texts
 from freehold.worker.execution.trace_text import trace_text
 from freehold.worker.held_leases import HeldLease, StopReason
 
@@ -122,6 +125,23 @@ def of_misfit(error: BadArguments, wait_seconds: float) -> Outcome:
         error=ErrorInfo("BadArguments", text),
         delay_seconds=wait_seconds,
     )
+
+
+def without_secrets(outcome: Outcome | None, attempt: Attempt) -> Outcome | None:
+    """The same outcome; its texts do not quote secret arguments. An exception of a handler, or of a
+    library that it calls, often quotes the value that it is about."""
+    names = attempt.policy.secret_args
+    if outcome is None or not names:
+        return outcome
+    secrets = secret_texts(attempt.args, names)
+    error = outcome.error
+    if error is not None:
+        trace = None if error.trace is None else hide_texts(error.trace, secrets)
+        error = msgspec.structs.replace(
+            error, message=hide_texts(error.message, secrets), trace=trace
+        )
+    reason = None if outcome.reason is None else hide_texts(outcome.reason, secrets)
+    return msgspec.structs.replace(outcome, reason=reason, error=error)
 
 
 def known_request(lease: HeldLease) -> StopRequest | None:

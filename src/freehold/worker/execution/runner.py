@@ -56,7 +56,10 @@ class Runner:
     async def run(self, lease: HeldLease) -> Outcome | None:
         """None: nothing may be written, because the lease is lost or the job already finished."""
         try:
-            return await self._run(lease)
+            outcome = await self._run(lease)
+            if lease.attempt.policy_json is None:
+                return outcome
+            return outcomes.without_secrets(outcome, lease.attempt)
         except Exception as error:  # a bug of ours, but the job must not hang because of it
             log.exception("job %d: an internal error ended its attempt", lease.attempt.job_id)
             return outcomes.of_exception(error, DEFAULT_RETRY, 0.0)
@@ -207,7 +210,7 @@ def _log_ignored_end(lease: HeldLease, ended: Any) -> None:
         attempt.task,
         how,
         extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
-        exc_info=ended if isinstance(ended, Exception) else None,
+        exc_info=ended if isinstance(ended, Exception) and not attempt.policy.secret_args else None,
     )
 
 
