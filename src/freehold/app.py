@@ -22,7 +22,7 @@ from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop
 from freehold.model.retry import DEFAULT_RETRY, Retry
 from freehold.model.tenant import HOME_SHARD, check_tenant
 from freehold.operator import AsyncOperator, Operator
-from freehold.settings import is_pipelined, load, resolve_schema, resolve_url
+from freehold.settings import load
 from freehold.signature import Signature
 from freehold.simulated_kinds import register
 from freehold.store.database import Database, Migration
@@ -73,8 +73,8 @@ class Freehold:
     """
 
     def __init__(self, url: str | None = None, *, schema: str | None = None) -> None:
-        self.url = resolve_url(url)
-        self.schema = resolve_schema(schema)
+        self.url = load().store.url if url is None else url
+        self.schema = load().store.schema if schema is None else schema
         self.tasks = Registry()
         #: The name of the tenant, in an app of one tenant.
         self._tenant_name: str | None = None
@@ -258,10 +258,11 @@ class Freehold:
         """The tenants: list, create, pause, move and drop them."""
         with self._lock:
             if self._opened_tenants is None:
-                urls = {name: shard.value for name, shard in load().shards.items()}
+                settings = load()
+                pipelined = settings.store.is_pipelined
                 shards = Shards(
-                    {**urls, HOME_SHARD: self.url},
-                    lambda url: open_shard(url, self.schema, pipelined=is_pipelined()),
+                    {**settings.shards, HOME_SHARD: self.url},
+                    lambda url: open_shard(url, self.schema, pipelined=pipelined),
                 )
                 self._opened_tenants = Tenants(self._database, shards)
             return self._opened_tenants
@@ -292,7 +293,7 @@ class Freehold:
             return self._opened_client
 
     def _open(self) -> Database:
-        return open_database(self.url, self.schema, pipelined=is_pipelined())
+        return open_database(self.url, self.schema, pipelined=load().store.is_pipelined)
 
     @property
     def _database(self) -> Database:

@@ -36,7 +36,7 @@ from tests.deploy.files import (
     units,
 )
 
-GRACE_SECONDS = load(environment={})["workers.shutdown_grace_seconds"]
+GRACE_SECONDS = load(environment={}).workers.shutdown_grace_seconds
 LINES = list(command_lines())
 TOKEN = "t" * 40
 
@@ -78,7 +78,7 @@ def test_every_variable_is_a_setting_or_holds_a_token(
     ours = {name: value for name, value in variables.items() if name.startswith("FREEHOLD_")}
     tokens = ours.get("FREEHOLD_HTTP_TOKENS", "")
     token_variables = set(re.findall(r":env:(\w+)", tokens))
-    origins = {value.origin for value in load(environment=ours).values.values()}
+    origins = set(load(environment=ours).origins.values())
     assert set(ours) - token_variables <= origins, where
     assert token_variables <= set(ours)
     secrets = dict.fromkeys(token_variables, TOKEN)

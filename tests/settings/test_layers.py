@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from freehold.errors import BadName, BadSettings
-from freehold.settings import load, unknown_variables
+from freehold.settings import SETTING_TYPES, load, unknown_variables
 from freehold.worker.config import WorkerSettings, worker_settings
 
 
@@ -15,16 +15,16 @@ from freehold.worker.config import WorkerSettings, worker_settings
 def test_the_shipped_defaults_are_the_documented_ones(tmp_path: Path) -> None:
     settings = load(environment={}, folder=tmp_path)
     promised = {
-        "workers.default_count": 2,
-        "workers.max_count": 8,
-        "workers.poll_interval_ms": 250,
-        "workers.lease_timeout_seconds": 30,
-        "workers.scale_interval_ms": 1000,
-        "workers.shutdown_grace_seconds": 300,
-        "workers.request_poll_seconds": 2,
+        "default_count": 2,
+        "max_count": 8,
+        "poll_interval_ms": 250,
+        "lease_timeout_seconds": 30,
+        "scale_interval_ms": 1000,
+        "shutdown_grace_seconds": 300,
+        "request_poll_seconds": 2,
     }
-    assert {name: settings[name] for name in promised} == promised
-    assert settings["workers.concurrency"] >= 1
+    assert {name: getattr(settings.workers, name) for name in promised} == promised
+    assert settings.workers.concurrency >= 1
 
 
 def test_a_worker_without_settings_equals_the_shipped_file(tmp_path: Path) -> None:
@@ -41,8 +41,8 @@ def test_only_a_worker_that_serves_metrics_needs_the_tokens(tmp_path: Path) -> N
 @pytest.mark.parametrize("text", ["tokens = 'local'", "tokens = ['local']"])
 def test_local_access_can_be_given_as_one_word(tmp_path: Path, text: str) -> None:
     (tmp_path / "freehold.toml").write_text(f"[http]\n{text}\n")
-    assert load(None, {}, tmp_path)["http.tokens"] == ["local"]
-    assert load(None, {"FREEHOLD_HTTP_TOKENS": "local"}, tmp_path)["http.tokens"] == ["local"]
+    assert load(None, {}, tmp_path).http.tokens == ("local",)
+    assert load(None, {"FREEHOLD_HTTP_TOKENS": "local"}, tmp_path).http.tokens == ("local",)
 
 
 def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
@@ -50,17 +50,35 @@ def test_each_layer_wins_over_the_one_below(tmp_path: Path) -> None:
     environment = {"FREEHOLD_WORKERS_CONCURRENCY": "4"}
     flags = {"workers.max_count": 10, "workers.default_count": None}
     settings = load(flags, environment, tmp_path)
-    assert settings["workers.concurrency"] == 4
-    assert settings["workers.max_count"] == 10
-    assert settings["workers.default_count"] == 2
-    origins = {name: settings.values[name].origin for name in ("workers.concurrency",)}
-    assert origins == {"workers.concurrency": "FREEHOLD_WORKERS_CONCURRENCY"}
-    assert load(None, {}, tmp_path).values["workers.max_count"].origin == "freehold.toml:3"
+    assert settings.workers.concurrency == 4
+    assert settings.workers.max_count == 10
+    assert settings.workers.default_count == 2
+    assert settings.origins["workers.concurrency"] == "FREEHOLD_WORKERS_CONCURRENCY"
+    assert settings.origins["workers.max_count"] == "flag"
+    assert load(None, {}, tmp_path).origins["workers.max_count"] == "freehold.toml:3"
+
+
+def test_a_key_of_another_section_is_not_taken_for_the_origin(tmp_path: Path) -> None:
+    (tmp_path / "freehold.toml").write_text(
+        '[tenants.acme]\nmax_count = 4\n[queues."*"]\nmax = 3\n[workers]\nmax_count = 9\n'
+    )
+    origins = load(None, {}, tmp_path).origins
+    found = [origins[name] for name in ("tenants.acme", "queues.*", "workers.max_count")]
+    assert found == ["freehold.toml:1", "freehold.toml:3", "freehold.toml:6"]
+
+
+def test_a_flag_of_an_unknown_setting_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadSettings, match=r"did you mean workers\.max_count\?"):
+        load({"workers.max_counts": 3}, {}, tmp_path)
+
+
+def test_the_shipped_file_has_every_setting_and_no_other(tmp_path: Path) -> None:
+    assert list(load(None, {}, tmp_path).origins) == list(SETTING_TYPES)
 
 
 def test_pyproject_is_read_if_there_is_no_freehold_toml(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.freehold.workers]\nconcurrency = 5\n")
-    assert load(None, {}, tmp_path)["workers.concurrency"] == 5
+    assert load(None, {}, tmp_path).workers.concurrency == 5
 
 
 @pytest.mark.parametrize(
@@ -74,16 +92,16 @@ def test_pyproject_is_read_if_there_is_no_freehold_toml(tmp_path: Path) -> None:
 def test_the_url_is_taken_from_the_environment(
     environment: dict[str, str], url: str, tmp_path: Path
 ) -> None:
-    assert load(None, environment, tmp_path)["store.url"] == url
+    assert load(None, environment, tmp_path).store.url == url
 
 
 def test_freehold_toml_wins_over_database_url(tmp_path: Path) -> None:
     """DATABASE_URL usually belongs to the web application: jobs must not go there by accident."""
     (tmp_path / "freehold.toml").write_text("[store]\nurl = 'jobs.db'\n")
     environment = {"DATABASE_URL": "postgresql://a/site"}
-    assert load(None, environment, tmp_path)["store.url"] == "jobs.db"
+    assert load(None, environment, tmp_path).store.url == "jobs.db"
     environment["FREEHOLD_URL"] = "other.db"
-    assert load(None, environment, tmp_path)["store.url"] == "other.db"
+    assert load(None, environment, tmp_path).store.url == "other.db"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +115,11 @@ def test_freehold_toml_wins_over_database_url(tmp_path: Path) -> None:
         ("[workers\n", "freehold.toml is not TOML.*line 1"),
         ("[http]\nport = 70000\n", "http.port = 70000: give a whole number"),
         ("[http]\ntokens = 'hunter2'\n", "http.tokens: give a list"),
+        ("[workers]\nconcurrency = '3'\n", "concurrency = '3': give a whole number"),
+        ("[workers]\nmisfit_seconds = nan\n", "misfit_seconds = nan: give a number of 0 or more"),
+        ("[store]\nsession = 'fast'\n", 'freehold.toml:2.*give "pipelined" or "plain"'),
+        ("workers = 5\n", "freehold.toml:1: workers: give a table, which begins with .workers."),
+        ("[worker]\nconcurrency = 3\n", "freehold.toml:2: .*did you mean workers.concurrency?"),
         ("\nqueues = 5\n", "freehold.toml:2: queues: give a table, which begins with .queues."),
         ("shards = ['east']\n", "freehold.toml:1: shards: give a table"),
         ("[kinds]\na = 3\n", "freehold.toml:2: kind a: give a table with duration_ms"),
@@ -146,8 +169,10 @@ def test_a_schema_outside_the_whitelist_is_refused(tmp_path: Path) -> None:
 
 def test_shards_are_named_in_the_file_or_the_environment(tmp_path: Path) -> None:
     (tmp_path / "freehold.toml").write_text('[shards]\neast = "a.db"\nwest = "b.db"\n')
-    shards = load(None, {"FREEHOLD_SHARD_WEST": "c.db"}, tmp_path).shards
-    assert {name: (shard.value, shard.origin) for name, shard in shards.items()} == {
+    settings = load(None, {"FREEHOLD_SHARD_WEST": "c.db"}, tmp_path)
+    assert {
+        name: (url, settings.origins[f"shards.{name}"]) for name, url in settings.shards.items()
+    } == {
         "east": ("a.db", "freehold.toml:2"),
         "west": ("c.db", "FREEHOLD_SHARD_WEST"),
     }
@@ -184,7 +209,7 @@ def test_a_mistyped_variable_is_found(variable: str, meant: str) -> None:
 
 def test_settings_and_variables_of_other_programs_are_not_reported() -> None:
     """Among them those that Kubernetes sets for a service `freehold`."""
-    ours = {f"FREEHOLD_{name.replace('.', '_').upper()}" for name in load({}, {}).values}
+    ours = {f"FREEHOLD_{name.replace('.', '_').upper()}" for name in SETTING_TYPES}
     others = {
         f"FREEHOLD_{name}"
         for name in (

@@ -96,7 +96,7 @@ def store_options(command: F) -> F:
         app_name: str | None,
         **rest: Any,
     ) -> Any:
-        app_name = app_name or load()["app"]
+        app_name = app_name or load().app
         app = load_app(app_name) if app_name else None
         return command(*args, store=StoreChoice(url, schema, app, app_name, tenant), **rest)
 

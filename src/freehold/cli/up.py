@@ -119,7 +119,7 @@ def up(
     plans = plan_fleets(app, _rule(settings), served, settings.tenants, counts)
     _check_store(app, served, plans)
     check_name("name", name)
-    hidden = token_variables(settings["http.tokens"])
+    hidden = token_variables(settings.http.tokens)
     fleets = []
     for plan in plans:
         command = _worker_command(plan.app, store.app_name, chosen, log_level, log_format)
@@ -168,7 +168,7 @@ async def _run(
             start,
             folder,
             queues=chosen.queues,
-            scale_seconds=settings["workers.scale_interval_ms"] / 1000.0,
+            scale_seconds=settings.workers.scale_interval_ms / 1000.0,
             grace_seconds=chosen.shutdown_grace_seconds,
             telemetry=telemetry,
         )
@@ -190,11 +190,11 @@ async def _run(
 
 def _rule(settings: Settings) -> ScaleRule:
     return ScaleRule(
-        default_count=int(settings["workers.default_count"]),
-        max_count=int(settings["workers.max_count"]),
-        concurrency=int(settings["workers.concurrency"]),
-        cooldown_seconds=settings["workers.scale_cooldown_seconds"],
-        late_seconds=settings["workers.scale_late_seconds"],
+        default_count=settings.workers.default_count,
+        max_count=settings.workers.max_count,
+        concurrency=settings.workers.concurrency,
+        cooldown_seconds=settings.workers.scale_cooldown_seconds,
+        late_seconds=settings.workers.scale_late_seconds,
     )
 
 

@@ -127,7 +127,7 @@ def worker(
 
 def _read_tokens(are_needed: bool) -> tuple[Token, ...] | None:
     """The tokens of the metrics. Their variables are removed: handlers need none of them."""
-    texts: list[str] = load()["http.tokens"]
+    texts = load().http.tokens
     tokens = tokens_of(texts) if are_needed else None
     for name in token_variables(texts):
         os.environ.pop(name, None)

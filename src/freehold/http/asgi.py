@@ -52,12 +52,12 @@ def api(
     the settings. Without tokens in the settings, callers need the token in the file of
     `http_auth.local_token`, which is created if it does not exist."""
     settings = settings or load()
-    if not settings["http.tokens"]:
+    if not settings.http.tokens:
         log.info("no http.tokens are set: the API accepts the token in %s", local_token())
     service = ApiService(
         app,
         routes=TABLE,
-        tokens=api_tokens(settings["http.tokens"]),
+        tokens=api_tokens(settings.http.tokens),
         limits=limits or limits_of(settings),
         telemetry=telemetry or Telemetry(),
     )

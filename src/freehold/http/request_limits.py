@@ -26,6 +26,6 @@ class RequestLimits:
 
 def limits_of(settings: Settings) -> RequestLimits:
     return RequestLimits(
-        request_seconds=settings["http.request_timeout_seconds"],
-        streams=settings["http.stream_count"],
+        request_seconds=settings.http.request_timeout_seconds,
+        streams=settings.http.stream_count,
     )

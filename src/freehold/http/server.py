@@ -37,8 +37,8 @@ _ACCEPT_BATCH = 16
 def listening(settings: Settings) -> Iterator[socket.socket]:
     """Binds the address; port 0 is any free port. `freehold up` binds it before it starts
     anything else, so that an occupied port is an error of the settings and has no other effect."""
-    host, port = settings["http.host"], int(settings["http.port"])
-    check_address(host, tokens_of(settings["http.tokens"]))
+    host, port = settings.http.host, settings.http.port
+    check_address(host, tokens_of(settings.http.tokens))
     try:
         family, *_, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(where[:2], family=family)
@@ -73,15 +73,15 @@ async def serve_on(
 ) -> None:
     """Serves until canceled. Then streams end, and running requests may finish."""
     application = api(app, settings, telemetry=telemetry)
-    host: str = settings["http.host"]
+    host = settings.http.host
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(_WITHOUT_PROTOCOL_ERRORS)
-    limits = ConnectionLimits(connections_allowed(int(settings["http.connection_count"])))
+    limits = ConnectionLimits(connections_allowed(settings.http.connection_count))
     server = _UvicornServer(_config(application, limits))
     serving = asyncio.create_task(server.serve([listener]), name="http")
     log.info("the API is served on %s", address)
-    if not settings["http.tokens"]:
+    if not settings.http.tokens:
         log.info("try: %s", example_of(address))
     if on_ready is not None:
         on_ready(address)

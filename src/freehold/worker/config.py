@@ -88,17 +88,17 @@ class WorkerSettings:
 def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
     """The configured settings; a value of ``given`` replaces its setting unless it is None."""
     fields: dict[str, Any] = {
-        "queues": tuple(settings["workers.queues"]),
-        "concurrency": settings["workers.concurrency"],
-        "lease_timeout_seconds": float(settings["workers.lease_timeout_seconds"]),
-        "poll_interval_ms": float(settings["workers.poll_interval_ms"]),
-        "shutdown_grace_seconds": float(settings["workers.shutdown_grace_seconds"]),
-        "request_poll_seconds": float(settings["workers.request_poll_seconds"]),
-        "misfit_seconds": float(settings["workers.misfit_seconds"]),
-        "history_days": float(settings["retention.history_days"]),
+        "queues": settings.workers.queues,
+        "concurrency": settings.workers.concurrency,
+        "lease_timeout_seconds": settings.workers.lease_timeout_seconds,
+        "poll_interval_ms": settings.workers.poll_interval_ms,
+        "shutdown_grace_seconds": settings.workers.shutdown_grace_seconds,
+        "request_poll_seconds": settings.workers.request_poll_seconds,
+        "misfit_seconds": settings.workers.misfit_seconds,
+        "history_days": settings.retention.history_days,
     }
     if given.get("metrics_port") is not None and given.get("tokens") is None:
         # Only a worker that serves metrics needs the tokens to be present.
-        fields["tokens"] = tokens_of(settings["http.tokens"])
+        fields["tokens"] = tokens_of(settings.http.tokens)
     fields.update((name, value) for name, value in given.items() if value is not None)
     return WorkerSettings(**fields)
