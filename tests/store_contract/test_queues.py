@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -33,6 +34,28 @@ def test_a_resumed_queue_gives_its_jobs_again(store: StoreUnderTest) -> None:
     assert store.store.resume_queue("default") is False
     assert store.store.resume_queue("never heard of") is False
     assert store.claim_one().job_id == job_id
+
+
+@pytest.mark.parametrize(("what", "name"), [("queue", "default"), ("queue", "*"), ("lane", "lane")])
+def test_resuming_wakes_workers_that_would_sleep_for_seconds(
+    store: StoreUnderTest, what: str, name: str
+) -> None:
+    getattr(store.store, f"pause_{what}")(name, "ann", None, None)
+    store.add(target="lane")
+    assert store.claim() == []
+
+    async def first_topic() -> str | None:
+        received: asyncio.Queue[str | None] = asyncio.Queue()
+        listening = asyncio.create_task(store.database.listen(received.put_nowait))
+        async with asyncio.timeout(120):
+            assert await received.get() == ""  # the listener is connected
+            await asyncio.to_thread(getattr(store.store, f"resume_{what}"), name)
+            topic = await received.get()
+        listening.cancel()
+        await asyncio.wait([listening])
+        return topic
+
+    assert asyncio.run(first_topic()) == ("" if store.kind == "sqlite" else "+default")
 
 
 @pytest.mark.requirement("S1.1", "P11")

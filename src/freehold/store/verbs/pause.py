@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
+from freehold.model.limit import ALL_QUEUES
+from freehold.store import notifications
 from freehold.store.statements import Statement, Verb, read, together, write
+
+#: The workers find the jobs of the other queues by polling.
+_NOTIFIED_QUEUES = 1000
 
 
 def pause_queue(name: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
@@ -13,9 +19,20 @@ def pause_queue(name: str, by: str, reason: str | None, until: datetime | None) 
 
 
 def resume_queue(name: str) -> Verb[bool]:
-    """Returns whether it was paused."""
-    rows = yield from write("resume_queue", queue=name)
+    """Returns whether it was paused. Notifies workers, which read an idle queue every 10 s."""
+    resume = Statement("resume_queue", {"queue": name})
+    if name != ALL_QUEUES:
+        rows, _ = yield from together(resume, _notify([name]))
+        return bool(rows)
+    (rows,) = yield from together(resume)
+    ready = yield from read("ready_queues", after="", limit=_NOTIFIED_QUEUES)
+    if ready:
+        yield from together(_notify(queue for (queue,) in ready))
     return bool(rows)
+
+
+def _notify(queues: Iterable[str]) -> Statement:
+    return notifications.notify_within(map(notifications.queue_ready, queues))
 
 
 def pause_lane(target: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
