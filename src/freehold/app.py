@@ -26,7 +26,7 @@ from freehold.settings import load
 from freehold.signature import Signature
 from freehold.simulated_kinds import register
 from freehold.store.database import Database, Migration
-from freehold.store.open import missing_file, open_database, open_shard, scratch_store
+from freehold.store.open import identity_of, missing_file, open_database, open_shard, scratch_store
 from freehold.store.schema_version import check_migrated
 from freehold.tasks import (
     Options,
@@ -291,6 +291,12 @@ class Freehold:
             if self._opened_client is None:
                 self._opened_client = Client(self._open())
             return self._opened_client
+
+    @property
+    def _store_identity(self) -> str:
+        """The same text for every process that uses this store or tenant, whatever its shard."""
+        store = identity_of(self.url, self.schema)
+        return store if self._tenant_name is None else f"{store} tenant {self._tenant_name}"
 
     def _open(self) -> Database:
         return open_database(self.url, self.schema, pipelined=load().store.is_pipelined)

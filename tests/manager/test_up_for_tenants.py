@@ -10,7 +10,6 @@ import pytest
 
 from freehold.app import Freehold
 from freehold.cli.fleets import parse_tenant_counts, plan_fleets
-from freehold.cli.up import _store_identity
 from freehold.errors import BadInput, BadSettings
 from freehold.model.scaling import ScaleRule, WorkerCount
 from freehold.settings import load
@@ -89,12 +88,33 @@ def test_the_workers_of_a_tenant_are_known_by_its_store_in_whichever_shard(
         monkeypatch.chdir(tmp_path / project)
         project_app = Freehold("jobs.db")
         project_app.tenants.create("acme")
-        found.append(_store_identity(project_app.tenant("acme")))
+        found.append(project_app.tenant("acme")._store_identity)
         project_app.tenants.move("acme", "east")
-        assert _store_identity(project_app.tenant("acme")) == found[-1]
-        assert _store_identity(project_app) != found[-1]
+        assert project_app.tenant("acme")._store_identity == found[-1]
+        assert project_app._store_identity != found[-1]
         project_app.close()
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("postgresql:///jobs?host=/a", "postgresql:///jobs?host=/b", False),
+        ("postgresql://db/jobs?port=5433", "postgresql://db/jobs", False),
+        ("postgresql://ann:one@db/jobs", "postgresql://bob:two@db:5432/jobs?sslmode=require", True),
+        ("postgresql://db/jobs", "host=db dbname=jobs", True),
+        ("postgresql+asyncpg://db/jobs", "postgres://db/jobs?application_name=x", True),
+        ("postgresql:///jobs", "postgresql://from-the-environment/jobs", True),
+    ],
+)
+def test_two_stores_never_share_the_process_slots(
+    one: str, other: str, is_same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one store has one set of them, however its URL is written."""
+    monkeypatch.setenv("PGHOST", "from-the-environment")
+    found = {Freehold(url)._store_identity for url in (one, other)}
+    assert (len(found) == 1) is is_same
+    assert "two" not in str(found)
 
 
 def test_the_fleets_of_some_tenants(tmp_path: Path) -> None:

@@ -236,18 +236,8 @@ def _fleet(
     hidden: Collection[str],
 ) -> tuple[FleetPlan, Start, Path]:
     arguments, environment = command
-    folder = folder_of(_store_identity(plan.app) + plan.mark, name)
+    folder = folder_of(plan.app._store_identity + plan.mark, name)
     return plan, starter([*arguments, *plan.arguments], environment, hidden), folder
-
-
-def _store_identity(app: Freehold) -> str:
-    """The same text for every process that uses this store or tenant, whatever its shard."""
-    tenant, prefix = app._tenant_name, "sqlite:///"
-    shown = app._database.shown if tenant is None else app.tenants.shown
-    store = f"{shown} {app.schema}"
-    if shown.startswith(prefix):
-        store = str(Path(shown.removeprefix(prefix)).resolve())
-    return store if tenant is None else f"{store} tenant {tenant}"
 
 
 def _worker_command(

@@ -44,6 +44,16 @@ def missing_file(url: str) -> Path | None:
     return None if path is None or path.exists() else path
 
 
+def identity_of(url: str, schema: str) -> str:
+    """The same text for every URL of one store, whatever its password and options; no secrets."""
+    if not is_postgres(url):
+        path = _file(url)
+        return ":memory:" if path is None else str(path.resolve())
+    with _with_psycopg():
+        from freehold.store.postgres.pool import server_and_database
+    return f"{server_and_database(without_driver(url))} {schema}"
+
+
 @contextlib.contextmanager
 def scratch_store(url: str) -> Iterator[tuple[str, str]]:
     """URL and schema of an empty store beside that of the URL, dropped afterwards. Its name shows

@@ -40,11 +40,6 @@ class Tenants:
 
     # -- reading -----------------------------------------------------------------------------
 
-    @property
-    def shown(self) -> str:
-        """The store of the directory, without secrets."""
-        return self._control.shown
-
     def all(self) -> list[Tenant]:
         return self._directory.tenants()
 

@@ -13,7 +13,7 @@ import threading
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import ConnStatus
+from psycopg.pq import Conninfo, ConnStatus
 
 from freehold.errors import BadSettings, StoreDenied, StoreReadOnly, StoreUnavailable
 from freehold.fork_safety import ForkAware, notice_forks
@@ -52,6 +52,16 @@ def conninfo(url: str) -> str:
             "password as %2F"
         )
     return make_conninfo(**{**_DEFAULTS, **{k: str(v) for k, v in given.items()}})
+
+
+def server_and_database(url: str) -> str:
+    """As libpq takes them from the URL, its parameters and the PG* variables."""
+    defaults = {each.keyword.decode(): each.val for each in Conninfo.get_defaults()}
+    found = {name: value.decode() for name, value in defaults.items() if value}
+    found |= {name: str(value) for name, value in conninfo_to_dict(conninfo(url)).items()}
+    found.setdefault("dbname", found.get("user", ""))
+    names = ("service", "host", "hostaddr", "port", "dbname")
+    return " ".join(f"{name}={found[name]}" for name in names if name in found)
 
 
 #: Parts of the server's messages where it refuses a login without asking for a password.
