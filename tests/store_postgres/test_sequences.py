@@ -58,6 +58,21 @@ def test_a_callers_transaction_gets_the_same_error(
         Store(restored.database.caller_session(connection)).enqueue([NewJob(task="t")])
 
 
+@pytest.mark.parametrize("key", ["", ", unique_key => 'k'", ", idempotency_key => 'k'"])
+def test_the_function_enqueue_names_the_sequence_and_not_a_key(
+    restored: PostgresUnderTest, key: str
+) -> None:
+    restored.sql("select setval('{s}job_id', 2, false)")
+    before = restored.everything()
+    with (
+        psycopg.connect(restored.url) as connection,
+        pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="freehold migrate"),
+    ):
+        connection.execute(f"select freehold.enqueue('t'{key})".encode())
+    assert restored.everything() == before
+    assert restored.sql("select last_value from {s}job_id") == [(2,)]  # no further id was drawn
+
+
 def test_doctor_names_the_sequences_and_migrate_advances_them(restored: PostgresUnderTest) -> None:
     largest = restored.sql("select max(lease_token) from {s}job")[0][0]
     good, detail = sequences_line(restored)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +18,9 @@ from freehold.model.job import NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.tenant import HOME_SHARD
 from freehold.store.shard import Shard, TenantActivity
+from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store.sqlite.file_poll import FilePoll
+from freehold.store.store import Store
 from freehold.store.types import AttemptEnd
 from tests.concurrency import wait_until
 from tests.tenants.tenant_stores import TenantStores, add, claim_request
@@ -65,6 +71,47 @@ def test_an_expired_lease_is_work_also_in_a_paused_tenant(acme: TenantStores) ->
     acme.tenants.pause("acme", "ann")
     assert not has_work(acme, "acme")
     wait_until(lambda: has_work(acme, "acme"), "work")
+
+
+def test_a_sleeping_tenant_does_not_wait_for_a_clock_that_was_set_back(acme: TenantStores) -> None:
+    store = acme.store_of("acme")
+    add(store)
+    (attempt,) = store.claim(claim_request(lease_seconds=60.0))
+    assert not has_work(acme, "acme")
+    lease_an_hour_later(acme, "acme")
+    assert has_work(acme, "acme")
+    assert store.restart_leases(10) == 1
+    assert not has_work(acme, "acme")
+    assert store.read([attempt.job_id])[attempt.job_id].lease is not None
+
+
+def test_a_file_remembered_as_idle_is_read_again_once_the_clock_was_set_back(
+    tmp_path: Path,
+) -> None:
+    database = SqliteDatabase(tmp_path / "jobs.db")
+    store, started = Store(database.session()), time.time_ns() // 1000
+    now = started + 5_000_000  # longer after the last change than timestamps are precise
+    poll = FilePoll(lambda: now)
+    add(store)
+    store.claim(claim_request(lease_seconds=60.0))
+    assert poll.check(tmp_path / "jobs.db") == (False, None)
+    now = started - 3_600_000_000
+    assert poll.check(tmp_path / "jobs.db") == (True, None)
+    database.close()
+
+
+def lease_an_hour_later(stores: TenantStores, tenant: str) -> None:
+    """As if the clock had been set back since."""
+    columns = ("leased_at", "lease_expires_at")
+    if stores.kind == "postgres":
+        later = ", ".join(f"{name} = {name} + interval '1 h'" for name in columns)
+        with psycopg.connect(stores.urls[HOME_SHARD]) as connection:
+            connection.execute(f"update freehold_t_{tenant}.job set {later}".encode())
+    else:
+        later = ", ".join(f"{name} = {name} + 3600000000" for name in columns)
+        path = Path(stores.urls[HOME_SHARD]).with_name(f"jobs.{tenant}.db")
+        with contextlib.closing(sqlite3.connect(path)) as file, file:
+            file.execute(f"update job set {later}")
 
 
 def test_paused_jobs_are_not_work_until_the_pause_ends(acme: TenantStores) -> None:

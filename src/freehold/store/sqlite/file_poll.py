@@ -32,7 +32,9 @@ ready as (
     select distinct queue from job where stage in ({ready}, {lane_head})
 )
 select
-    exists (select 1 from job where stage = {leased} and lease_expires_at <= :now)
+    -- The clock was set back behind a lease of the future; a second more, for claims since :now.
+    exists (select 1 from job where stage = {leased}
+        and (lease_expires_at <= :now or coalesce(heartbeat_at, leased_at) > :now + 1000000))
     or ((select yes from open_now) and (
         exists (select 1 from job where stage in ({scheduled}, {backoff}) and run_at <= :now)
         or exists (select 1 from job where stage = {limited})
@@ -49,7 +51,12 @@ select
 
 class _FileState(NamedTuple):
     signature: FileSignature
+    checked_at: int
     idle_until: int
+
+    def is_idle(self, signature: FileSignature, now: int) -> bool:
+        """Until the next stored time, and not once the clock was set back."""
+        return self.signature == signature and self.checked_at <= now < self.idle_until
 
 
 class FilePoll:
@@ -64,7 +71,7 @@ class FilePoll:
         now = self._clock()
         before = file_signature(path)
         idle = self._idle.get(path)
-        if idle is not None and idle.signature == before and now < idle.idle_until:
+        if idle is not None and idle.is_idle(before, now):
             return False, None
         self._idle.pop(path, None)
         if before[0] is None:
@@ -78,7 +85,7 @@ class FilePoll:
         except sqlite3.Error as error:
             return False, f"{path}: {error}"
         if not has_work and is_stable(before, now):
-            self._idle[path] = _FileState(before, next_time)
+            self._idle[path] = _FileState(before, now, next_time)
         return has_work, None
 
 

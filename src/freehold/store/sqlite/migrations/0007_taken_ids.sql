@@ -1,0 +1,1 @@
+-- PostgreSQL replaces functions here, which this store does not have; both have the same versions.
