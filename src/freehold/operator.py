@@ -115,17 +115,31 @@ def jobs(filter: JobFilter) -> Verb[JobPage]:
         if page.next is None or len(found) >= filter.limit:
             break
         filter = msgspec.structs.replace(filter, before=page.next)
-    return JobPage(tuple(found), page.next)
+    return JobPage(tuple(found), page.next, page.looked_until)
 
 
 def _check_filter(filter: JobFilter) -> None:
     for what in ("queue", "task", "tag"):
         if getattr(filter, what) is not None:
             check_name(what, getattr(filter, what))
-    if filter.target is not None:
-        check_key("target", filter.target)
+    for what in ("target", "error", "worker"):
+        if getattr(filter, what) is not None:
+            check_key(what, getattr(filter, what))
+    _check_range("created", filter.created_since, filter.created_until)
+    _check_range("finished", filter.finished_since, filter.finished_until)
     if filter.before is not None and not 0 < filter.before <= LARGEST_ID:
         raise BadInput(f"before={filter.before}: give the `next` of the page before")
+
+
+def _check_range(what: str, since: datetime | None, until: datetime | None) -> None:
+    for name, at in ((f"{what}_since", since), (f"{what}_until", until)):
+        if at is not None:
+            check_timestamp(name, at)
+    if since is not None and until is not None and since >= until:
+        raise BadInput(
+            f"{what}_since={since.isoformat()} is not before {what}_until={until.isoformat()}: "
+            "no job can match"
+        )
 
 
 def act(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from freehold.model.job import Job
+from freehold import operator
+from freehold.model.job import ErrorInfo, Job
 from freehold.model.limit import Limit
 from freehold.model.outcome import OutcomeKind
+from freehold.store.verbs import queries
 from tests.cli.shell import Shell
 
 
@@ -16,7 +18,7 @@ def ids(shell: Shell, *args: str) -> list[int]:
 
 def test_an_empty_list_as_text_and_json(shell: Shell) -> None:
     assert shell("jobs").out == "no jobs\n"
-    assert shell("jobs", "--json").json == {"jobs": [], "next": None}
+    assert shell("jobs", "--json").json == {"jobs": [], "next": None, "looked_until": None}
 
 
 def test_each_filter_finds_what_it_names(shell: Shell) -> None:
@@ -58,7 +60,39 @@ def test_pages_follow_each_other_without_gap_or_repetition(shell: Shell) -> None
 def test_the_table_ends_with_the_option_for_the_next_page(shell: Shell) -> None:
     newest = [shell.store.add() for _ in range(3)][-1]
     result = shell("jobs", "--limit", "1")
-    assert result.out.rstrip().endswith(f"more: --before {newest}")
+    assert result.out.rstrip().endswith(f"; more: --before {newest}")
+
+
+@pytest.mark.requirement("N16")
+def test_errors_workers_and_times_are_filters(shell: Shell) -> None:
+    store = shell.store
+    failed, done = store.add(), store.add()
+    first, second = store.claim(count=2)
+    store.end(first, OutcomeKind.FAIL, error=ErrorInfo("builtins.ValueError", "no"))
+    store.end(second, OutcomeKind.SUCCESS)
+    waiting = store.add()
+    assert ids(shell, "--error", "ValueError") == [failed]
+    assert ids(shell, "--worker", "w1") == [done, failed]
+    assert ids(shell, "--created-since", "1h") == [waiting, done, failed]
+    assert ids(shell, "--created-since", "1900-01-01T00:00:00Z", "--created-until", "1h") == []
+    assert ids(shell, "--finished-since", "1h") == [done, failed]
+    assert ids(shell, "--finished-until", "2100-01-01T00:00:00Z") == [done, failed]
+
+
+@pytest.mark.requirement("N16")
+def test_a_page_of_a_rare_filter_says_how_far_it_looked(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty list of a bounded read is not a list of all jobs."""
+    monkeypatch.setattr(queries, "PAGE_WINDOW", 1)
+    monkeypatch.setattr(operator, "_READS_PER_PAGE", 2)
+    shell.store.add(task="rare")
+    for _ in range(3):
+        shell.store.add()
+    text = " ".join(shell("jobs", "--task", "rare").out.split())
+    assert "looked at jobs created since 20" in text
+    page = shell("jobs", "--task", "rare", "--json").json
+    assert (page["jobs"], page["next"] is None, page["looked_until"] is None) == ([], False, False)
 
 
 def test_a_full_page_with_nothing_after_it_is_the_last(shell: Shell) -> None:
@@ -144,6 +178,12 @@ def test_a_json_document_has_every_field_of_a_job(shell: Shell) -> None:
         (("--task", "\udcff"), ["task", "is not a usable name"]),
         (("--tag", ""), ["tag ''"]),
         (("--target", "\n"), ["target", "printable"]),
+        (("--error", ""), ["error ''"]),
+        (("--worker", "\n"), ["worker", "printable"]),
+        (("--created-since", "yesterday"), ["'yesterday' is not a time"]),
+        (("--finished-until", "2030-01-01T00:00:00"), ["no time zone"]),
+        (("--created-since", "999999999999d"), ["more than 100 years ago"]),
+        (("--created-since", "1h", "--created-until", "2h"), ["no job can match"]),
         (("extra",), ["unexpected extra argument"]),
     ],
 )

@@ -170,6 +170,21 @@ def test_jobs_are_listed_by_filter_and_in_pages(client: ApiClient) -> None:
     assert found == ids[::-1]
 
 
+@pytest.mark.requirement("N16")
+def test_jobs_are_listed_by_error_worker_and_time(client: ApiClient) -> None:
+    job_id, before = client.add(), "2000-01-01T00:00:00Z"
+    client.act(OperatorVerb.CANCEL, job_id)
+    assert _ids(client, "/api/jobs?error=ValueError") == []
+    (found,) = client.get_json("/api/jobs")["jobs"]
+    assert _ids(client, f"/api/jobs?worker={found['report']['finished_by']}") == [job_id]
+    for what in ("created", "finished"):
+        assert _ids(client, f"/api/jobs?{what}_since={before}") == [job_id]
+        assert _ids(client, f"/api/jobs?{what}_until={before}") == []
+    assert client.get_json("/api/jobs")["looked_until"] is None
+    client.add()
+    assert client.get_json("/api/jobs?limit=1")["looked_until"] is not None
+
+
 def _ids(client: ApiClient, path: str) -> list[int]:
     return [job["id"] for job in client.get_json(path)["jobs"]]
 
@@ -183,6 +198,10 @@ def _ids(client: ApiClient, path: str) -> list[int]:
         "limit=1001",
         "limit=many",
         "state=lost",
+        "error=",
+        "created_since=yesterday",
+        "finished_until=2030-01-01T00:00:00",
+        "created_since=2030-01-01T00:00:00Z&created_until=2029-01-01T00:00:00Z",
         "before=0",
         "sort=id",
         "queue=a&queue=b",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg import Connection
@@ -275,6 +276,7 @@ def _history(found: Found) -> Iterator[Case]:
         yield Case(f"page_history {where}", page, 50, DAYS)
         page = _page("page_unsuccessful", before, "failed")
         yield Case(f"page_unsuccessful {where}", page, 50, DAYS)
+    yield from _filtered()
     ids = [*found.live[:5], 5, FINISHED // 2, FINISHED]
     yield Case("read_jobs", Statement("read_jobs", {}, _ids(ids)), len(ids), DAYS)
     yield Case(
@@ -298,11 +300,48 @@ def _history(found: Found) -> Iterator[Case]:
     )
 
 
+def _filtered() -> Iterator[Case]:
+    """Filters without an index read one window. A range of days reads those days only (two or three
+    of them can be cheaper to read in whole), and the end of a range is found by probes of the
+    indexes of ids."""
+    nothing = {
+        "queue": "nothing here",
+        "task": "nothing here",
+        "target": "nothing here",
+        "tag": "nothing",
+        "worker": "nobody",
+        "created_until": datetime(2000, 1, 1, tzinfo=UTC),
+    }
+    for field, value in nothing.items():
+        for name in ("page_history", "page_live"):
+            page = _page(name, NEWEST, "succeeded", "queued", **{field: value})
+            yield Case(f"{name} of no {field}", page, 50, 3 * PAGE_WINDOW)
+    for name in ("page_unsuccessful", "page_attention"):
+        page = _page(name, NEWEST, "failed", error="nothing")
+        yield Case(f"{name} of no error", page, 50, 3 * PAGE_WINDOW + 10 * DAYS * 200)
+    day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    for name, rare in (("page_history", {}), ("page_unsuccessful", {"task": "nothing here"})):
+        since = day - timedelta(days=20)
+        page = _page(name, NEWEST, "failed", first_day=since, finished_since=since, **rare)
+        yield Case(f"{name} of some days", page, 50, 3 * PAGE_WINDOW)
+    for where, job_id in (("newest", NEWEST), ("middle", FINISHED // 2)):
+        probe = Statement("job_at_or_below", {"id": job_id})
+        yield Case(f"job_at_or_below {where}", probe, 1, 2 * DAYS)
+
+
 def _ids(ids: list[int]) -> list[dict[str, int]]:
     return [{"id": job_id} for job_id in ids]
 
 
-def _page(name: str, before: int, *states: str) -> Statement:
-    anything = {"queue": None, "task": None, "target": None, "tag": None}
+_ANYTHING: dict[str, Any] = dict.fromkeys(
+    (
+        *("queue", "task", "target", "tag", "error", "worker"),
+        *("created_since", "created_until", "finished_since", "finished_until"),
+        "first_day",
+    )
+)
+
+
+def _page(name: str, before: int, *states: str, **filter: Any) -> Statement:
     page = {"states": list(states), "before": before, "limit": 50, "window": PAGE_WINDOW}
-    return Statement(name, {**anything, **page})
+    return Statement(name, {**_ANYTHING, **page, **filter})

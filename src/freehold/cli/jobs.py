@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
+from freehold.cli.job_filter import filter_options, job_filter
 from freehold.cli.render import job_table, show
 from freehold.json_views import job_document
 from freehold.model.state import State
-from freehold.store.types import PAGE_LIMIT, JobFilter
-
-_STATES = click.Choice([state.value for state in State])
+from freehold.store.types import PAGE_LIMIT
 
 
 @click.command(cls=StoreCommand)
-@click.option("--state", "states", type=_STATES, multiple=True, help="Repeatable.")
-@click.option("--queue")
-@click.option("--task")
-@click.option("--target", help="Only the lane with this target.")
-@click.option("--tag")
+@filter_options
 @click.option(
     "--limit",
     type=click.IntRange(1, PAGE_LIMIT),
@@ -30,35 +27,15 @@ _STATES = click.Choice([state.value for state in State])
 @click.option("--args", "show_args", is_flag=True, help="With --json: include the arguments.")
 @as_json
 @store_options
-def jobs(
-    store: StoreChoice,
-    states: tuple[str, ...],
-    queue: str | None,
-    task: str | None,
-    target: str | None,
-    tag: str | None,
-    limit: int,
-    before: int | None,
-    show_args: bool,
-    as_json: bool,
-) -> None:
+def jobs(store: StoreChoice, show_args: bool, as_json: bool, **fields: Any) -> None:
     """List jobs, newest first."""
-    filter = JobFilter(
-        states=frozenset(State(state) for state in states),
-        queue=queue,
-        task=task,
-        target=target,
-        tag=tag,
-        before=before,
-        limit=limit,
-    )
     with store.open() as app:
-        page = app.operator.jobs(filter)
+        page = app.operator.jobs(job_filter(app, fields))
         waiting = [job.target for job in page.jobs if job.state is State.QUEUED and job.target]
         holders = {} if as_json else app.operator.lane_holders(waiting)
         now = app.operator.now()
     if as_json:
         found = [job_document(job, show_args=show_args) for job in page.jobs]
-        print_json({"jobs": found, "next": page.next})
+        print_json({"jobs": found, "next": page.next, "looked_until": page.looked_until})
     else:
         show(job_table(page, holders, now))

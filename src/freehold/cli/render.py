@@ -157,7 +157,14 @@ def job_table(page: JobPage, holders: Mapping[str, int], now: datetime) -> Rende
         )
     if page.next is None:
         return table
-    return Group(table, Text(f"\nmore: --before {page.next}", style="dim"))
+    return Group(table, Text(f"\n{_more(page)}", style="dim"))
+
+
+def _more(page: JobPage) -> str:
+    """How far the page has looked: it may be short because its filter is rare."""
+    assert page.looked_until is not None
+    looked = f"looked at jobs created since {page.looked_until.isoformat(timespec='seconds')}"
+    return f"{looked}; more: --before {page.next}"
 
 
 def _when(job: Job, holder: int | None, now: datetime) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import msgspec
@@ -40,10 +41,13 @@ class EnqueuedBody(msgspec.Struct, frozen=True):
 
 
 class JobPageBody(msgspec.Struct, frozen=True):
-    """``next`` is the ``before`` of the next page, null after the last."""
+    """``next`` is the ``before`` of the next page, null after the last. A page of a rare filter can
+    be short, or even empty, and have a next one: ``looked_until`` is the creation time of the
+    oldest job that was examined, null if all have been."""
 
     jobs: list[JobDocument]
     next: int | None
+    looked_until: datetime | None
 
 
 class ExplainBody(msgspec.Struct, frozen=True):
@@ -102,12 +106,18 @@ async def list_jobs(request: ApiRequest) -> JobPageBody:
             task=value_or_none(query.task),
             target=value_or_none(query.target),
             tag=value_or_none(query.tag),
+            error=value_or_none(query.error),
+            worker=value_or_none(query.worker),
+            created_since=value_or_none(query.created_since),
+            created_until=value_or_none(query.created_until),
+            finished_since=value_or_none(query.finished_since),
+            finished_until=value_or_none(query.finished_until),
             before=value_or_none(query.before),
             limit=query.limit,
         )
     )
     found = [job_document(job, show_args=query.args, show_trace=False) for job in page.jobs]
-    return JobPageBody(found, page.next)
+    return JobPageBody(found, page.next, page.looked_until)
 
 
 @routes.get(

@@ -72,13 +72,21 @@ class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A filter of jobs. ``before`` is the ``next`` of the previous page."""
+    """A filter of jobs. ``error`` is the type of the error, with its module or without it;
+    ``worker`` the owner of the lease, or of the attempt that ended the job. ``before`` is the
+    ``next`` of the previous page."""
 
     state: tuple[State, ...] = ()
     queue: Name | UnsetType = UNSET
     task: Name | UnsetType = UNSET
     target: Key | UnsetType = UNSET
     tag: Name | UnsetType = UNSET
+    error: Key | UnsetType = UNSET
+    worker: Key | UnsetType = UNSET
+    created_since: Timestamp | UnsetType = UNSET
+    created_until: Timestamp | UnsetType = UNSET
+    finished_since: Timestamp | UnsetType = UNSET
+    finished_until: Timestamp | UnsetType = UNSET
     before: Id | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
     args: bool = False

@@ -99,13 +99,26 @@ class SetAside(msgspec.Struct, frozen=True):
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs to list. ``before``: the cursor that the previous page returned."""
+    """Which jobs to list; a job matches if it matches every field that is set.
+
+    ``error``: the type of the error with which a job failed, with its module or without it.
+    ``worker``: the owner of the lease, or of the attempt that ended the job. A time range includes
+    its beginning and not its end; only finished jobs have a time of finishing. Ids follow the time
+    of creation, and the reading ends where jobs are a minute older than ``created_since``.
+    ``before``: the cursor that the previous page returned.
+    """
 
     states: frozenset[State] = frozenset()
     queue: str | None = None
     task: str | None = None
     target: str | None = None
     tag: str | None = None
+    error: str | None = None
+    worker: str | None = None
+    created_since: datetime | None = None
+    created_until: datetime | None = None
+    finished_since: datetime | None = None
+    finished_until: datetime | None = None
     before: int | None = None
     limit: int = 50
 
@@ -114,11 +127,13 @@ class JobPage(msgspec.Struct, frozen=True):
     """Newest first. ``next`` is the cursor of the next page, None after the last.
 
     A page reads a bounded number of rows: with a rare filter it can be short, or even
-    empty, and still have a next one.
+    empty, and still have a next one. ``looked_until`` is how far it has looked: the creation time
+    of the oldest job that was examined, None if all have been.
     """
 
     jobs: tuple[Job, ...]
     next: int | None
+    looked_until: datetime | None = None
 
 
 class JobCounts(msgspec.Struct, frozen=True):

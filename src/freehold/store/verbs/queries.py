@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
 
 from freehold.errors import BadInput
 from freehold.model.explain import PauseInfo
@@ -26,6 +27,12 @@ from freehold.store.verbs.limits import limit_of
 
 #: Rows that one page reads at most, however rare what it filters for.
 PAGE_WINDOW = 5000
+
+_LAST_ID = 2**63 - 1
+#: Ids follow the time of creation, except within concurrent transactions.
+_OUT_OF_ORDER = timedelta(minutes=1)
+#: The lowest id that was read, and when its job was created.
+_Floor: TypeAlias = tuple[int, datetime]
 
 _ALL = frozenset(State)
 _BLOCKS_LANE = frozenset({Stage.PAUSED, Stage.FAILED, Stage.PARKED})
@@ -68,67 +75,119 @@ def page(filter: JobFilter) -> Verb[JobPage]:
     then merged."""
     if not 1 <= filter.limit <= PAGE_LIMIT:
         raise BadInput(f"limit={filter.limit}: a page has 1 to {PAGE_LIMIT} jobs")
-    states = filter.states or _ALL
+    before = filter.before
+    if before is None:
+        before = yield from _end_of_ids(filter)
     found_jobs: dict[int, Job] = {}
-    floor: int | None = None
-    for name in _sources(states):
-        rows = yield from _read_source(name, filter, states)
+    floor: _Floor | None = None
+    for name in _sources(filter):
+        rows = yield from read(name, **_params(filter, before))
         found, low = _found(rows, filter.limit + 1)
         # A job that ended between two reads is found twice: the later look is right.
         found_jobs.update((job.id, job) for job in found)
         # Beyond the lowest id that one source has read, the other sources cannot be merged.
         if low is not None:
             floor = low if floor is None else max(floor, low)
-    jobs = [job for job in found_jobs.values() if floor is None or job.id >= floor]
+    if floor is not None and _is_too_old(floor, filter):
+        floor = None
+    jobs = [job for job in found_jobs.values() if floor is None or job.id >= floor[0]]
     jobs.sort(key=lambda job: -job.id)
     if len(jobs) > filter.limit:
         jobs = jobs[: filter.limit]
-        floor = jobs[-1].id
-    return JobPage(tuple(jobs), floor)
+        floor = jobs[-1].id, jobs[-1].created_at
+    return JobPage(tuple(jobs), *(floor or (None, None)))
 
 
-def _sources(states: frozenset[State]) -> list[str]:
+def _is_too_old(floor: _Floor, filter: JobFilter) -> bool:
+    return filter.created_since is not None and floor[1] < filter.created_since - _OUT_OF_ORDER
+
+
+def _end_of_ids(filter: JobFilter) -> Verb[int]:
+    """The first id whose job was created after the filter's end, found by bisection: a page of last
+    week must not read all jobs of this week."""
+    ends = [end for end in (filter.created_until, filter.finished_until) if end is not None]
+    if not ends:
+        return _LAST_ID
+    end = min(ends) + _OUT_OF_ORDER
+    newest = yield from read("job_at_or_below", id=_LAST_ID)
+    if not newest or time_of(newest[0][1]) < end:
+        return _LAST_ID
+    low, high = 0, int(newest[0][0])
+    while low < high - 1:
+        middle = (low + high) // 2
+        rows = yield from read("job_at_or_below", id=middle)
+        if rows and time_of(rows[0][1]) >= end:
+            high = rows[0][0]
+        else:
+            low = middle
+    return high
+
+
+def _sources(filter: JobFilter) -> list[str]:
+    """The indexes that hold what the filter can match."""
+    states = filter.states or _ALL
+    live, ended = states - {State.SUCCEEDED, State.CANCELED}, states & FINAL
+    if filter.worker is not None:
+        live &= LEASED
+    if filter.error is not None:
+        live &= {State.FAILED}
+        ended -= {State.SUCCEEDED}
+    if filter.finished_since is not None or filter.finished_until is not None:
+        live = frozenset()
     names = []
-    if State.QUEUED in states:
+    if State.QUEUED in live:
         names.append("page_live")  # reads every live job, whatever its state
     else:
-        if states & LEASED:
+        if live & LEASED:
             names.append("page_leased")
-        if states & _ATTENTION:
+        if live & _ATTENTION:
             names.append("page_attention")
-    if State.SUCCEEDED in states:
+    if State.SUCCEEDED in ended:
         names.append("page_history")  # reads every finished job
-    elif states & FINAL:
+    elif ended:
         names.append("page_unsuccessful")
     return names
 
 
-def _read_source(name: str, filter: JobFilter, states: frozenset[State]) -> Verb[Rows]:
-    rows = yield from read(
-        name,
-        states=sorted(str(state) for state in states),
-        queue=filter.queue,
-        task=filter.task,
-        target=filter.target,
-        tag=filter.tag,
-        before=filter.before if filter.before is not None else 2**63 - 1,
-        limit=filter.limit + 1,  # one more shows whether there is a next page
-        window=PAGE_WINDOW,
-    )
-    return rows
+def _params(filter: JobFilter, before: int) -> dict[str, Any]:
+    return {
+        "states": sorted(str(state) for state in filter.states or _ALL),
+        "queue": filter.queue,
+        "task": filter.task,
+        "target": filter.target,
+        "tag": filter.tag,
+        "error": filter.error,
+        "worker": filter.worker,
+        "created_since": filter.created_since,
+        "created_until": filter.created_until,
+        "finished_since": filter.finished_since,
+        "finished_until": filter.finished_until,
+        # History is partitioned by day: days before this one are not read.
+        "first_day": _day(filter.finished_since),
+        "before": before,
+        "limit": filter.limit + 1,  # one more shows whether there is a next page
+        "window": PAGE_WINDOW,
+    }
 
 
-def _found(rows: Rows, limit: int) -> tuple[list[Job], int | None]:
+def _day(at: datetime | None) -> datetime | None:
+    if at is None:
+        return None
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _found(rows: Rows, limit: int) -> tuple[list[Job], _Floor | None]:
     """The jobs, and the id down to which this source has been read (None: to its end).
 
-    Every row begins with the lowest id that was looked at and how many were; the job's own
-    columns follow, or NULLs if none fitted.
+    Every row begins with the lowest id that was looked at, the creation time of that job, and how
+    many were looked at; the job's own columns follow, or NULLs if none fitted.
     """
-    low, looked_at = rows[0][0], rows[0][1]
-    jobs = [job_of(row[2:]) for row in rows if row[2] is not None]
+    low, created_at, looked_at = rows[0][:3]
+    jobs = [job_of(row[3:]) for row in rows if row[3] is not None]
     if len(jobs) == limit:
-        return jobs, min(job.id for job in jobs)
-    return jobs, (low if looked_at >= PAGE_WINDOW else None)
+        last = min(jobs, key=lambda job: job.id)
+        return jobs, (last.id, last.created_at)
+    return jobs, ((low, time_of(created_at)) if looked_at >= PAGE_WINDOW else None)
 
 
 def depth(queues: Sequence[str], bound: int = DEPTH_BOUND) -> Verb[int]:

@@ -9,10 +9,15 @@
       and (:task::text is null or l.task = :task::text)
       and (:target::text is null or l.target = :target::text)
       and (:tag::text is null or l.tags::jsonb ? :tag::text)
+      and (:worker::text is null or l.lease_owner = :worker::text)
+      and (:error::text is null or {is_error_type})
+      and (:created_since::timestamptz is null or l.created_at >= :created_since::timestamptz)
+      and (:created_until::timestamptz is null or l.created_at < :created_until::timestamptz)
     limit :limit::integer
 )
-select m.low, m.examined, {job_columns}
+select m.low, m.low_created_at, m.examined, {job_columns}
 from (select case when short then (select min(id) from examined) end as low,
+             case when short then (select created_at from examined order by id limit 1) end as low_created_at,
              case when short then (select count(*) from examined) end as examined
       from (select (select count(*) from page) < :limit::integer as short) s) m
 left join page j on true

@@ -1,6 +1,8 @@
 -- All finished jobs by id: most of them succeeded.
 with examined as materialized (
-    select * from {schema}.history where id < :before::bigint
+    select *, case when :error::text is not null then error ->> 'type' end as error_type
+    from {schema}.history where id < :before::bigint
+      and finished_at >= coalesce(:first_day::timestamptz, '-infinity')
     order by id desc limit :window::integer
 )
 {page_of_history}

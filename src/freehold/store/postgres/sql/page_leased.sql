@@ -4,6 +4,6 @@ with leased as materialized (
     select * from {schema}.job where stage = {leased}
 ),
 examined as materialized (
-    select * from leased where id < :before::bigint order by id desc limit :window::integer
+    select *, null::text as error_type from leased where id < :before::bigint order by id desc limit :window::integer
 )
 {page_of_jobs}

@@ -1,6 +1,8 @@
 -- Failed and canceled jobs, however many succeeded around them.
 with examined as materialized (
-    select * from {schema}.history where state <> 'succeeded' and id < :before::bigint
+    select *, case when :error::text is not null then error ->> 'type' end as error_type
+    from {schema}.history where state <> 'succeeded' and id < :before::bigint
+      and finished_at >= coalesce(:first_day::timestamptz, '-infinity')
     order by id desc limit :window::integer
 )
 {page_of_history}

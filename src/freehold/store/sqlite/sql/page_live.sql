@@ -1,4 +1,4 @@
 with examined as materialized (
-    select * from job where id < :before order by id desc limit :window
+    select *, null as error_type from job where id < :before order by id desc limit :window
 )
 {page_of_jobs}

@@ -1,5 +1,6 @@
 with examined as materialized (
-    select * from history where state <> 'succeeded' and id < :before
+    select *, case when :error is not null and json_valid(error) then json_extract(error, '$.type') end as error_type
+    from history where state <> 'succeeded' and id < :before
     order by id desc limit :window
 )
 {page_of_history}
