@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+from freehold.errors import StoreUnavailable
 from freehold.model.outcome import OutcomeKind
+from tests.concurrency import wait_until
+from tests.store_postgres.catalog import WAITING
 from tests.stores import PostgresUnderTest
 
 DAY_SECONDS = 86400.0
@@ -141,3 +144,20 @@ def test_a_long_report_blocks_neither_retention_nor_finishing(
         assert set(days.store.read([old])) == {old}, "kept while the report reads it"
     assert retain_all(days, 4) > 0
     assert days.store.read([old]) == {}
+
+
+def test_a_job_that_ends_while_its_day_is_prepared_is_tried_again_and_not_refused(
+    days: PostgresUnderTest, postgres_url: str
+) -> None:
+    """Refused, it would be stored as failed though it succeeded."""
+    days.advance(30 * DAY_SECONDS)
+    days.add()
+    attempt = days.claim_one()
+    with psycopg.connect(postgres_url) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("select freehold.rotate_partitions(36500, 7)")
+        ended = pool.submit(days.end, attempt, OutcomeKind.SUCCESS)
+        wait_until(lambda: bool(days.sql(f"select 1 {WAITING}")), "the end waits for the new day")
+        other.commit()
+        with pytest.raises(StoreUnavailable, match="try again"):
+            ended.result(120)
+    assert days.end(attempt, OutcomeKind.SUCCESS)

@@ -41,6 +41,9 @@ _TRY_AGAIN = (
 _ROW_REFUSED = (psycopg.DataError, psycopg.IntegrityError, pg.ProgramLimitExceeded)
 #: The function in which a standby refuses an unlogged table, before it sees a write.
 _UNLOGGED = "get_relation_info"
+#: The function that refuses a row of a default partition whose own partition was created while the
+#: row's statement waited. The next try finds the new partition.
+_PARTITION_CREATED = "ExecPartitionCheckEmitError"
 #: The index that refuses an id that is given twice.
 _JOB_ID = "job_pkey"
 _EXPLAINED = (pg.ReadOnlySqlTransaction, pg.DiskFull, pg.InsufficientPrivilege)
@@ -75,6 +78,8 @@ def translation(error: psycopg.Error, *, writes: bool, pooled: bool = True) -> E
         return _read_only()
     if isinstance(error, (*_NO_SCHEMA, *_TRY_AGAIN, *_EXPLAINED)):
         return _explained(error)
+    if error.diag.source_function == _PARTITION_CREATED:
+        return StoreUnavailable("the partition of this day was just created, try again")
     if isinstance(error, _ROW_REFUSED):
         return RowRefused(f"the database refused: {_first_line(error)}")
     if isinstance(error, psycopg.OperationalError):
