@@ -144,7 +144,7 @@ def test_an_exception_rolls_back_and_fails_the_attempt(
     assert local_worker.ledger() == []
     assert job.report is not None
     assert job.report.error is not None
-    assert (job.state, job.report.error.type) == ("failed", "ZeroDivisionError")
+    assert (job.state, job.report.error.type) == ("failed", "builtins.ZeroDivisionError")
 
 
 @kinds
@@ -163,7 +163,7 @@ def test_the_databases_own_errors_reach_the_handler_as_they_are(
     assert report is not None
     assert report.error is not None
     assert report.error.type == (
-        "UniqueViolation" if local_worker.is_postgres else "IntegrityError"
+        "psycopg.errors.UniqueViolation" if local_worker.is_postgres else "sqlite3.IntegrityError"
     )
     assert local_worker.ledger() == []
 

@@ -6,6 +6,7 @@ import pytest
 
 from freehold.model.history import Event, EventKind
 from freehold.model.state import State
+from freehold.worker.execution import outcomes
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet
 
@@ -95,7 +96,7 @@ def test_results_that_cannot_be_stored_fail_the_job_with_the_reason(fleet: Fleet
             assert job.reason.startswith(reason)
             assert job.report is not None
             assert job.report.error is not None
-            assert job.report.error.type == "BadPayload"
+            assert job.report.error.type == "freehold.errors.BadPayload"
 
 
 @pytest.mark.requirement("S2.5")
@@ -109,10 +110,16 @@ def test_error_texts_are_stored_safe_and_bounded(fleet: Fleet) -> None:
             assert job.report is not None
             error = job.report.error
             assert error is not None
-            assert error.type == "RuntimeError"
+            assert error.type == "builtins.RuntimeError"
             assert error.message.startswith(text)
             assert len(error.message) <= 2_000
             assert error.trace is not None
             assert len(error.trace) <= 8_000
             assert job.reason is not None
             assert len(job.reason) <= 400
+
+
+def test_errors_of_one_name_from_two_modules_have_types_that_differ() -> None:
+    ours = type("TimeoutError", (Exception,), {"__module__": "shop.errors"})
+    found = [outcomes.error_of(error).type for error in (ours(), TimeoutError())]
+    assert found == ["shop.errors.TimeoutError", "builtins.TimeoutError"]

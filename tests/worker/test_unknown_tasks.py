@@ -85,7 +85,7 @@ def test_arguments_that_no_code_fits_fail_with_the_reason_until_the_code_fits(
     assert job.reason.startswith("its arguments cannot be decoded: task weigh: Expected `int`")
     assert job.report is not None
     assert job.report.error is not None
-    assert job.report.error.type == "BadArguments"
+    assert job.report.error.type == "freehold.errors.BadArguments"
     assert worker.drain() == 0
 
     fleet.start(app="newer")

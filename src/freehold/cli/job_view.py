@@ -196,7 +196,8 @@ def _why(entry: TimelineEntry) -> str:
 
 def _is_in(reason: str, error: ErrorInfo) -> bool:
     """The reason often is the text of the error, or ends with its message."""
-    if error_text(error) in reason:
+    name = error.type.rpartition(".")[2]  # a reason has no module
+    if error_text(error) in reason or f"{name}: {error.message}" in reason:
         return True
     return bool(error.message) and reason.endswith(f": {error.message}")
 

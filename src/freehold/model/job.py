@@ -122,6 +122,8 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Why an attempt failed, as text that is safe to store and show."""
 
+    #: With its module, as ``builtins.ValueError``; without one if no exception was raised
+    #: (``Timeout``, ``ProcessDied``), and in rows of older versions.
     type: str
     message: str
     trace: str | None = None

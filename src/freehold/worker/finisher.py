@@ -22,6 +22,7 @@ from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
+from freehold.worker.execution.outcomes import type_name
 from freehold.worker.held_leases import HeldLease, HeldLeases
 
 GROUP_LIMIT = 1000
@@ -158,7 +159,7 @@ class Finisher:
         failure = Outcome(
             kind=OutcomeKind.FAIL,
             reason=_UNSTORABLE,
-            error=ErrorInfo(type(error).__name__, str(error)[:500]),
+            error=ErrorInfo(type_name(error), str(error)[:500]),
         )
         await self._write([(lease, AttemptEnd(ended.attempt, failure, ended.request))])
 

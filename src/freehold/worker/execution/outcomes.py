@@ -43,7 +43,7 @@ def of_result(value: Any, ran_seconds: float) -> Outcome:
     try:
         result = payload.encode("the result", value)
     except BaseException as error:  # encoding may run code of the handler's value
-        name, text = safe(type(error).__name__, 200), safe(error, MESSAGE_LIMIT)
+        name, text = type_name(error), safe(error, MESSAGE_LIMIT)
         return Outcome(
             kind=OutcomeKind.FAIL,
             reason=text or f"encoding the result raised {name}",
@@ -122,7 +122,7 @@ def of_misfit(error: BadArguments, wait_seconds: float) -> Outcome:
     return Outcome(
         kind=OutcomeKind.MISFIT,
         reason=text,
-        error=ErrorInfo("BadArguments", text),
+        error=ErrorInfo(type_name(error), text),
         delay_seconds=wait_seconds,
     )
 
@@ -155,10 +155,16 @@ def error_of(error: BaseException) -> ErrorInfo:
     except BaseException as second:
         trace = f"<formatting the traceback raised {type(second).__name__}>"
     return ErrorInfo(
-        safe(type(error).__qualname__, 200),
+        type_name(error),
         safe(error, MESSAGE_LIMIT),
         safe(trace, TRACE_LIMIT, keep_end=True),
     )
+
+
+def type_name(error: BaseException) -> str:
+    """With its module, because other modules may have a class of the same name."""
+    kind = type(error)
+    return safe(f"{kind.__module__}.{kind.__qualname__}", 200, keep_end=True)
 
 
 def text_of(value: object) -> str:
