@@ -38,6 +38,7 @@ new_jobs = st.builds(
     max_attempts=st.integers(1, 3),
     policy=policies,
     pending=st.sampled_from([False] * 8 + [True]),
+    meta_json=st.sampled_from([None] * 3 + ['{"n":1}', '{"n":2,"é":null}']),
 )
 successes = st.builds(
     Outcome, kind=st.just(OutcomeKind.SUCCESS), result=st.sampled_from([None, b'{"sum":3}'])

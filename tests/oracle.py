@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from freehold.errors import JobNotFound, UniqueKeyTaken
 from freehold.model.history import Event, EventKind
 from freehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, StopRequest
+from freehold.model.meta import decode_meta
 from freehold.model.operator_actions import (
     ActionResult,
     ActionStatus,
@@ -126,6 +127,7 @@ class Oracle(Table):
             reason=None,
             lease=None,
             report=None,
+            meta=decode_meta(new.meta_json),
         )
         return self._last_id
 

@@ -198,4 +198,5 @@ def attempt_of(job: Job, is_overdue: bool = False) -> Attempt:
         job.timeout_seconds,
         job.policy_json,
         is_overdue=is_overdue,
+        meta_json=msgspec.json.encode(job.meta).decode() if job.meta else None,
     )

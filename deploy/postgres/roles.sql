@@ -76,7 +76,7 @@ begin
             grant usage on sequences to freehold_worker', store);
 
         -- Objects that exist only once the schema is migrated.
-        if to_regprocedure(format('%I.is_new_key(text, bigint, timestamptz)', store)) is null then
+        if to_regprocedure(format('%I.is_meta(json)', store)) is null then
             raise notice '% is not migrated yet: migrate as its owner, then run this again', store;
             continue;
         end if;
@@ -88,7 +88,7 @@ begin
         -- has these columns; the others are those of a lease, of attempts and of reports.
         execute format('revoke insert on %I.job from freehold_producer', store);
         execute format('grant insert (id, created_at, run_at, stage, priority, max_attempts, timeout_seconds,
-            queue, task, target, limit_key, unique_key, tags, policy, args) on %I.job to freehold_producer', store);
+            queue, task, target, limit_key, unique_key, tags, policy, args, meta) on %I.job to freehold_producer', store);
         execute format('grant select (id, created_at, unique_key, stage) on %I.job to freehold_producer', store);
         -- When workers were last notified of a queue.
         execute format('grant select, insert, update on %I.last_notified to freehold_producer', store);
@@ -106,6 +106,11 @@ begin
             execute format('create policy new_job on %1$I.job as restrictive for insert to freehold_producer
                 with check (%1$I.is_new_job(id, stage, task, args, queue, priority, created_at, run_at, target,
                     unique_key, max_attempts, timeout_seconds, tags, limit_key, policy))', store);
+        end if;
+        if not exists (select from pg_policy where polname = 'new_meta'
+                       and polrelid = to_regclass(format('%I.job', store))) then
+            execute format('create policy new_meta on %1$I.job as restrictive for insert to freehold_producer
+                with check (meta is null or %1$I.is_meta(meta))', store);
         end if;
         if not exists (select from pg_policy where polname = 'new_key'
                        and polrelid = to_regclass(format('%I.idempotency', store))) then

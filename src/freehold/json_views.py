@@ -14,6 +14,7 @@ import msgspec
 from freehold.model.history import Event, TimelineEntry
 from freehold.model.job import ErrorInfo, Job, Lease, Report, StopRequest
 from freehold.model.job_log import Progress
+from freehold.model.meta import MetaValue
 from freehold.model.payload import stored_object
 from freehold.model.state import Stage, State
 from freehold.operator import JobDetail
@@ -48,6 +49,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     report: Report | None
     progress: Progress | None
     policy: dict[str, Any]
+    meta: dict[str, MetaValue]
 
 
 class LogLineDocument(msgspec.Struct, frozen=True):

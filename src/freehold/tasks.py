@@ -16,6 +16,7 @@ import msgspec
 from freehold.errors import BadArguments, BadInput, BadPayload, BadSettings, UnknownTask
 from freehold.model import payload
 from freehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
+from freehold.model.meta import MetaValue, encode_meta
 from freehold.model.names import check_key, check_name
 from freehold.model.policy import DEFAULT_POLICY, Policy, pack
 from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
@@ -46,6 +47,7 @@ class Options:
     tags: tuple[str, ...] = ()
     connection: Any = None
     tenant: str | None = None
+    meta: Mapping[str, MetaValue] | None = None
 
     def __post_init__(self) -> None:
         check_name("queue", self.queue)
@@ -56,6 +58,7 @@ class Options:
                 check_key(name, getattr(self, name))
         for tag in tags_of(self.tags):
             check_name("tag", tag)
+        encode_meta(self.meta)
         _check_times(self)
         _check_numbers(self)
 
@@ -192,6 +195,7 @@ class Task(Generic[P, R, H]):
         tags: tuple[str, ...] | list[str] | None = None,
         connection: Any = None,
         tenant: str | None = None,
+        meta: Mapping[str, MetaValue] | None = None,
     ) -> Task[P, R, H]:
         """The same task with other options."""
         given: dict[str, Any] = {
@@ -209,6 +213,7 @@ class Task(Generic[P, R, H]):
             "tags": None if tags is None else tags_of(tags),
             "connection": connection,
             "tenant": tenant,
+            "meta": meta,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         return Task(self._app, self.definition, self.function, replace(self.options, **changes))
@@ -309,6 +314,7 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         # Exception rules are not stored, so a policy with nothing else is the default one.
         policy=policy if pack(policy) else DEFAULT_POLICY,
         pending=pending,
+        meta_json=encode_meta(options.meta),
     )
 
 

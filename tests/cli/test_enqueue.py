@@ -89,6 +89,15 @@ def test_all_options_are_stored(shell: Shell) -> None:
     assert job.run_at.isoformat() == "2049-12-31T22:00:00+00:00"
 
 
+@pytest.mark.requirement("N6")
+def test_metadata_is_typed_stored_and_shown(shell: Shell) -> None:
+    job = enqueued(shell, "t", "--meta", "order=7", "--meta", "who=Ann", "--meta", 'zip="07"')
+    assert job.meta == {"order": 7, "who": "Ann", "zip": "07"}
+    shown = shell("job", "show", str(job.id)).out
+    assert '{"order":7,"who":"Ann","zip":"07"}' in shown
+    assert shell("job", "show", str(job.id), "--json").json[0]["job"]["meta"] == job.meta
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("5m", 300), ("2h", 7200), ("1d", 86400)]
 )
@@ -138,6 +147,9 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
         (("shop.send", "to=a", "cc=b", *APP), 2, ["unknown field `cc`", "it takes (to: str"]),
         (("shop.send", "--args", "{}", "to=a"), 2, ["not by both", "freehold enqueue --help"]),
         (("t", "a=1", "a=2"), 2, ["given twice"]),
+        (("t", "--meta", "a=1", "--meta", "a=2"), 2, ["given twice"]),
+        (("t", "--meta", "a"), 2, ["'a' is not key=value"]),
+        (("t", "--meta", "a=[1]"), 2, ["meta['a'] is nested"]),
         (("t", "value"), 2, ["'value' is not key=value"]),
         (("t", "=value"), 2, ["'=value' is not key=value"]),
         (("t", "--args", "{'a': 1}"), 2, ["--args for task t is not JSON"]),

@@ -76,6 +76,9 @@ REFUSED_ROWS: dict[str, dict[str, str]] = {
     "a long limit key": {"limit_key": "repeat('x', 201)"},
     "tags that are no list": {"tags": "'7'"},
     "tags that are no names": {"tags": "'[1]'"},
+    "meta that is a list": {"meta": "'[1]'"},
+    "nested meta": {"meta": """'{"a": {}}'"""},
+    "much meta": {"meta": "json_build_object('a', repeat('x', 4096))"},
     "a policy that is none": {"policy": "'7'"},
     "a large policy": {"policy": "json_build_object('a', repeat('x', 10000))"},
     "arguments that are none": {"args": "'[1]'"},
@@ -108,6 +111,7 @@ def test_a_producer_may_insert_a_job_itself(producer: Connection[Any]) -> None:
     """Or the rows below would be refused for another reason."""
     producer.execute(insert({}))
     producer.execute(insert({"run_at": "now()", "target": "'lane'", "tags": """'["a"]'"""}))
+    producer.execute(insert({"meta": """'{"a": 1}'"""}))
 
 
 @pytest.mark.parametrize("columns", REFUSED_ROWS.values(), ids=REFUSED_ROWS.keys())

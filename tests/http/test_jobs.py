@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,37 @@ def test_a_job_is_enqueued_run_and_shown(client: ApiClient) -> None:
     assert (job["tags"], job["priority"], job["max_attempts"]) == (["eu"], 3, 2)
     assert [entry["kind"] for entry in document["timeline"]][-1] == "succeeded"
     assert document["log"] == []
+
+
+@pytest.mark.requirement("N6")
+def test_metadata_is_stored_and_shown_to_every_role(client: ApiClient) -> None:
+    meta = {"order": 7, "who": "Ann", "rate": 0.5, "eu": True, "parent": None}
+    body = {"task": "greet", "args": {"name": "Ann"}, "meta": meta}
+    job_id = client.post("/api/jobs", body).json()["id"]
+    assert client.get_json(f"/api/jobs/{job_id}")["job"]["meta"] == meta
+    client.work()
+    assert client.get_json("/api/jobs")["jobs"][0]["meta"] == meta
+
+
+@pytest.mark.requirement("N6")
+@pytest.mark.parametrize(
+    ("meta", "slug"),
+    [
+        ({"a": [1]}, "bad-input"),
+        ({"a": {}}, "bad-input"),
+        ([1], "bad-input"),
+        ("a", "bad-input"),
+        ({"": 1}, "bad-input"),
+        ({"a": 2**63}, "bad-payload"),
+        ({"a": "x" * 4096}, "bad-payload"),
+    ],
+)
+def test_bad_metadata_is_refused_and_nothing_stored(
+    client: ApiClient, meta: Any, slug: str
+) -> None:
+    body = {"task": "greet", "args": {"name": "Ann"}, "meta": meta}
+    assert "meta" in problem(client.post("/api/jobs", body), 422, slug)
+    assert client.get_json("/api/jobs")["jobs"] == []
 
 
 def test_the_log_of_a_handler_is_shown(client: ApiClient) -> None:

@@ -265,6 +265,7 @@ def _new(position: int, key: str) -> dict[str, Any]:
         "timeout_seconds": None,
         "tags": None,
         "policy": None,
+        "meta": None,
         "idempotency_key": key,
         "idempotency_seconds": 60.0,
     }

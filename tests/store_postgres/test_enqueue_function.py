@@ -14,6 +14,7 @@ from psycopg.errors import InvalidParameterValue
 
 from freehold.model import payload
 from freehold.model.job import Enqueued, NewJob
+from freehold.model.meta import encode_meta
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.state import Stage
 from freehold.store.postgres.database import PostgresDatabase
@@ -71,6 +72,21 @@ def test_its_jobs_equal_those_of_the_client(sql: Connection[Any], queue: Store) 
     assert [attempt.job_id for attempt in queue.claim(claim_request())] == [mine.id], (
         "one lane, one order"
     )
+
+
+@pytest.mark.requirement("N6")
+def test_its_metadata_equals_that_of_the_client(sql: Connection[Any], queue: Store) -> None:
+    meta = {"a": 2**63 - 1, "é": "\U0001f600", "x": -1.5, "y": 1e300, "t": True, "n": None}
+    text = encode_meta(meta)
+    mine = queue.enqueue([NewJob(task="t", meta_json=text)])[0]
+    theirs = enqueue(sql, f"'t', meta => '{text}'")
+    none = [enqueue(sql, f"'t', meta => {empty}") for empty in ("'{ }'", "'null'", "null")]
+    sql.commit()
+    jobs = queue.read([mine.id, theirs.id, *(each.id for each in none)])
+    assert jobs[mine.id].meta == jobs[theirs.id].meta == meta
+    assert [jobs[each.id].meta for each in none] == [{}, {}, {}]
+    stored = sql.execute("select id from freehold.job where meta is null order by id").fetchall()
+    assert stored == [(each.id,) for each in none]
 
 
 @pytest.mark.requirement("S1.1")
@@ -160,6 +176,25 @@ BAD = {
     "tags that are no list": ("'t', tags => '{}'", "tags"),
     "tags that are no text": ("'t', tags => '[1]'", "tags must be usable names"),
     "tags that are no names": ("""'t', tags => '["a b"]'""", "tags must be usable names"),
+    "meta that is a list": ("'t', meta => '[1]'", "meta must be a flat JSON object"),
+    "meta that is text": ("""'t', meta => '"a"'""", "meta must be a flat JSON object"),
+    "nested meta": ("""'t', meta => '{"a": {"b": 1}}'""", "meta.'a'. is nested"),
+    "a list in meta": ("""'t', meta => '{"a": []}'""", "meta.'a'. is nested"),
+    "much meta": (
+        "'t', meta => json_build_object('a', repeat('x', 4096))",
+        "meta is larger than 4,096 bytes",
+    ),
+    "a NUL in meta": (r"""'t', meta => '{"a": "\u0000"}'""", "NUL character"),
+    "half a character in meta": (r"""'t', meta => '{"a": "\ud800"}'""", "cannot be decoded"),
+    "65 bits in meta": (
+        """'t', meta => '{"a": 9223372036854775808}'""",
+        "more than 64 bits: store it as text",
+    ),
+    "a huge number in meta": ("""'t', meta => '{"a": 1e400}'""", "number that is too large"),
+    "an empty key in meta": ("""'t', meta => '{"": 1}'""", "cannot be empty"),
+    "an unprintable key in meta": (r"""'t', meta => '{"a\u202E": 1}'""", "printable"),
+    "a long key in meta": ("'t', meta => json_build_object(repeat('k', 201), 1)", "at most 200"),
+    "a key of meta twice": ("""'t', meta => '{"a": 1, "a": 2}'""", "meta has one key twice"),
     "a target of control characters": (r"'t', target => E'a\x01'", "printable"),
     "a target that turns the line around": (r"'t', target => E'a\u202E'", "target: .*printable"),
     "a key with a line's end": (r"'t', unique_key => E'a\u2028'", "unique_key: .*printable"),

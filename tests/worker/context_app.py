@@ -22,6 +22,11 @@ def logs_too_much(ctx: Context) -> None:
         ctx.log(f"line {number}")
 
 
+@app.task(isolation="process")
+def returns_meta(ctx: Context) -> dict[str, str | int | float | bool | None]:
+    return ctx.meta
+
+
 @app.task(isolation="process", retry=Retry(max_attempts=1))
 def wants_a_transaction(ctx: Context) -> None:
     with ctx.transaction():

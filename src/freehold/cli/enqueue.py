@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from freehold.app import Freehold
-from freehold.cli.arguments import arguments
+from freehold.cli.arguments import arguments, values_of
 from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
 from freehold.cli.types import duration, timestamp
 from freehold.client import JobHandle
@@ -42,6 +42,9 @@ from freehold.tasks import Options, raw_job, with_secrets
     metavar="KEY",
     help="An argument that is shown nowhere; repeatable. --app knows those of its tasks.",
 )
+@click.option(
+    "--meta", "meta_pairs", multiple=True, metavar="KEY=VALUE", help="Metadata; repeatable."
+)
 @click.option("--pending", is_flag=True, help="Store the job without putting it into the queue.")
 @as_json
 @store_options
@@ -52,6 +55,7 @@ def enqueue(
     json_text: str | None,
     tags: tuple[str, ...],
     secrets: tuple[str, ...],
+    meta_pairs: tuple[str, ...],
     pending: bool,
     as_json: bool,
     **given: str | float | datetime | None,
@@ -62,9 +66,11 @@ def enqueue(
     text. With --app the arguments are checked against the task's signature, and the task's own
     options apply. Without it they are only checked as JSON.
     """
-    options = {name: value for name, value in given.items() if value is not None}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if tags:
-        options["tags"] = tags  # type: ignore[assignment]
+        options["tags"] = tags
+    if meta_pairs:
+        options["meta"] = values_of(meta_pairs)
     data = arguments(task, json_text, pairs)
     new = with_secrets(_new_job(store.app, task, data, options, pending), secrets)
     with store.open(may_create=True) as app:

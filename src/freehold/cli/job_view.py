@@ -71,6 +71,7 @@ def _facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
         ("unique key", job.unique_key),
         ("limit key", job.limit_key),
         ("tags", ", ".join(job.tags)),
+        ("meta", msgspec.json.encode(job.meta).decode() if job.meta else None),
     ):
         if value:
             yield name, value

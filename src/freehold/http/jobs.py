@@ -89,6 +89,7 @@ def _options(body: EnqueueBody) -> dict[str, Any]:
         "max_attempts": body.max_attempts,
         "timeout": body.timeout_seconds,
         "tags": body.tags or None,
+        "meta": body.meta,
     }
     return {name: value for name, value in options.items() if value is not None}
 

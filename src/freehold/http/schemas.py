@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from freehold.model.job import IDEMPOTENCY_SECONDS, PRIORITY_LIMIT
 from freehold.model.job_log import REASON_LIMIT
 from freehold.model.limit import LIMIT_CEILING
+from freehold.model.meta import MetaValue
 from freehold.model.names import KEY_LENGTH_LIMIT
 from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from freehold.model.state import State
@@ -191,5 +192,6 @@ class EnqueueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     timeout_seconds: Span | None = None
     tags: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
     secret_args: Annotated[tuple[Key, ...], Meta(max_length=100)] = ()
+    meta: dict[Key, MetaValue] | None = None
     pending: bool = False
     raw: bool = False

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from freehold.model.job_log import Progress
+from freehold.model.meta import MetaValue, decode_meta
 from freehold.model.policy import DEFAULT_POLICY, Policy, unpack
 from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.secrets import hide_arguments
@@ -51,6 +52,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     policy: Policy = DEFAULT_POLICY
     pending: bool = False
+    #: Checked metadata as JSON; None if there is none.
+    meta_json: str | None = None
 
     def __repr__(self) -> str:
         return _repr(self, self.policy)
@@ -110,6 +113,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     limit_key: str | None = None
     #: It was parked for a worker whose code fits its arguments, and that time is over.
     is_overdue: bool = False
+    meta_json: str | None = None
 
     def __repr__(self) -> str:
         return _repr(self, self.policy)
@@ -117,6 +121,10 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     @property
     def policy(self) -> Policy:
         return unpack(self.policy_json)
+
+    @property
+    def meta(self) -> dict[str, MetaValue]:
+        return decode_meta(self.meta_json)
 
 
 class ErrorInfo(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -174,6 +182,7 @@ class Job(msgspec.Struct, frozen=True):
     report: Report | None
     #: The latest progress that a handler reported, in any attempt.
     progress: Progress | None = None
+    meta: dict[str, MetaValue] = {}
 
     @property
     def policy(self) -> Policy:

@@ -12,6 +12,7 @@ from freehold.decoders import decoder
 from freehold.model.history import Event, EventKind
 from freehold.model.job import Attempt, ErrorInfo, Job, Lease, Report, StopRequest
 from freehold.model.job_log import LogLine, Progress
+from freehold.model.meta import decode_meta
 from freehold.model.policy import Policy, unpack
 from freehold.model.secrets import HIDDEN, hide_arguments
 from freehold.model.state import Stage, State, state_of
@@ -54,7 +55,7 @@ def maybe_time(value: datetime | int | None) -> datetime | None:
 
 def attempt_of(row: Row, owner: str, is_overdue: bool = False) -> Attempt:
     """Columns: id, token, task, queue, args, attempt, max_attempts, lost, priority, target,
-    timeout_seconds, policy, limit_key."""
+    timeout_seconds, policy, limit_key, meta."""
     return Attempt(
         row[0],
         owner,
@@ -71,6 +72,7 @@ def attempt_of(row: Row, owner: str, is_overdue: bool = False) -> Attempt:
         row[11],
         row[12],
         is_overdue,
+        row[13],
     )
 
 
@@ -107,6 +109,7 @@ _JOB_COLUMNS = (
     "result",
     "error",
     "progress",
+    "meta",
 )
 
 
@@ -144,6 +147,7 @@ def job_of(row: Row) -> Job:
         lease=_lease(at) if stage is Stage.LEASED else None,
         report=_report(at, state, created) if stage is None else None,
         progress=_readable(_progress_of, at["progress"]),
+        meta=decode_meta(at["meta"]),
     )
 
 

@@ -30,6 +30,7 @@ class StoredJob(msgspec.Struct, kw_only=True, omit_defaults=True):
     timeout_seconds: float | None = None
     tags: tuple[str, ...] = ()
     policy: dict[str, Any] = {}
+    meta_json: str | None = None
 
 
 class _Stored(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -24,6 +24,7 @@ _OPTIONS = (
     "max_attempts",
     "timeout_seconds",
     "tags",
+    "meta_json",
 )
 
 

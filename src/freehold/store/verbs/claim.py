@@ -202,7 +202,7 @@ def _claim_fully(
 
 
 def _attempts(rows: Rows, request: ClaimRequest) -> list[Attempt]:
-    return [attempt_of(row, request.owner, bool(row[13])) for row in rows if row[0] is not None]
+    return [attempt_of(row, request.owner, bool(row[14])) for row in rows if row[0] is not None]
 
 
 def _tasks(request: ClaimRequest) -> list[str] | None:

@@ -131,6 +131,7 @@ _special = attrgetter(
     "tags",
     "policy",
     "pending",
+    "meta_json",
 )
 _NOTHING_SPECIAL = _special(NewJob(task="any"))
 
@@ -172,8 +173,8 @@ def _shapes(jobs: Sequence[NewJob]) -> tuple[list[int], list[dict[str, Any]]]:
         if target is not None and job.is_due_at_once:
             follows = target in entered
             entered.add(target)
-        # Tags and policy by identity: jobs of one task share them, and a hash takes longer.
-        shape = (_shape(job), id(job.tags), id(job.policy), follows)
+        # Tags, policy and metadata by identity: jobs of one task share them, a hash takes longer.
+        shape = (_shape(job), id(job.tags), id(job.policy), id(job.meta_json), follows)
         number = known.setdefault(shape, len(shapes))
         numbers.append(number)
         if number == len(shapes):
@@ -207,6 +208,7 @@ def _row(job: NewJob) -> dict[str, Any]:
         "timeout_seconds": job.timeout_seconds,
         "tags": json_text(job.tags) if job.tags else None,
         "policy": None if job.policy is DEFAULT_POLICY else json_text(pack(job.policy)),
+        "meta": job.meta_json,
     }
     return row
 

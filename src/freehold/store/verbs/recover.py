@@ -19,9 +19,9 @@ def recover(limit: int, chance: float) -> Verb[list[Recovered]]:
     outcome = Outcome(kind=OutcomeKind.LOST_LEASE)
     ended = [
         AttemptEnd(
-            attempt_of(row, row[13]),
+            attempt_of(row, row[14]),
             outcome,
-            StopRequest(row[14]) if row[14] else None,
+            StopRequest(row[15]) if row[15] else None,
             _spread(chance, index),
         )
         for index, row in enumerate(rows)

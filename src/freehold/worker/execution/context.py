@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from freehold.errors import BadInput
 from freehold.model.job import Attempt
+from freehold.model.meta import MetaValue
 from freehold.worker.execution.fenced_transaction import FencedTransaction
 from freehold.worker.held_leases import HeldLease, StopReason
 from freehold.worker.job_log.buffer import JobLog
@@ -73,6 +74,11 @@ class Context:
     @property
     def attempt(self) -> int:
         return self._held_lease.attempt.number
+
+    @property
+    def meta(self) -> dict[str, MetaValue]:
+        """The metadata of the job, a copy."""
+        return self._held_lease.attempt.meta
 
     @property
     def stop_reason(self) -> StopReason | None:

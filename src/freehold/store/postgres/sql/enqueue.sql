@@ -5,7 +5,7 @@ with timed as (
     from json_to_recordset(:rows::json) as s(
         number integer, task text, queue text, priority smallint, max_attempts smallint,
         pending boolean, run_at timestamptz, delay_seconds double precision, target text,
-        limit_key text, timeout_seconds real, tags text, policy text, follows boolean),
+        limit_key text, timeout_seconds real, tags text, policy text, meta text, follows boolean),
         (select {schema}.clock() as now) t
 ),
 shape as materialized (
@@ -14,9 +14,9 @@ shape as materialized (
     from timed
 )
 insert into {schema}.job (id, created_at, run_at, stage, priority, max_attempts,
-    timeout_seconds, queue, task, target, limit_key, tags, policy, args)
+    timeout_seconds, queue, task, target, limit_key, tags, policy, args, meta)
 select id, now, due_at, stage, priority, max_attempts, timeout_seconds, queue, task, target, limit_key,
-       tags::json, policy::json, args
+       tags::json, policy::json, args, meta::json
 from (
     -- Ids are drawn in the caller's order, which is the order of claiming.
     select nextval('{schema}.job_id') as id, c.args, c.number

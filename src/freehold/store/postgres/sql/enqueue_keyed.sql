@@ -6,7 +6,7 @@ with given as (
         position integer, task text, queue text, priority smallint, args text,
         max_attempts smallint, pending boolean, run_at timestamptz, delay_seconds double precision,
         target text, limit_key text, unique_key text, timeout_seconds real, tags text, policy text,
-        idempotency_key text, idempotency_seconds double precision),
+        meta text, idempotency_key text, idempotency_seconds double precision),
         (select {schema}.clock() as now) t
 ),
 remembered as materialized (
@@ -18,11 +18,11 @@ remembered as materialized (
 ),
 inserted as (
     insert into {schema}.job (id, created_at, run_at, stage, priority, max_attempts,
-        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, args)
+        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, args, meta)
     select id, now, due_at,
            case when pending then {pending} when due_at > now then {scheduled} else {ready} end,
            priority, max_attempts, timeout_seconds, queue, task, target, limit_key, unique_key,
-           tags::json, policy::json, args::json
+           tags::json, policy::json, args::json, meta::json
     from (select given.*, coalesce(run_at, now + make_interval(secs => delay_seconds)) as due_at
           from given) g
     where g.idempotency_key is null

@@ -5,11 +5,11 @@ with gone as (
 back as (
     insert into {schema}.job (id, created_at, priority, attempt, max_attempts, lost_attempts, stage,
         timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, reason, progress,
-        args)
+        args, meta)
     select id, created_at, priority, case when :fresh_attempts::boolean then 0 else attempt end,
         max_attempts, case when :fresh_attempts::boolean then 0 else lost_attempts end,
         :stage::"char", timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy,
-        :reason::text, progress, args
+        :reason::text, progress, args, meta
     from gone
     returning id, attempt
 ),

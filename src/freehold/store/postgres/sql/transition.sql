@@ -39,12 +39,12 @@ gone as (
 kept as (
     insert into {schema}.history (id, created_at, run_at, leased_at, started_at, finished_at,
         token, timeout_seconds, priority, attempt, max_attempts, lost_attempts, state, queue, task, finished_by,
-        target, limit_key, unique_key, tags, policy, reason, error, result, progress, args)
+        target, limit_key, unique_key, tags, policy, reason, error, result, progress, args, meta)
     select id, created_at, run_at, leased_at,
         coalesce(started_at, now - make_interval(secs => ran_seconds)), now,
         lease_token, timeout_seconds, priority, attempt - refund, max_attempts, lost_attempts + more_lost,
         state, queue, task, coalesce(:by::text, lease_owner), target, limit_key, unique_key, tags,
-        policy, new_reason, error::json, result::json, progress, args
+        policy, new_reason, error::json, result::json, progress, args, meta
     from fit where leaves
 ),
 back as (

@@ -70,11 +70,11 @@ set stage = case when known then {leased} else {parked} end,
 from candidate
 where won and job.id = candidate.id
 returning case when stage = {leased} then job.id end, lease_token, task, queue, args, attempt,
-    max_attempts, lost_attempts, job.priority, target, timeout_seconds, policy, job.limit_key, coalesce(parked_until <= leased_at, 0),
-    null, null, null, null, null, null, null, null;
+    max_attempts, lost_attempts, job.priority, target, timeout_seconds, policy, job.limit_key, meta,
+    coalesce(parked_until <= leased_at, 0), null, null, null, null, null, null, null, null;
 
 -- Whether more may be ready, and how many candidates stayed ready.
-select null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
     (select count(*) from candidate) >= :examined,
     (select count(*) from candidate join job using (id) where stage in ({ready}, {lane_head})),
     null, {is_limited}, :locked and {queue_room} <= 0,

@@ -22,10 +22,10 @@ set stage = {leased}, attempt = attempt + 1, lease_owner = :owner,
 from candidate
 where job.id = candidate.id and (select min(won) from candidate)
 returning job.id, lease_token, task, queue, args, attempt, max_attempts, lost_attempts, job.priority, target,
-    timeout_seconds, policy, job.limit_key, coalesce(parked_until <= leased_at, 0), null, null, null;
+    timeout_seconds, policy, job.limit_key, meta, coalesce(parked_until <= leased_at, 0), null, null, null;
 
 -- Whether more may be ready, and whether the full claim is needed.
-select null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
     (select count(*) from candidate) >= :wanted,
     {is_guarded} or exists (select 1 from candidate where not won),
     coalesce((select weight from queue where name = :queue), 1)

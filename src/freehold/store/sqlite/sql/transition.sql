@@ -14,12 +14,12 @@ from job where id = :id and {unchanged_since_read} and stop_request is :stop_req
 
 insert into history (id, created_at, run_at, leased_at, started_at, finished_at, token,
     timeout_seconds, priority, attempt, max_attempts, lost_attempts, state, queue, task, finished_by, target,
-    limit_key, unique_key, tags, policy, reason, error, result, progress, args)
+    limit_key, unique_key, tags, policy, reason, error, result, progress, args, meta)
 select id, created_at, run_at, leased_at,
     coalesce(started_at, clock() - cast(round(:ran_seconds * 1000000) as integer)), clock(), lease_token,
     timeout_seconds, priority, attempt - :refund, max_attempts, lost_attempts + :lost_attempts, :state, queue, task,
     coalesce(:by, lease_owner), target, limit_key, unique_key, tags, policy, {new_reason}, :error,
-    :result, progress, args
+    :result, progress, args, meta
 from job where :leaves and id = :id and {unchanged_since_read} and stop_request is :stop_request;
 
 update job

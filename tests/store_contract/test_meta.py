@@ -1,0 +1,58 @@
+"""Metadata stays with its job: through claims, retries, history and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from freehold.model.job import NewJob
+from freehold.model.meta import encode_meta
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import OutcomeKind
+from tests.stores import StoreUnderTest
+
+META = {"order": 7, "é": "ü", "rate": 0.5, "urgent": True, "parent": None}
+
+
+@pytest.mark.requirement("N6")
+@pytest.mark.parametrize("key", [None, "k"], ids=["plain", "unique key"])
+def test_metadata_is_lost_by_no_way_of_enqueueing(store: StoreUnderTest, key: str | None) -> None:
+    one = NewJob(task="t", meta_json=encode_meta(META), unique_key=key)
+    other = NewJob(task="t", meta_json=encode_meta({"order": 8}))
+    ids = [store.add(meta_json=encode_meta(META))]
+    ids += [each.id for each in store.store.enqueue([one, NewJob(task="t"), other])]
+    jobs = store.store.read(ids)
+    assert [jobs[id_].meta for id_ in ids] == [META, META, {}, {"order": 8}]
+    attempts = {attempt.job_id: attempt for attempt in store.claim()}
+    assert [attempts[id_].meta for id_ in ids] == [META, META, {}, {"order": 8}]
+
+
+@pytest.mark.requirement("N6")
+@pytest.mark.parametrize("target", [None, "lane"])
+@pytest.mark.parametrize("kind", [OutcomeKind.SUCCESS, OutcomeKind.FAIL, OutcomeKind.CANCEL])
+def test_history_keeps_metadata_and_a_retry_brings_it_back(
+    store: StoreUnderTest, kind: OutcomeKind, target: str | None
+) -> None:
+    job_id = store.add(meta_json=encode_meta(META), target=target)
+    assert store.end(store.claim_one(), kind)
+    assert store.job(job_id).meta == META
+    store.store.operate(OperatorVerb.RETRY, [job_id], "ann", None)
+    assert store.job(job_id).meta == META
+    assert store.claim_one().meta == META
+
+
+@pytest.mark.requirement("N6")
+def test_a_lost_worker_loses_no_metadata(store: StoreUnderTest) -> None:
+    job_id = store.add(meta_json=encode_meta(META))
+    store.claim_one()
+    store.advance(31)
+    (recovered,) = store.store.recover(10, 0.5)
+    assert recovered.attempt.meta == META
+    assert store.job(job_id).meta == META
+
+
+@pytest.mark.requirement("N6")
+def test_metadata_that_another_program_wrote_hides_no_job(store: StoreUnderTest) -> None:
+    job_id = store.add()
+    store.sql("update {s}job set meta = '[1, 2]'")
+    assert store.job(job_id).meta == {}
+    assert store.claim_one().meta == {}
