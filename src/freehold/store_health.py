@@ -6,6 +6,7 @@ it begins, one a minute, and one when it is over, however many parts and workers
     part.failed(error) -> seconds      it grows with the time for which this part has failed
     part.works()                       the other parts end their waits: the store is probably back
     part.leave()                       it has given up, or ended: it neither fails nor works
+    with part:                         it leaves at the end
 
 The store is back when a statement succeeds and no part fails: a full disk still allows reads.
 """
@@ -142,6 +143,12 @@ class StorePart:
             self._wait.reset()
             self._health._waiting.pop(self, None)
             self._health._works(self, asyncio.get_running_loop().time())
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
 
     def leave(self) -> None:
         if self._wait.is_failing:

@@ -28,6 +28,7 @@ from freehold.store.sqlite import database
 from freehold.store.stage_sql import STAGE_SQL
 from freehold.store.verbs import enqueue as enqueue_verb
 from freehold.worker.execution.runner import Runner
+from freehold.worker.executor import Executor
 from freehold.worker.finisher import Finisher
 from freehold.worker.lease_renewer import LeaseRenewer
 from freehold.worker.worker import Worker
@@ -481,27 +482,29 @@ async def _write_once(self: Finisher, group: Any) -> None:
         await self._store.finish(self._owner, [ended for _, ended in group])
     for lease, _ended in group:
         self._leases.remove(lease)
-    self._on_written(True)
+    self._wakeups.claim.set()
+    self._wakeups.sweep.set()
 
 
-async def _leave(self: Worker, claiming: Any, *, at_once: bool) -> None:
+async def _leave(self: Worker, claiming: Any) -> None:
+    self._claimer.stop()
     await claiming
 
 
-def _take_first_queue(self: Worker, attempts: Any, valid_until: float, limited: Any) -> None:
-    queue = self._settings.queues[0]
+def _take_first_queue(self: Executor, attempts: Any, valid_until: float, limited: Any) -> None:
+    queue = self.__dict__.setdefault("first_queue", attempts[0].queue)
     _hold(self, [each for each in attempts if each.queue == queue], valid_until, limited)
 
 
-_hold = Worker._hold
+_hold = Executor.hold
 bug("a lost lease is not given up", code(LeaseRenewer, "_lose", _nothing))
 bug(
     "leases are not renewed",
     code(LeaseRenewer, "_renew", lambda self, now: _no_renewal(self, now)),
 )
 bug("an ending is written once at most", code(Finisher, "_write", _write_once))
-bug("a drain leaves leases", code(Worker, "_drain", _leave))
-bug("attempts of a second queue are forgotten", code(Worker, "_hold", _take_first_queue))
+bug("a drain leaves leases", code(Worker, "_end_jobs", _leave))
+bug("attempts of a second queue are forgotten", code(Executor, "hold", _take_first_queue))
 bug("timeouts are not applied", code(Runner, "_start_timeout", _nothing))
 
 

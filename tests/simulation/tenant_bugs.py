@@ -11,13 +11,13 @@ from freehold.tenants import maintenance
 from freehold.tenants.host import TenantHost
 from freehold.tenants.tenants import Tenants
 from freehold.tenants.wake_schedule import WakeSchedule
+from freehold.worker.execution.context import Contexts
 from freehold.worker.sweeper import RETENTION_SECONDS
-from freehold.worker.worker import Worker
 from tests.simulation.bugs import Bug, Plant, code, sql, swapped
 
 
-def _for_first_tenant(self: Worker, held: Any) -> Any:
-    context = _context(self, held)
+def _for_first_tenant(self: Contexts, held: Any) -> Any:
+    context = _new_context(self, held)
     context.tenant = context.tenant and "acme"
     return context
 
@@ -51,14 +51,14 @@ def _one_store_for_all() -> Iterator[None]:
         yield
 
 
-_context = Worker._context
+_new_context = Contexts.new
 _degrade = TenantHost._degrade
 _wake = TenantHost._wake
 _due_for_check = WakeSchedule.due_for_check
 
 _BUGS: dict[str, tuple[Plant, tuple[int, ...]]] = {
     "a job runs for another tenant": (
-        code(Worker, "_context", _for_first_tenant),
+        code(Contexts, "new", _for_first_tenant),
         (6,),
     ),
     "a worker has another tenant's store": (_one_store_for_all, (6,)),

@@ -7,8 +7,11 @@ import asyncio
 from freehold.model.job import NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.types import AttemptEnd
+from freehold.tasks import Registry
 from freehold.telemetry import Telemetry
+from freehold.worker.config import WorkerSettings
 from freehold.worker.sweeper import BATCH, Sweeper
+from freehold.worker.wakeups import Wakeups
 from tests.stores import StoreUnderTest
 
 DAY_SECONDS = 86400.0
@@ -19,17 +22,12 @@ def short_worker(store: StoreUnderTest) -> None:
     """The first sweep of a worker, which ends after it."""
 
     async def live() -> None:
+        settings, wakeups = WorkerSettings(history_days=KEEP_DAYS), Wakeups()
         sweeper = Sweeper(
-            store.awaited,
-            Telemetry(),
-            tasks=frozenset(),
-            history_days=KEEP_DAYS,
-            chance=lambda: 1.0,
-            room=lambda: 1,
-            on_ready=lambda: None,
+            store.awaited, Telemetry(), settings, Registry(), None, wakeups, lambda: 1.0
         )
         swept = asyncio.create_task(sweeper.run())
-        while not sweeper.has_swept:  # noqa: ASYNC110
+        while not wakeups.has_swept:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         swept.cancel()
         if store.kind == "postgres":  # a database in memory would end with its connection

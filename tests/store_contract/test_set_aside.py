@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from freehold.errors import RowRefused
 from freehold.json_views import job_document
 from freehold.model.history import EventKind
+from freehold.model.job import Attempt
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import OutcomeKind
 from freehold.model.state import State
 from freehold.store.types import JobFilter
+from freehold.tasks import Registry
 from freehold.telemetry import Telemetry
 from freehold.worker.claimer import Claimer
+from freehold.worker.config import WorkerSettings
+from freehold.worker.served_queues import ServedQueues
+from freehold.worker.slots import Slots
 from freehold.worker.sweeper import Sweeper
+from freehold.worker.wakeups import Wakeups
 from tests.stores import LEASE_SECONDS, PostgresUnderTest, StoreUnderTest
 
 #: PostgreSQL's counters have 16 bits. SQLite accepts any number, but no text outside of UTF-8.
@@ -169,39 +176,41 @@ def test_a_due_job_that_cannot_become_ready_is_paused_and_sweeps_go_on(
     assert store.sql("select count(*) from {s}job where stage = {leased}") == [(1,)]
 
 
+class ClaimOnce:
+    """In the place of an executor."""
+
+    is_idle = False
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.slots = Slots(5, now)
+        self.claimed: list[int] = []
+        self.claimer: Claimer | None = None
+
+    def room(self) -> int:
+        return self.slots.room()
+
+    def hold(self, attempts: list[Attempt], _valid_until: float, _limited: object) -> None:
+        self.claimed.extend(each.job_id for each in attempts)
+        assert self.claimer is not None
+        self.claimer.stop()
+
+
 async def sweep_and_claim(store: StoreUnderTest, telemetry: Telemetry) -> list[int]:
     """Once each, as a worker does."""
-    claimed: list[int] = []
-    sweeper = Sweeper(
-        store.awaited,
-        telemetry,
-        tasks=frozenset(),
-        history_days=7.0,
-        chance=lambda: 0.5,
-        room=lambda: 1,
-        on_ready=lambda: None,
-    )
-    claimer = Claimer(
-        store.awaited,
-        "w1",
-        telemetry,
-        queues=("default",),
-        tasks=None,
-        lease_seconds=LEASE_SECONDS,
-        poll_seconds=1.0,
-        room=lambda: 5,
-        starting_soon=lambda: 5,
-        on_claimed=lambda attempts, *_: claimed.extend(each.job_id for each in attempts),
-        is_listening=lambda: True,
-        on_nothing=lambda: None,
-        claim_ended=lambda *_: claimer.stop(),
+    settings, wakeups = WorkerSettings(lease_timeout_seconds=LEASE_SECONDS), Wakeups()
+    now = asyncio.get_running_loop().time
+    jobs = ClaimOnce(now)
+    sweeper = Sweeper(store.awaited, telemetry, settings, Registry(), jobs, wakeups, lambda: 0.5)
+    queues = ServedQueues(store.awaited, ("default",), now)
+    jobs.claimer = claimer = Claimer(
+        store.awaited, "w1", telemetry, settings, None, queues, jobs, wakeups
     )
     try:
         await sweeper.run_once()
         await claimer.run()
     finally:
         await store.database.aclose()
-    return claimed
+    return jobs.claimed
 
 
 @pytest.mark.requirement("S3.3", "P7")

@@ -17,6 +17,7 @@ from freehold.store.types import AttemptEnd
 from freehold.telemetry import Telemetry
 from freehold.worker.finisher import Finisher
 from freehold.worker.held_leases import HeldLease, HeldLeases
+from freehold.worker.wakeups import Wakeups
 from tests.stores import LEASE_SECONDS, StoreUnderTest
 
 
@@ -44,9 +45,10 @@ def test_a_worker_that_has_both_writes_the_right_one(
     telemetry = Telemetry()
 
     async def write_both() -> None:
-        finisher = Finisher(store.awaited, "w1", HeldLeases(), telemetry, lambda _waits: None)
+        finisher = Finisher(store.awaited, "w1", HeldLeases(), telemetry, Wakeups(), lambda: 0.5)
         for ended in endings if stale_first else reversed(endings):
-            finisher.submit(HeldLease(ended.attempt, asyncio.get_running_loop().time() + 60), ended)
+            lease = HeldLease(ended.attempt, asyncio.get_running_loop().time() + 60)
+            finisher.submit(lease, ended.outcome)
         running = asyncio.create_task(finisher.run())
         await finisher.flushed()
         running.cancel()

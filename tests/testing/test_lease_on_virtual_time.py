@@ -232,13 +232,17 @@ class Late(HeldLeases):
 
 
 @pytest.mark.requirement("S0.5", "P3")
-def test_a_lease_taken_before_the_renewer_sleeps_wakes_it(virtual: VirtualApp) -> None:
+def test_a_lease_taken_before_the_renewer_sleeps_wakes_it(
+    virtual: VirtualApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freehold.worker.worker.HeldLeases", Late)
     trace = HandlerTrace(virtual)
     virtual.database.has_no_notifications = True
 
     async def scenario() -> None:
         worker = virtual.worker(lease_timeout_seconds=6, queues=("other",))
-        worker.leases = leases = Late()
+        leases = worker.leases
+        assert isinstance(leases, Late)
         running = asyncio.create_task(worker.run())
         await asyncio.sleep(30.3)  # it has just sent a heartbeat
         job = await trace.task.aenqueue(30)
@@ -246,7 +250,7 @@ def test_a_lease_taken_before_the_renewer_sleeps_wakes_it(virtual: VirtualApp) -
         sent = loop.time()
         request = ClaimRequest(owner="w1", lease_seconds=6, demands=(QueueDemand("default", 1),))
         attempts = await store.claim(request)
-        leases.then = lambda: worker._hold(attempts, sent + 6, ())
+        leases.then = lambda: worker._executor.hold(attempts, sent + 6, ())
         worker._renewer.wake()
         await virtual.until(lambda: virtual.state(job.id) == "running", within=0.6)
         await virtual.until(lambda: virtual.state(job.id) == "succeeded", within=31)

@@ -231,10 +231,10 @@ def test_a_worker_logs_the_queues_of_its_tasks_that_it_does_not_serve(
     @virtual.app.task(name="mail", queue="mail")
     async def mail() -> None: ...
 
-    virtual.run(virtual.worker(until_idle=True, queues=("default",)).run())
+    virtual.work_until_idle(queues=("default",))
     assert "does not serve queues of its tasks: mail" in caplog.text
     caplog.clear()
-    virtual.run(virtual.worker("w2", queues=("mail", "default"), until_idle=True).run())
+    virtual.work_until_idle("w2", queues=("mail", "default"))
     assert "to others" not in caplog.text
 
 
@@ -246,7 +246,7 @@ def test_a_worker_until_idle_runs_jobs_that_became_due_before_its_start(
 
     jobs = [work.using(delay=3600).enqueue() for _ in range(5)]
     virtual.clock.advance(3600)
-    virtual.run(virtual.worker(concurrency=1, until_idle=True).run())
+    virtual.work_until_idle(concurrency=1)
     assert {virtual.state(job.id) for job in jobs} == {"succeeded"}
 
 

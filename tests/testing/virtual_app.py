@@ -94,6 +94,12 @@ class VirtualApp:
             telemetry=self.telemetry,
         )
 
+    def work_until_idle(self, owner: str = "w1", **settings: Any) -> None:
+        async def work() -> None:
+            assert await self.worker(owner, until_idle=True, **settings).run() == 0
+
+        self.run(work())
+
     @asynccontextmanager
     async def working(self, owner: str = "w1", **settings: Any) -> AsyncIterator[Worker]:
         """A worker that drains at the end."""

@@ -40,14 +40,14 @@ class LocalWorker:
     def run(self, **settings: Any) -> Worker:
         """Run a worker until no job is left that could run."""
         fields = {"until_idle": True, "concurrency": 1, **settings}
-        worker = Worker(self.app._database, self.app.tasks, WorkerSettings(**fields))
 
-        async def main() -> None:
+        async def main() -> Worker:
+            worker = Worker(self.app._database, self.app.tasks, WorkerSettings(**fields))
             assert await worker.run() == 0
             await self.app._database.aclose()
+            return worker
 
-        run_loop(main())
-        return worker
+        return run_loop(main())
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Run SQL on a connection that is not the worker's. `{s}`: the schema."""

@@ -102,13 +102,11 @@ def test_a_notified_queue_is_claimed_from_before_the_next_read() -> None:
     queues.found_nothing()
     store.names = ["b", "c"]
     assert queues.is_ours(queue_ready("b"))
-    queues.on_ready(queue_ready("b"))
-    asyncio.run(queues.refresh())
+    asyncio.run(queues.refresh([queue_ready("b")]))
     assert (queues.active, store.reads) == (["a", "b"], 1)
     assert queues.unsure_seconds() > 0.0
     # The second notification in a row puts nothing off: "c" is found.
-    queues.on_ready(queue_ready("b"))
-    asyncio.run(queues.refresh())
+    asyncio.run(queues.refresh([queue_ready("b")]))
     assert (queues.active, store.reads, queues.unsure_seconds()) == (["b", "c"], 2, 0.0)
 
 

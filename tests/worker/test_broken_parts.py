@@ -15,6 +15,7 @@ import pytest
 from freehold import Freehold, NewJob
 from freehold.store.open import open_database
 from freehold.telemetry import Telemetry
+from freehold.worker.config import WorkerSettings
 from freehold.worker.heartbeat import HeartbeatSchedule
 from freehold.worker.held_leases import HeldLeases
 from freehold.worker.lease_renewer import LeaseRenewer
@@ -31,8 +32,7 @@ def renewer() -> LeaseRenewer:
         HeldLeases(),
         HeartbeatSchedule(lambda: nothing),
         Telemetry(),
-        lease_seconds=30.0,
-        request_poll_seconds=2.0,
+        WorkerSettings(),
     )
 
 

@@ -15,6 +15,7 @@ from freehold.telemetry import Telemetry
 from freehold.worker import finisher
 from freehold.worker.finisher import Finisher
 from freehold.worker.held_leases import HeldLease, HeldLeases
+from freehold.worker.wakeups import Wakeups
 from tests.stores import StoreUnderTest
 
 #: "s" succeeds, "f" fails.
@@ -38,7 +39,7 @@ class Recorder:
             attempt = self.attempts.pop()
             error = ErrorInfo("E", "failed") if mark == "f" else None
             outcome = Outcome(kind=KINDS[mark], error=error, ran_seconds=0.0)
-            self.finisher.submit(HeldLease(attempt, until), AttemptEnd(attempt, outcome))
+            self.finisher.submit(HeldLease(attempt, until), outcome)
 
     async def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
         marks = {kind: mark for mark, kind in KINDS.items()}
@@ -83,7 +84,9 @@ def written(store: StoreUnderTest, arrivals: list[str]) -> list[str]:
     recorder.attempts = [store.claim_one() for _ in range(count)]
 
     async def write_all() -> None:
-        recorder.finisher = Finisher(recorder, "w1", HeldLeases(), telemetry, lambda _: None)
+        recorder.finisher = Finisher(
+            recorder, "w1", HeldLeases(), telemetry, Wakeups(), lambda: 0.5
+        )
         recorder.arrive()
         running = asyncio.create_task(recorder.finisher.run())
         await recorder.finisher.flushed()

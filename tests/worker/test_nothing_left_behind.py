@@ -14,6 +14,7 @@ from freehold.model.job import StopRequest
 from freehold.model.worker_info import Heartbeat
 from freehold.store.types import LeaseKey, Renewed
 from freehold.telemetry import Telemetry
+from freehold.worker.config import WorkerSettings
 from freehold.worker.heartbeat import HeartbeatSchedule
 from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
 from freehold.worker.lease_renewer import LeaseRenewer
@@ -101,8 +102,7 @@ def test_no_handler_runs_past_its_lease_when_a_renewal_hangs() -> None:
             leases,
             HeartbeatSchedule(lambda: _HEARTBEAT),
             Telemetry(),
-            lease_seconds=0.5,
-            request_poll_seconds=0.05,
+            WorkerSettings(lease_timeout_seconds=0.5, request_poll_seconds=0.05),
         )
         renewing = asyncio.create_task(renewer.run())
         async with asyncio.timeout(10):

@@ -198,8 +198,8 @@ def test_wake_ups_do_not_shorten_the_wait_after_an_error(
             connection.execute(_FULL_OF_DUE_JOBS)
         limit_pages(database, 1)
         for _ in range(200):
-            worker._sweeper.wake()
-            worker._claimer.jobs_ready()
+            worker._wakeups.sweep.set()
+            worker._wakeups.jobs_ready()
             await asyncio.sleep(0.1)
         assert 0 < telemetry.total("store_errors", "sweeper") <= 14
         limit_pages(database, 1_000_000)

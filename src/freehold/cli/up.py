@@ -32,10 +32,12 @@ from freehold.model.names import check_name
 from freehold.model.scaling import ScaleRule
 from freehold.open_files import raise_limit
 from freehold.settings import Settings, load
+from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, log
 from freehold.worker.config import WorkerSettings, worker_settings
 from freehold.worker.event_loop import run_loop
 from freehold.worker.sweeper import Sweeper
+from freehold.worker.wakeups import Wakeups
 
 Part: TypeAlias = Callable[[Telemetry], Coroutine[Any, Any, None]]
 
@@ -201,13 +203,7 @@ def _rule(settings: Settings) -> ScaleRule:
 async def _sweep(app: Freehold, chosen: WorkerSettings, telemetry: Telemetry) -> None:
     """Recovers expired leases and makes due jobs ready also while no worker runs."""
     sweeper = Sweeper(
-        app._client.awaited,
-        telemetry,
-        tasks=frozenset(),
-        history_days=chosen.history_days,
-        chance=random.random,
-        room=lambda: 0,
-        on_ready=lambda: None,
+        app._client.awaited, telemetry, chosen, Registry(), None, Wakeups(), random.random
     )
     await sweeper.run()
 

@@ -47,6 +47,7 @@ from freehold.worker.config import WorkerSettings
 from freehold.worker.held_leases import HeldLease
 from freehold.worker.loop_watchdog import LoopWatchdog
 from freehold.worker.metrics_server import serve_metrics
+from freehold.worker.parts import PartGroup
 from freehold.worker.process_signals import stop_signals
 from freehold.worker.worker import Worker, new_owner
 
@@ -66,7 +67,7 @@ _ERROR_SECONDS = 2.0
 
 
 class TenantHost:
-    """Runs jobs of many tenants until it drains."""
+    """Runs jobs of many tenants until it drains. Built on the event loop that it runs on."""
 
     def __init__(
         self,
@@ -96,23 +97,28 @@ class TenantHost:
         self._attempts: ChainMap[asyncio.Task[None], HeldLease] = ChainMap()
         self._shards: dict[str, Shard | None] = {}
         self._check_requests: dict[str, asyncio.Event] = {}
-        self._parts: set[asyncio.Task[Any]] = set()
-        self._is_stuck = self._has_crashed = False
         self._registration = registration
+        self._parts = PartGroup(on_crash=self.stop_now)
+        self._draining = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._is_stuck = False
+        loop, concurrency = asyncio.get_running_loop(), settings.concurrency
+        self._watchdog = LoopWatchdog(self._attempts, self.telemetry, loop.time)
+        self.slots = SharedSlots(concurrency, loop.time, loop.call_soon)
+        self.slots.show_in(self.telemetry)
+        self.schedule = WakeSchedule(max(AWAKE_TENANTS_LIMIT, 2 * concurrency), loop.time)
+        self._maintenance = TenantMaintenance(
+            self._open_databases,
+            tasks,
+            settings.history_days,
+            self.telemetry,
+            self._request_worker,
+        )
 
     # -- life cycle --------------------------------------------------------------------------
 
     async def run(self) -> int:
         """Run until drained. Returns the exit code."""
-        self._loop = asyncio.get_running_loop()
-        self._draining = asyncio.Event()
-        self._changed = asyncio.Event()
-        concurrency = self._settings.concurrency
-        self.slots = slots = SharedSlots(concurrency, self._loop.time, self._loop.call_soon)
-        self.schedule = WakeSchedule(max(AWAKE_TENANTS_LIMIT, 2 * concurrency), self._loop.time)
-        self.telemetry.watch("slots", lambda: slots.count)
-        self.telemetry.watch("slots_running", lambda: slots.use.running)
-        self.telemetry.watch("slots_waiting", lambda: slots.use.held - slots.use.running)
         try:
             self.schedule.update(await self._directory.tenants())
         except StoreDenied:
@@ -122,7 +128,7 @@ class TenantHost:
         log.info(
             "host starts: %s, %s, %s, %s",
             self._settings.shown_queues,
-            count(concurrency, "slot"),
+            count(self._settings.concurrency, "slot"),
             count(len(self._tasks.names), "task"),
             count(len(self.schedule.entries), "tenant"),
         )
@@ -136,18 +142,17 @@ class TenantHost:
                 log.info("host has ended")
 
     async def _run_parts(self) -> int:
-        watchdog = LoopWatchdog(self._attempts, self.telemetry, self._loop.time)
-        self._start_part("directory", self._poll_directory())
-        self._start_part("schedule", self._schedule_workers())
-        self._maintenance = self._new_maintenance()
-        self._start_part("maintenance", self._maintenance.run())
-        self._start_part("watchdog tick", watchdog.tick())
-        self._start_part("watchdog", self._renewal_thread.run(watchdog.watch))
+        parts = self._parts
+        parts.start("directory", self._poll_directory())
+        parts.start("schedule", self._schedule_workers())
+        parts.start("maintenance", self._maintenance.run())
+        parts.start("watchdog tick", self._watchdog.tick())
+        parts.start("watchdog", self._renewal_thread.run(self._watchdog.watch))
         self._open_shards()
         if (own := self._registration) is not None:
             heartbeats = own.run(self.slots, self._draining.is_set, self.telemetry)
-            self._start_part("registration", heartbeats)
-            self._start_part("manager link", self._drain_without_manager(own))
+            parts.start("registration", heartbeats)
+            parts.start("manager link", self._drain_without_manager(own))
         try:
             await self._draining.wait()
             await self._wait_for_workers()
@@ -156,29 +161,14 @@ class TenantHost:
             await self._wait_for_workers()
             raise
         finally:
-            for part in self._parts:
-                part.cancel()
-            await asyncio.gather(*self._parts, return_exceptions=True)
-        if self._has_crashed:
+            await parts.stop()
+        if parts.has_crashed:
             return EXIT_CRASHED
         return EXIT_RECYCLE if self._is_stuck else EXIT_DONE
 
     async def _drain_without_manager(self, registration: HostRegistration) -> None:
         await registration.until_gone()
         self.drain()
-
-    def _start_part(self, name: str, work: Coroutine[Any, Any, Any]) -> None:
-        """A part that crashes ends the host, loudly."""
-        part = asyncio.create_task(work, name=name)
-        self._parts.add(part)
-        part.add_done_callback(self._part_ended)
-
-    def _part_ended(self, part: asyncio.Task[Any]) -> None:
-        self._parts.discard(part)
-        if not part.cancelled() and (error := part.exception()) is not None:
-            log.error("the %s crashed: %r", part.get_name(), error, exc_info=error)
-            self._has_crashed = True
-            self.stop_now()
 
     async def _close(self) -> None:
         if self._registration is not None:
@@ -197,8 +187,8 @@ class TenantHost:
         if not self._draining.is_set():
             log.info("host %s", self._settings.drain_text(len(self._attempts)))
             self._draining.set()
-        for worker in self.workers.values():
-            worker.drain()
+        for each in self.workers.values():
+            each.worker.drain()
 
     def drain_if_idle(self) -> None:
         """The manager has too many hosts: drain, unless this one holds leases."""
@@ -208,8 +198,8 @@ class TenantHost:
     def stop_now(self) -> None:
         """End the grace period now."""
         self.drain()
-        for worker in self.workers.values():
-            worker.stop_now()
+        for each in self.workers.values():
+            each.worker.stop_now()
 
     async def _wait_for_workers(self) -> None:
         while self._worker_tasks:
@@ -249,14 +239,13 @@ class TenantHost:
                 self._shards[name] = None
                 continue
             self._check_requests[name] = asyncio.Event()
-            self._start_part(f"checks of shard {name}", self._watch_shard(name, shard))
-            self._start_part(f"listener of shard {name}", self._listen(name, shard))
+            self._parts.start(f"checks of shard {name}", self._watch_shard(name, shard))
+            self._parts.start(f"listener of shard {name}", self._listen(name, shard))
 
     async def _listen(self, name: str, shard: Shard) -> None:
         def on_notification(tenant: str, topic: str | None) -> None:
             if topic and self._is_ours(topic):
-                self.schedule.request_worker(tenant)
-                self._changed.set()
+                self._request_worker(tenant)
             elif topic == "" and tenant not in self.workers:
                 self._check_requests[name].set()  # something changed there: a check shows what
 
@@ -313,10 +302,10 @@ class TenantHost:
             self._write_directory(name, self._directory.heal(name))
             if shard := self._shards.get(self.schedule[name].tenant.shard):
                 visit = self._maintenance.visit(name, partial(shard.open, name))
-                self._start_part("maintenance of a recovered tenant", visit)
+                self._parts.start("maintenance of a recovered tenant", visit)
         worker = self.workers.get(name)
         if worker is not None and activity.has_work and worker.activity.is_idle:
-            worker.sweep()  # a job became due, or a notification was lost
+            worker.worker.sweep()  # a job became due, or a notification was lost
 
     def _degrade(self, tenant: str, error: str) -> None:
         """Mark a broken tenant, log it once, and do not serve it for a while."""
@@ -343,27 +332,19 @@ class TenantHost:
                     extra=fields(tenant=tenant),
                 )
 
-        self._start_part("directory writer", try_write())
+        self._parts.start("directory writer", try_write())
 
-    def _new_maintenance(self) -> TenantMaintenance:
-        def databases() -> dict[str, Callable[[], Database]]:
-            return {
-                entry.tenant.name: partial(shard.open, entry.tenant.name)
-                for entry in self.schedule.entries
-                if entry.error is None and (shard := self._shards.get(entry.tenant.shard))
-            }
+    def _open_databases(self) -> dict[str, Callable[[], Database]]:
+        """Opens the databases of all tenants that work, for their maintenance."""
+        return {
+            entry.tenant.name: partial(shard.open, entry.tenant.name)
+            for entry in self.schedule.entries
+            if entry.error is None and (shard := self._shards.get(entry.tenant.shard))
+        }
 
-        def request_worker(tenant: str) -> None:
-            self.schedule.request_worker(tenant)
-            self._changed.set()
-
-        return TenantMaintenance(
-            databases,
-            self._tasks,
-            self._settings.history_days,
-            self.telemetry,
-            request_worker,
-        )
+    def _request_worker(self, tenant: str) -> None:
+        self.schedule.request_worker(tenant)
+        self._changed.set()
 
     # -- workers -----------------------------------------------------------------------------
 
@@ -371,7 +352,7 @@ class TenantHost:
         while not self._draining.is_set():
             self._changed.clear()
             for name in self.schedule.to_end(lambda name: self.workers[name].activity):
-                self.workers[name].drain()
+                self.workers[name].worker.drain()
             for tenant in self.schedule.wake():
                 self._wake(tenant)
             if self._settings.until_idle and self._is_idle:
@@ -428,7 +409,7 @@ class TenantHost:
     async def _run_worker(self, worker: TenantWorker) -> None:
         name, failure = worker.tenant.name, None
         try:
-            code = await worker.run()
+            code = await worker.worker.run()
             if code == EXIT_CRASHED:
                 failure = "its worker crashed: see the log"
             elif code == EXIT_RECYCLE:

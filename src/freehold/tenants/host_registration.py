@@ -8,7 +8,6 @@ of the control store do not run there.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 from collections.abc import Callable
@@ -21,12 +20,11 @@ from freehold.store_health import StorePart
 from freehold.telemetry import Telemetry
 from freehold.tenants.shared_slots import SharedSlots
 from freehold.version import VERSION
-from freehold.worker.heartbeat import HEARTBEAT_EXPIRY_SECONDS, HeartbeatSchedule
+from freehold.worker.heartbeat import HEARTBEAT_EXPIRY_SECONDS, HeartbeatSchedule, deregister
 from freehold.worker.manager_link import ManagerLink
 
 _CHECK_SECONDS = 0.25
 _ERROR_SECONDS = 2.0
-_REMOVE_SECONDS = 2.0
 
 
 class RegistrationStore(Protocol):
@@ -85,6 +83,4 @@ class HostRegistration:
         schedule.sent(heartbeat, now)
 
     async def remove(self) -> None:
-        with contextlib.suppress(StoreError, TimeoutError):  # if it fails, the heartbeat expires
-            async with asyncio.timeout(_REMOVE_SECONDS):
-                await self._store.remove_worker(self._owner)
+        await deregister(self._store, self._owner)

@@ -15,7 +15,8 @@ from freehold.store.database import Database
 from freehold.store.shard import Shard
 from freehold.worker.lease_renewer import LeaseRenewer
 from freehold.worker.loop_watchdog import LoopWatchdog
-from freehold.worker.renewal_thread import OnWorkerNotification, RenewalHost, StartRenewal
+from freehold.worker.parts import Part
+from freehold.worker.renewal_thread import OnWorkerNotification, StartRenewal
 
 #: Called on the host's loop with a tenant ("": all of the shard) and a topic.
 OnTenantNotification: TypeAlias = Callable[[str, str | None], None]
@@ -123,7 +124,7 @@ class SharedRenewalThread:
             _database: Database,
             _watchdog: LoopWatchdog,
             on_notification: OnWorkerNotification,
-        ) -> RenewalHost:
+        ) -> Part:
             return _HostedRenewer(self, renewer, shard, tenant, on_notification)
 
         return start_renewal

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from freehold.telemetry import Telemetry
 from freehold.tenants.claim_gate import CallSoon, ClaimGate
 from freehold.tenants.slot_use import SlotUse
 from freehold.tenants.start_order import StartOrder
@@ -33,6 +34,11 @@ class SharedSlots:
         self.use = SlotUse(count, now)
         self._gate = ClaimGate(self.use, call_soon)
         self._starts = StartOrder(self.use)
+
+    def show_in(self, telemetry: Telemetry) -> None:
+        telemetry.watch("slots", lambda: self.count)
+        telemetry.watch("slots_running", lambda: self.use.running)
+        telemetry.watch("slots_waiting", lambda: self.use.held - self.use.running)
 
     def join(self, tenant: str, weight: float, max_slots: int | None) -> TenantSlots:
         slots = TenantSlots(self, tenant, min(self.count, max_slots or self.count), self._now)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from freehold.exit_codes import EXIT_DONE
+from dataclasses import dataclass
+
 from freehold.model.tenant import Tenant
 from freehold.telemetry import Telemetry
 from freehold.tenants.tenant_slots import TenantSlots
@@ -11,42 +12,19 @@ from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.worker import Worker
 
 
+@dataclass(frozen=True, slots=True)
 class TenantWorker:
     """Runs from when its tenant has work until the host drains it."""
 
-    def __init__(self, tenant: Tenant, worker: Worker, slots: TenantSlots) -> None:
-        self.tenant = tenant
-        self.worker = worker
-        self.slots = slots
-        self._has_started = False
-        self._is_draining = False
-
-    async def run(self) -> int:
-        """Run until drained. Returns the exit code."""
-        if self._is_draining:
-            return EXIT_DONE
-        self._has_started = True
-        return await self.worker.run()
+    tenant: Tenant
+    worker: Worker
+    slots: TenantSlots
 
     @property
     def activity(self) -> WorkerActivity:
-        is_idle = self._has_started and self.worker.is_idle
-        return WorkerActivity(is_idle=is_idle, has_running_jobs=bool(self.worker.attempts))
-
-    def sweep(self) -> None:
-        if self._has_started:
-            self.worker.sweep()
-
-    def drain(self) -> None:
-        if not self._is_draining:
-            self._is_draining = True
-            if self._has_started:
-                self.worker.drain()
-
-    def stop_now(self) -> None:
-        self.drain()
-        if self._has_started:
-            self.worker.stop_now()
+        return WorkerActivity(
+            is_idle=self.worker.is_idle, has_running_jobs=bool(self.worker.attempts)
+        )
 
 
 class SharedThreads(ThreadPool):

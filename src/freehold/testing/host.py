@@ -36,7 +36,7 @@ def virtual_host(
     chance: Callable[[], float],
     name_worker: Callable[[], str],
 ) -> TenantHost:
-    """Runs on a VirtualLoop with the clock of the tenants' databases.
+    """Built and run on a VirtualLoop with the clock of the tenants' databases.
 
     ``name_worker`` returns a unique owner for each worker of a tenant.
     """

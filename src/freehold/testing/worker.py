@@ -22,7 +22,7 @@ def virtual_worker(
     owner: str = "w1",
     telemetry: Telemetry | None = None,
 ) -> Worker:
-    """Runs on a VirtualLoop with the clock of the database.
+    """Built and run on a VirtualLoop with the clock of the database.
 
     With `random.Random(seed).random` as ``chance``, every run is the same.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError
@@ -13,7 +13,10 @@ from freehold.store.claim_cursor import ClaimCursor, ClaimCursors
 from freehold.store.types import ClaimRequest, QueueDemand, SetAside
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
+from freehold.worker.config import WorkerSettings
 from freehold.worker.served_queues import ReadyQueues, ServedQueues
+from freehold.worker.slots import Slots
+from freehold.worker.wakeups import Wakeups
 
 #: The first wait of a claimer that found nothing. It grows with each further empty claim.
 FIRST_WAIT_SECONDS = 0.005
@@ -49,6 +52,18 @@ def log_set_aside(jobs: Sequence[SetAside], telemetry: Telemetry) -> None:
         )
 
 
+class ClaimedJobs(Protocol):
+    """Receives the claimed jobs: the executor."""
+
+    slots: Slots
+
+    def room(self) -> int: ...
+
+    def hold(
+        self, attempts: list[Attempt], valid_until: float, limited: Collection[int]
+    ) -> None: ...
+
+
 class Claimer:
     """Claims while there is room, sleeps while there is none or nothing to claim."""
 
@@ -57,108 +72,72 @@ class Claimer:
         store: ClaimStore,
         owner: str,
         telemetry: Telemetry,
-        *,
-        queues: Sequence[str],
+        settings: WorkerSettings,
         tasks: frozenset[str] | None,
-        lease_seconds: float,
-        poll_seconds: float,
-        room: Callable[[], int],
-        starting_soon: Callable[[], int],
-        on_claimed: Callable[[list[Attempt], float, Collection[int]], None],
-        is_listening: Callable[[], bool],
-        on_nothing: Callable[[], None],
-        claim_ended: Callable[[int, int], None],
+        queues: ServedQueues,
+        jobs: ClaimedJobs,
+        wakeups: Wakeups,
     ) -> None:
         self._store = store
         self._owner = owner
         self._telemetry = telemetry
         self._store_part = telemetry.store_health.part("claimer")
-        now = asyncio.get_running_loop().time
-        self.queues = ServedQueues(store, queues, now)
-        self._fairness = Fairness(self.queues.active)
-        self._cursors = ClaimCursors(now)
+        self._queues = queues
+        self._jobs = jobs
+        self._slots = jobs.slots
+        self._wakeups = wakeups
+        self._fairness = Fairness(queues.active)
+        self._cursors = ClaimCursors(asyncio.get_running_loop().time)
         self._tasks = tasks
-        self._lease_seconds = lease_seconds
-        self._poll_seconds = poll_seconds
-        self._room = room
-        #: How many could start before the next claim.
-        self._starting_soon = starting_soon
-        self._on_claimed = on_claimed
-        #: Called with the number granted and the number claimed.
-        self._claim_ended = claim_ended
-        self._is_listening = is_listening
-        #: An empty claim starts a sweep: there may be expired leases to recover.
-        self._on_nothing = on_nothing
-        self._wakeup = asyncio.Event()
+        self._lease_seconds = settings.lease_timeout_seconds
+        self._poll_seconds = settings.poll_interval_ms / 1000.0
         self._stopping = False
         self._wait_seconds = FIRST_WAIT_SECONDS
-        self._found_nothing = False
         self._error_wait = 0.0
-        self.is_idle = False
-
-    @property
-    def has_found_nothing(self) -> bool:
-        """The last claim covered all queues and found nothing, and no wake-up came since."""
-        return self._found_nothing and not self._wakeup.is_set()
-
-    def wake(self) -> None:
-        """A slot was freed, or an end was written: claim again if there is room."""
-        self._wakeup.set()
-
-    def jobs_ready(self, topic: str = "") -> None:
-        """Jobs may be ready, those of the notification: claim at once, and again soon."""
-        self.queues.on_ready(topic)
-        self._wait_seconds = FIRST_WAIT_SECONDS
-        self._wakeup.set()
 
     def stop(self) -> None:
         """Begin no further claim. A claim that is under way is not interrupted."""
         self._stopping = True
-        self._wakeup.set()
+        self._wakeups.claim.set()
         self._store_part.end_wait()
 
     async def run(self) -> None:
-        try:
-            await self._run_rounds()
-        finally:
-            self._store_part.leave()
-
-    async def _run_rounds(self) -> None:
-        while not self._stopping:
-            self._wakeup.clear()
-            self._found_nothing = False
-            room = self._room()
-            if room <= 0:
-                self._store_part.leave()
-                await self._wakeup.wait()
-                continue
-            claimed = await self._claim(min(room, CLAIM_LIMIT))
-            self._claim_ended(room, claimed)
-            if self._error_wait and not (claimed or self._stopping):
-                self.is_idle = True
-                # No wake-up ends this wait: the store would be asked as often as they come.
-                await self._store_part.wait(self._error_wait)
-            elif claimed:
-                self._wait_seconds = FIRST_WAIT_SECONDS
-                self.is_idle = False
-                # Let the claimed jobs start before the next claim.
-                await asyncio.sleep(0)
-            else:
-                self.is_idle = True
-                self.queues.found_nothing()
-                self._on_nothing()
-                await self._back_off()
+        wakeups = self._wakeups
+        with self._store_part:
+            while not self._stopping:
+                wakeups.claim.clear()
+                wakeups.found_nothing = False
+                room = self._slots.grant(self._jobs.room())
+                if room <= 0:
+                    self._store_part.leave()
+                    await wakeups.claim.wait()
+                    continue
+                claimed = await self._claim(min(room, CLAIM_LIMIT))
+                self._slots.claim_ended(room, claimed)
+                wakeups.claimer_is_idle = not claimed
+                if claimed:
+                    self._wait_seconds = FIRST_WAIT_SECONDS
+                    await asyncio.sleep(0)  # the claimed jobs start before the next claim
+                elif self._error_wait and not self._stopping:
+                    # No wake-up ends this wait: the store would be asked as often as they come.
+                    await self._store_part.wait(self._error_wait)
+                else:
+                    self._queues.found_nothing()
+                    # There may be expired leases to recover.
+                    wakeups.sweep_unless_recent()
+                    await self._back_off()
 
     async def _claim(self, room: int) -> int:
         """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
         claimed, self._error_wait = 0, 0.0
+        topics, self._wakeups.ready_topics = self._wakeups.ready_topics, {}
         try:
-            if await self.queues.refresh() and not self.queues.active:
+            if await self._queues.refresh(topics) and not self._queues.active:
                 self._store_part.works()  # no claim follows that would report it
         except StoreError as error:
             self._failed(error)
-        self._fairness.add(self.queues.active)
-        busy = list(self.queues.active)
+        self._fairness.add(self._queues.active)
+        busy = list(self._queues.active)
         while busy and claimed < room and not self._stopping:
             full = []
             while busy and claimed < room and not self._stopping:
@@ -172,13 +151,13 @@ class Claimer:
                 if count >= share:
                     full.append(queue)
             busy = full
-        self._found_nothing = not (claimed or self._error_wait or self._unsure_seconds())
+        self._wakeups.found_nothing = not (claimed or self._error_wait or self._unsure_seconds())
         return claimed
 
     async def _claim_from(self, queue: str, count: int) -> int | None:
         """Returns how many were claimed; None if no other queue could be claimed from either."""
         sent, began = asyncio.get_running_loop().time(), self._telemetry.now()
-        starting_soon, cursor = self._starting_soon(), self._cursors.of(queue)
+        starting_soon, cursor = self._slots.starting_soon(), self._cursors.of(queue)
         request = ClaimRequest(
             owner=self._owner,
             lease_seconds=self._lease_seconds,
@@ -204,7 +183,7 @@ class Claimer:
         self._fairness.served(queue, len(attempts), demanded)
         if attempts:
             self._telemetry.count("claimed", len(attempts))
-            self._on_claimed(attempts, sent + self._lease_seconds, _limited(attempts, cursor))
+            self._jobs.hold(attempts, sent + self._lease_seconds, _limited(attempts, cursor))
         return len(attempts)
 
     def _failed(self, error: StoreError) -> None:
@@ -226,24 +205,27 @@ class Claimer:
 
     async def _back_off(self) -> None:
         # Room under a limit returns at the end of a lease or with time, without a notification.
-        is_notified = self._is_listening() and not self._is_limited()
+        is_notified = self._wakeups.is_listening and not self._is_limited()
         longest = LISTENING_WAIT_SECONDS if is_notified else self._poll_seconds
         if unsure := self._unsure_seconds():
             longest = min(longest, unsure)
+        if self._wakeups.jobs_are_ready:
+            self._wakeups.jobs_are_ready = False
+            self._wait_seconds = FIRST_WAIT_SECONDS
         try:
             async with asyncio.timeout(min(self._wait_seconds, longest)):
-                await self._wakeup.wait()
+                await self._wakeups.claim.wait()
         except TimeoutError:
             self._wait_seconds = min(self._wait_seconds * _WAIT_FACTOR, longest)
 
     def _unsure_seconds(self) -> float:
         """Until the next claim, if jobs may have appeared behind a cursor: see `claim_cursor`."""
-        waits = [self._cursors.of(queue).unsure_seconds() for queue in self.queues.active]
-        waits.append(self.queues.unsure_seconds())
+        waits = [self._cursors.of(queue).unsure_seconds() for queue in self._queues.active]
+        waits.append(self._queues.unsure_seconds())
         return min((wait for wait in waits if wait), default=0.0)
 
     def _is_limited(self) -> bool:
-        return any(self._cursors.of(queue).limit_reached for queue in self.queues.active)
+        return any(self._cursors.of(queue).limit_reached for queue in self._queues.active)
 
 
 def _warn_of_unknown(tasks: Collection[str]) -> None:

@@ -22,8 +22,9 @@ from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
-from freehold.worker.execution.outcomes import type_name
+from freehold.worker.execution import outcomes
 from freehold.worker.held_leases import HeldLease, HeldLeases
+from freehold.worker.wakeups import Wakeups
 
 GROUP_LIMIT = 1000
 #: With this many outcomes unwritten no more jobs are claimed.
@@ -51,15 +52,16 @@ class Finisher:
         owner: str,
         leases: HeldLeases,
         telemetry: Telemetry,
-        on_written: Callable[[bool], None],
+        wakeups: Wakeups,
+        chance: Callable[[], float],
     ) -> None:
         self._store = store
         self._owner = owner
         self._leases = leases
         self._telemetry = telemetry
         self._store_part = telemetry.store_health.part("finisher")
-        #: Called with whether a job was scheduled for later.
-        self._on_written = on_written
+        self._wakeups = wakeups
+        self._chance = chance
         self._waiting: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures_since = 0.0
@@ -67,7 +69,12 @@ class Finisher:
         self._empty = asyncio.Event()
         self._empty.set()
 
-    def submit(self, lease: HeldLease, ended: AttemptEnd) -> None:
+    def submit(self, lease: HeldLease, outcome: Outcome | None) -> None:
+        """None: the lease is lost, or the handler's transaction has finished the job."""
+        if outcome is None:
+            self._leases.remove(lease)
+            return
+        ended = AttemptEnd(lease.attempt, outcome, outcomes.known_request(lease), self._chance())
         lease.ended = True
         if ended.outcome.kind in _FAILED:
             if not self._failures:
@@ -83,20 +90,15 @@ class Finisher:
         return len(self._waiting) + len(self._failures) >= BACKLOG_LIMIT
 
     async def run(self) -> None:
-        try:
-            await self._run_rounds()
-        finally:
-            self._store_part.leave()
-
-    async def _run_rounds(self) -> None:
-        while True:
-            await self._not_empty.wait()
-            group = self._next_group()
-            if not (self._waiting or self._failures):
-                self._not_empty.clear()
-            await self._write(group)
-            if not (self._waiting or self._failures):
-                self._empty.set()
+        with self._store_part:
+            while True:
+                await self._not_empty.wait()
+                group = self._next_group()
+                if not (self._waiting or self._failures):
+                    self._not_empty.clear()
+                await self._write(group)
+                if not (self._waiting or self._failures):
+                    self._empty.set()
 
     def _next_group(self) -> list[tuple[HeldLease, AttemptEnd]]:
         """In order, and at most one outcome per job: a worker that lost a lease can run the job
@@ -139,7 +141,9 @@ class Finisher:
             has_scheduled = any(decision.delay_seconds for decision in decisions)
             break
         self._store_part.leave()
-        self._on_written(has_scheduled)
+        self._wakeups.claim.set()
+        if has_scheduled:
+            self._wakeups.sweep.set()
 
     async def _write_halves(
         self, group: list[tuple[HeldLease, AttemptEnd]], error: StoreError
@@ -159,7 +163,7 @@ class Finisher:
         failure = Outcome(
             kind=OutcomeKind.FAIL,
             reason=_UNSTORABLE,
-            error=ErrorInfo(type_name(error), str(error)[:500]),
+            error=ErrorInfo(outcomes.type_name(error), str(error)[:500]),
         )
         await self._write([(lease, AttemptEnd(ended.attempt, failure, ended.request))])
 

@@ -21,6 +21,7 @@ from freehold.model.job import StopRequest
 from freehold.model.worker_info import Heartbeat
 from freehold.store.types import LeaseKey, Renewed
 from freehold.telemetry import Telemetry, fields, log
+from freehold.worker.config import WorkerSettings
 from freehold.worker.heartbeat import (
     BUSY_HEARTBEAT_SECONDS,
     HEARTBEAT_EXPIRY_SECONDS,
@@ -69,9 +70,7 @@ class LeaseRenewer:
         leases: HeldLeases,
         schedule: HeartbeatSchedule,
         telemetry: Telemetry,
-        *,
-        lease_seconds: float,
-        request_poll_seconds: float,
+        settings: WorkerSettings,
     ) -> None:
         self._store = store
         self._owner = owner
@@ -79,8 +78,8 @@ class LeaseRenewer:
         self._schedule = schedule
         self._telemetry = telemetry
         self._store_part = telemetry.store_health.part("lease renewer")
-        self._lease_seconds = lease_seconds
-        self._request_poll_seconds = request_poll_seconds
+        self._lease_seconds = settings.lease_timeout_seconds
+        self._request_poll_seconds = settings.request_poll_seconds
         self._wakeup = asyncio.Event()
         self._has_requests = False
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -14,6 +14,7 @@ from pathlib import Path
 from freehold.manager import process_slots
 from freehold.open_files import RareWarning
 from freehold.telemetry import log
+from freehold.worker.config import WorkerSettings
 
 CHECK_SECONDS = 0.5
 #: How long there may be no manager. With a check before and after it, well below 5 s.
@@ -28,6 +29,13 @@ class ManagerLink:
         self._file_error = RareWarning("cannot check whether the manager runs, trying again: %s")
         process_slots.take_slot(slot_file, process_slots.SlotOwner(os.getpid(), owner))
         self.manager = self._current() or None
+
+    @classmethod
+    def given(cls, settings: WorkerSettings, owner: str) -> ManagerLink | None:
+        """None for a worker without a manager."""
+        if settings.managed_in is None or settings.slot_file is None:
+            return None
+        return cls(settings.managed_in, settings.slot_file, owner)
 
     def _current(self) -> str | None:
         """As `manager_in`, but "" if it is unknown because this process cannot open the file."""

@@ -6,30 +6,20 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from freehold.store.database import Database
 from freehold.worker.lease_renewer import LeaseRenewer
 from freehold.worker.loop_watchdog import LoopWatchdog
+from freehold.worker.parts import Part
 
 #: Receives a notification; None: notifications no longer arrive.
 OnWorkerNotification: TypeAlias = Callable[[str | None], None]
 
 
-class RenewalHost(Protocol):
-    """Runs a lease renewer."""
-
-    def start(self) -> None: ...
-
-    async def crashed(self) -> None:
-        """Waits until the renewer crashes, and raises its error."""
-
-    async def stop(self) -> None: ...
-
-
 #: Replaced on virtual time, where the renewer runs on the worker's own loop: `freehold.testing`.
 StartRenewal: TypeAlias = Callable[
-    [LeaseRenewer, Database, LoopWatchdog, OnWorkerNotification], RenewalHost
+    [LeaseRenewer, Database, LoopWatchdog, OnWorkerNotification], Part
 ]
 
 
@@ -68,7 +58,8 @@ class RenewalThread:
         if self._loop is not None and self._task is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._task.cancel)
-        await asyncio.to_thread(self._thread.join)
+        if self._thread.ident is not None:
+            await asyncio.to_thread(self._thread.join)
 
     def _main(self) -> None:
         try:

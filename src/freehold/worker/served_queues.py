@@ -7,7 +7,7 @@ notification names its queue, which is then claimed from at once, without that r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from freehold.errors import StoreError
@@ -38,7 +38,6 @@ class ServedQueues:
         self._all = ALL_QUEUES in names
         self._topics = frozenset(map(notifications.queue_ready, names))
         self.active = [DEFAULT_QUEUE] if self._all else list(names)
-        self._named: dict[str, None] = {}
         self._put_off = False
         self._after = ""
         self._due_at = self._not_before = 0.0
@@ -48,11 +47,6 @@ class ServedQueues:
         """Whether a notification is of a queue that is served. Called in another thread."""
         return notifications.is_queue_ready(topic) if self._all else topic in self._topics
 
-    def on_ready(self, topic: str) -> None:
-        """The queue of this notification has ready jobs."""
-        if self._all and notifications.is_queue_ready(topic):
-            self._named[notifications.queue_of(topic)] = None
-
     def found_nothing(self) -> None:
         """The last claim found no job: the next one looks for further queues before."""
         self._due_at = 0.0
@@ -61,16 +55,17 @@ class ServedQueues:
         """Until the next claim, if the last one may have missed a queue; 0: it has not."""
         return 0.0 if self._is_complete else max(0.001, self._not_before - self._now())
 
-    async def refresh(self) -> bool:
-        """Called before each claim. Returns whether the queues were read. After an error the claim
-        is from those that are known."""
+    async def refresh(self, topics: Collection[str] = ()) -> bool:
+        """Called before each claim with the notifications since the last one. Returns whether the
+        queues were read. After an error the claim is from those that are known."""
         if not self._all:
             return False
-        named, self._named = self._named, {}
-        self.active = list(dict.fromkeys((*self.active, *named)))
+        if topics:
+            named = map(notifications.queue_of, topics)
+            self.active = list(dict.fromkeys((*self.active, *named)))
         # Once only, or a queue with many notifications would keep the others from being found.
-        if (named and not self._put_off) or self._now() < max(self._due_at, self._not_before):
-            self._put_off = bool(named)
+        if (topics and not self._put_off) or self._now() < max(self._due_at, self._not_before):
+            self._put_off = bool(topics)
             self._is_complete = False
             return False
         self._put_off = False

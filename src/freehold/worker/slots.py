@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from freehold.telemetry import Telemetry
 from freehold.worker.held_leases import HeldLease
 
 AHEAD_SECONDS = 0.1
@@ -54,7 +55,7 @@ class PrefetchPace:
 
 
 class Slots:
-    """Counts and order only; the worker starts the attempts."""
+    """Counts and order only; the executor starts the attempts."""
 
     def __init__(self, count: int, now: Callable[[], float]) -> None:
         self.count = count
@@ -66,6 +67,11 @@ class Slots:
         self._suspects = 0
         #: How many of the waiting jobs are limited. They are in front.
         self._limited = 0
+
+    def show_in(self, telemetry: Telemetry) -> None:
+        telemetry.watch("slots", lambda: self.count)
+        telemetry.watch("slots_running", lambda: len(self.running))
+        telemetry.watch("slots_waiting", lambda: len(self.waiting))
 
     def add(self, lease: HeldLease) -> None:
         if lease.is_limited:

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError
 from freehold.model.plural import count
 from freehold.store.types import LaneScan, Recovered, SetAside, SweepCheck
+from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.claimer import log_set_aside
+from freehold.worker.config import WorkerSettings
 from freehold.worker.misfits import MisfitCheck, MisfitStore
+from freehold.worker.wakeups import SWEEP_SECONDS, Wakeups
 
 BATCH = 200
-SWEEP_SECONDS = 1.0
 #: Each worker sweeps at least this often, because the others may be gone; so does an idle worker
 #: of a host, which watches the store for all its workers.
 SWEEP_SECONDS_LIMIT = 10.0
@@ -75,77 +77,68 @@ def log_promoted_lanes(scan: LaneScan, telemetry: Telemetry) -> None:
         )
 
 
+class RoomForJobs(Protocol):
+    """The executor."""
+
+    def room(self) -> int: ...
+
+    @property
+    def is_idle(self) -> bool: ...
+
+
 class Sweeper:
-    """One per worker."""
+    """One per worker, and one in a manager, which runs no jobs."""
 
     def __init__(
         self,
         store: SweepStore,
         telemetry: Telemetry,
-        *,
-        tasks: Collection[str],
-        history_days: float,
+        settings: WorkerSettings,
+        tasks: Registry,
+        jobs: RoomForJobs | None,
+        wakeups: Wakeups,
         chance: Callable[[], float],
-        room: Callable[[], int],
-        on_ready: Callable[[], None],
-        is_watched: Callable[[], bool] = lambda: False,
-        fits: Callable[[str, str], bool] = lambda _task, _args: False,
+        *,
+        is_hosted: bool = False,
     ) -> None:
         self._store = store
         self._telemetry = telemetry
         self._store_part = telemetry.store_health.part("sweeper")
-        self._tasks = sorted(tasks)
-        self._history_days = history_days
+        self._tasks = tasks.names
+        self._wakeups = wakeups
+        self._jobs = jobs
+        self._history_days = settings.history_days
         self._chance = chance
-        self._room = room
-        self._on_ready = on_ready
-        self._is_watched = is_watched
-        self._misfits = MisfitCheck(self._tasks, fits)
-        self._wakeup = asyncio.Event()
-        self._retention_at = self._scan_lanes_at = self._began = 0.0
+        self._is_hosted = is_hosted
+        self._misfits = MisfitCheck(self._tasks, tasks.fits)
+        now = asyncio.get_running_loop().time()
+        self._retention_at = now + RETENTION_SECONDS * chance()
+        self._scan_lanes_at = now + LANES_SECONDS * chance()
         self._check_leases_at = 0.0
         self._is_first = True
         self._scanned_to = ""
         self._woken_at = -_APART_SECONDS
-        #: Whether all jobs that were due, lost or parked when the worker started are ready by now.
-        self.has_swept = False
-
-    def wake(self) -> None:
-        """A job was scheduled: sweep when it is due."""
-        self._wakeup.set()
-
-    def wake_unless_recent(self, after: float = SWEEP_SECONDS / 2) -> None:
-        """Sweep now, unless the last sweep began less than ``after`` seconds ago."""
-        if asyncio.get_running_loop().time() - self._began >= after:
-            self._wakeup.set()
 
     async def run(self) -> None:
-        try:
-            await self._run_rounds()
-        finally:
-            self._store_part.leave()
-
-    async def _run_rounds(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._retention_at = loop.time() + RETENTION_SECONDS * self._chance()
-        self._scan_lanes_at = loop.time() + LANES_SECONDS * self._chance()
-        while True:
-            self._wakeup.clear()
-            self._began = loop.time()
-            try:
-                wait = await self.run_once()
-            except StoreError as error:
-                self._telemetry.count("store_errors", label="sweeper")
-                # Not ended by `wake`: the claimer wakes the sweeper after each of its errors.
-                await self._store_part.wait(self._store_part.failed(error, _ERROR_SECONDS))
-                continue
-            self._store_part.works()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._wakeup.wait()
-                    # A minimum distance, however many jobs are scheduled.
-                    await asyncio.sleep(self._woken_at + _APART_SECONDS - loop.time())
-                    self._woken_at = loop.time()
+        loop, wakeup = asyncio.get_running_loop(), self._wakeups.sweep
+        with self._store_part:
+            while True:
+                wakeup.clear()
+                self._wakeups.swept_at = loop.time()
+                try:
+                    wait = await self.run_once()
+                except StoreError as error:
+                    self._telemetry.count("store_errors", label="sweeper")
+                    # No wake-up ends this wait: the claimer causes one after each of its errors.
+                    await self._store_part.wait(self._store_part.failed(error, _ERROR_SECONDS))
+                    continue
+                self._store_part.works()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(wait):
+                        await wakeup.wait()
+                        # A minimum distance, however many jobs are scheduled.
+                        await asyncio.sleep(self._woken_at + _APART_SECONDS - loop.time())
+                        self._woken_at = loop.time()
 
     async def run_once(self) -> float:
         """One sweep. Returns the seconds until the next. All expired leases are recovered in it.
@@ -160,32 +153,54 @@ class Sweeper:
             return await self._sweep()
 
     async def _sweep(self) -> float:
-        now = asyncio.get_running_loop().time()
-        if now >= self._check_leases_at and not await self._restart_leases():
-            self._check_leases_at = now + LANES_SECONDS
+        """The chores in order. Each one decides by itself whether it is due."""
+        await self._restart_leases()
         check = await self._store.sweep_check(self._tasks)
-        if check.expired:
-            await self.recover_all()
-        is_due = check.due_seconds == 0.0
-        # One batch per sweep, however many are due, so that recovery never waits long.
-        made_ready = await self._store.make_ready(BATCH) if is_due else 0
+        await self._recover(check)
+        made_ready = await self._make_due_ready(check)
         await self._make_others_ready(check)
-        if made_ready:
-            self._on_ready()
-        now = asyncio.get_running_loop().time()
-        if now >= self._retention_at:
-            await self._apply_retention(1)
-        elif self._is_first and await self._store.retention_is_due(self._history_days):
-            self._retention_at = now  # if it is not finished, the next sweeps continue
-            await self._apply_retention(_FIRST_BATCHES)
-        self._is_first = False
+        await self._apply_retention()
+        await self._promote_stalled_lanes()
         has_misfits = check.misfits and not self._misfits.is_done
-        self.has_swept = made_ready < BATCH and not check.parked and not has_misfits
-        if now >= self._scan_lanes_at and not await self._scan_lanes():
-            self._scan_lanes_at = now + LANES_SECONDS
-        if is_due or check.expired:  # the next sweep finds out when the next job is due
+        self._wakeups.has_swept = made_ready < BATCH and not check.parked and not has_misfits
+        if check.due_seconds == 0.0 or check.expired:  # the next sweep finds out what is due next
             return 0.0
         return self._seconds_until_next(check)
+
+    async def _restart_leases(self) -> None:
+        """After the store's clock was set back. One batch per sweep, then once a minute."""
+        now = asyncio.get_running_loop().time()
+        if now < self._check_leases_at:
+            return
+        restarted = await self._store.restart_leases(BATCH)
+        if restarted:
+            log.warning("the store's clock was set back: restarted %s", count(restarted, "lease"))
+        if restarted < BATCH:
+            self._check_leases_at = now + LANES_SECONDS
+
+    async def _recover(self, check: SweepCheck) -> None:
+        if not check.expired:
+            return
+        while recovered := await self._store.recover(BATCH, self._chance()):
+            for each in recovered:
+                self._telemetry.count("recovered")
+                attempt = each.attempt
+                log.warning(
+                    "job %d of %s: worker %s was lost, now %s",
+                    attempt.job_id,
+                    attempt.task,
+                    attempt.owner,
+                    each.decision.state,
+                    extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
+                )
+            self._wakeups.jobs_ready()
+
+    async def _make_due_ready(self, check: SweepCheck) -> int:
+        """One batch per sweep, however many are due, so that recovery never waits long."""
+        made_ready = await self._store.make_ready(BATCH) if check.due_seconds == 0.0 else 0
+        if made_ready:
+            self._wakeups.jobs_ready()
+        return made_ready
 
     async def _make_others_ready(self, check: SweepCheck) -> None:
         """The first two are safety nets: freeing a limit or resuming a lane makes its jobs ready.
@@ -201,54 +216,47 @@ class Sweeper:
         if check.misfits and (room := self._room()) > 0:
             made_ready += await self._misfits.run_once(self._store, room)
         if made_ready:
-            self._on_ready()
+            self._wakeups.jobs_ready()
 
-    async def _restart_leases(self) -> bool:
-        """Returns whether more may follow."""
-        restarted = await self._store.restart_leases(BATCH)
-        if restarted:
-            log.warning("the store's clock was set back: restarted %s", count(restarted, "lease"))
-        return restarted == BATCH
+    def _room(self) -> int:
+        return 0 if self._jobs is None else self._jobs.room()
 
-    async def _apply_retention(self, batches: int) -> None:
+    async def _apply_retention(self) -> None:
+        """One batch per sweep until nothing is left, then again after an hour; more in the first
+        sweep, if the last retention of any worker is long ago."""
+        now, batches = asyncio.get_running_loop().time(), 1
+        if now < self._retention_at:
+            if not self._is_first:
+                return
+            is_due = await self._store.retention_is_due(self._history_days)
+            self._is_first = False
+            if not is_due:
+                return
+            self._retention_at, batches = now, _FIRST_BATCHES
         for _ in range(batches):
             if not await self._store.apply_retention(self._history_days, BATCH):
                 await self._store.remove_silent_workers(SILENT_SECONDS)
                 self._retention_at = asyncio.get_running_loop().time() + RETENTION_SECONDS
                 return
 
-    async def _scan_lanes(self) -> bool:
-        """Checks the next LANES lanes. Returns whether more follow. See `store/verbs/lanes.py`."""
+    async def _promote_stalled_lanes(self) -> None:
+        """The next LANES lanes, until the scan is complete. See `store/verbs/lanes.py`."""
+        now = asyncio.get_running_loop().time()
+        if now < self._scan_lanes_at:
+            return
         scan = await self._store.promote_stalled_lanes(self._scanned_to, LANES)
         self._scanned_to = scan.reached
         log_promoted_lanes(scan, self._telemetry)
-        return bool(scan.reached)
+        if not scan.reached:
+            self._scan_lanes_at = now + LANES_SECONDS
 
     def _seconds_until_next(self, check: SweepCheck) -> float:
         """The more workers sweep, the more rarely each does; jitter keeps them out of step."""
         most = min(max(SWEEP_SECONDS, check.workers / _SWEEPS_PER_SECOND), SWEEP_SECONDS_LIMIT)
-        if self._is_watched():
-            most = SWEEP_SECONDS_LIMIT
+        if self._is_hosted and self._jobs is not None and self._jobs.is_idle:
+            most = SWEEP_SECONDS_LIMIT  # its host watches the store
         wait = most * (0.75 + 0.5 * self._chance())
         if check.due_seconds is None:
             return wait
         late = self._chance() * min(max(0, check.workers - _PROMPT_WORKERS) * 0.01, 1.0)
         return max(0.001, min(wait, check.due_seconds + late))
-
-    async def recover_all(self) -> int:
-        total = 0
-        while recovered := await self._store.recover(BATCH, self._chance()):
-            total += len(recovered)
-            for each in recovered:
-                self._telemetry.count("recovered")
-                attempt = each.attempt
-                log.warning(
-                    "job %d of %s: worker %s was lost, now %s",
-                    attempt.job_id,
-                    attempt.task,
-                    attempt.owner,
-                    each.decision.state,
-                    extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
-                )
-            self._on_ready()
-        return total

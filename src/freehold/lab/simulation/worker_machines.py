@@ -94,7 +94,9 @@ class WorkerMachines:
                 loop.call_later(_REPLACE_SECONDS, self.start, plan)
             return
         host = Machine(plan.name, plan.rate)
-        link, worker = self._build(plan, host, slot)
+        context = contextvars.copy_context()
+        context.run(MACHINE.set, host)
+        link, worker = context.run(self._build, plan, host, slot)
         self._recorder.record(plan.name, "begun", info={"concurrency": plan.concurrency})
         running = loop.spawn(host, worker.run(), plan.name)
         self._machines[plan.name] = WorkerMachine(

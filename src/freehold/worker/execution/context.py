@@ -10,7 +10,7 @@ from freehold.model.job import Attempt
 from freehold.model.meta import MetaValue
 from freehold.worker.execution.fenced_transaction import FencedTransaction
 from freehold.worker.held_leases import HeldLease, StopReason
-from freehold.worker.job_log.buffer import JobLog
+from freehold.worker.job_log.buffer import JobLog, JobLogBuffer
 
 LONGEST_PAUSE_SECONDS = 30 * 86_400.0
 
@@ -124,6 +124,30 @@ class Context:
         write, lease renewals included.
         """
         return self._transactions.open(self._held_lease, result)
+
+
+class LogBuffers(Protocol):
+    def new_buffer(self, lease: HeldLease) -> JobLogBuffer: ...
+
+
+class Contexts:
+    """Makes the contexts of one worker's handlers."""
+
+    def __init__(
+        self,
+        log_buffers: LogBuffers,
+        transactions: TransactionOpener,
+        now: Callable[[], float],
+        tenant: str | None,
+    ) -> None:
+        self._log_buffers = log_buffers
+        self._transactions = transactions
+        self._now = now
+        self._tenant = tenant
+
+    def new(self, lease: HeldLease) -> Context:
+        lease.log_buffer = self._log_buffers.new_buffer(lease)
+        return Context(lease, self._now, lease.log_buffer, self._transactions, self._tenant)
 
 
 def _checked_seconds(seconds: object) -> float:

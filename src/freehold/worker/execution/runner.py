@@ -16,18 +16,15 @@ from typing import Any
 from freehold.errors import BadArguments
 from freehold.model.handler_exceptions import HandlerException
 from freehold.model.outcome import Outcome
-from freehold.model.retry import DEFAULT_RETRY
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Registry, TaskDefinition
 from freehold.telemetry import fields, log, running_attempt
+from freehold.worker.drain import STUCK_SECONDS, Drain
 from freehold.worker.execution import outcomes
-from freehold.worker.execution.context import Context
+from freehold.worker.execution.context import Contexts
 from freehold.worker.execution.process_pool import ProcessPool
 from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.held_leases import HeldLease, StopReason
-
-#: A handler that has not ended this long after its stop is stuck.
-STUCK_SECONDS = 5.0
 
 #: After these reasons the outcome is fixed, even if the handler returned a result.
 _TOO_LATE = frozenset({StopReason.LEASE_LOST, StopReason.TIMEOUT})
@@ -41,30 +38,20 @@ class Runner:
         tasks: Registry,
         threads: ThreadPool,
         processes: ProcessPool,
-        on_stuck: Callable[[HeldLease], None],
-        context: Callable[[HeldLease], Context],
+        contexts: Contexts,
+        drain: Drain,
         misfit_seconds: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._tasks = tasks
         self._threads = threads
         self._processes = processes
-        self._on_stuck = on_stuck
-        self._context = context
+        self._contexts = contexts
+        self._drain = drain
         self._misfit_seconds = misfit_seconds
 
     async def run(self, lease: HeldLease) -> Outcome | None:
         """None: nothing may be written, because the lease is lost or the job already finished."""
-        try:
-            outcome = await self._run(lease)
-            if lease.attempt.policy_json is None:
-                return outcome
-            return outcomes.without_secrets(outcome, lease.attempt)
-        except Exception as error:  # a bug of ours, but the job must not hang because of it
-            log.exception("job %d: an internal error ended its attempt", lease.attempt.job_id)
-            return outcomes.of_exception(error, DEFAULT_RETRY, 0.0)
-
-    async def _run(self, lease: HeldLease) -> Outcome | None:
         if lease.stop_reason is not None:  # stopped while it waited for a slot
             return outcomes.of_stop(lease, 0.0)
         definition = self._tasks.get(lease.attempt.task).definition
@@ -80,7 +67,7 @@ class Runner:
         ended: Any
         try:
             if definition.signature.wants_context:
-                kwargs[CONTEXT_PARAMETER] = self._context(lease)
+                kwargs[CONTEXT_PARAMETER] = self._contexts.new(lease)
             call = functools.partial(definition.function, *args, **kwargs)
             if definition.isolation == "process":
                 ended = await self._processes.run(definition, lease) or _Stopped()
@@ -112,7 +99,7 @@ class Runner:
         """In the current task, which a stop cancels: a task per handler would cost more."""
         task = asyncio.current_task(self._loop)
         assert task is not None
-        stop = _Cancel(self._loop, task, lease, self._on_stuck)
+        stop = _Cancel(self._loop, task, lease, self._drain)
         lease.on_stop = stop
         if lease.stop_reason is not None:
             stop(lease.stop_reason)
@@ -147,7 +134,7 @@ class Runner:
             on_stop(lease.stop_reason)
         await asyncio.wait({future, given_up}, return_when=asyncio.FIRST_COMPLETED)
         if not future.done():
-            self._on_stuck(lease)
+            self._drain.on_stuck(lease)
             future.add_done_callback(_retrieve_error)
             return _Stopped()
         error = future.exception()
@@ -231,19 +218,19 @@ class _Stopped:
 class _Cancel:
     """Cancels a task on a stop from any thread. Reports it as stuck if it does not end."""
 
-    __slots__ = ("_ended", "_lease", "_loop", "_on_stuck", "_task")
+    __slots__ = ("_drain", "_ended", "_lease", "_loop", "_task")
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         task: asyncio.Task[Any],
         lease: HeldLease,
-        on_stuck: Callable[[HeldLease], None],
+        drain: Drain,
     ) -> None:
         self._loop = loop
         self._task = task
         self._lease = lease
-        self._on_stuck = on_stuck
+        self._drain = drain
         self._ended = False
 
     def __call__(self, _reason: StopReason) -> None:
@@ -258,7 +245,7 @@ class _Cancel:
     def _cancel_again(self) -> None:
         """A handler that suppressed its cancellation is reported, and canceled again."""
         if not self._ended:
-            self._on_stuck(self._lease)
+            self._drain.on_stuck(self._lease)
             self._cancel()
 
     def end(self) -> None:
