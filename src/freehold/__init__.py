@@ -50,6 +50,7 @@ from freehold.model.tenant import Tenant, TenantState
 from freehold.model.worker_info import LiveWorker, WorkerState
 from freehold.operator import AsyncOperator, JobDetail, Operator
 from freehold.store.types import JobCounts, JobFilter, JobPage, LaneInfo, NamedLimit, QueueInfo
+from freehold.task_group import TaskGroup
 from freehold.tasks import Task
 from freehold.tenants.tenants import TenantMigration, Tenants
 from freehold.version import VERSION as _VERSION
@@ -121,6 +122,7 @@ __all__ = [
     "StoreReadOnly",
     "StoreUnavailable",
     "Task",
+    "TaskGroup",
     "Tenant",
     "TenantExists",
     "TenantMigration",

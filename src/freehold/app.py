@@ -6,37 +6,24 @@ Names with an underscore are for the other parts of this package and may change 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias
 
 from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
 from freehold.client import Client, JobHandle
-from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError
+from freehold.errors import BadInput, StoreDenied, StoreError
 from freehold.fork_safety import lock_of
-from freehold.model.job import DEFAULT_QUEUE, NewJob
-from freehold.model.names import check_name
+from freehold.model.job import NewJob
 from freehold.model.plural import count
-from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
-from freehold.model.retry import DEFAULT_RETRY, Retry
 from freehold.model.tenant import HOME_SHARD, check_tenant
 from freehold.operator import AsyncOperator, Operator
 from freehold.settings import load
-from freehold.signature import Signature
 from freehold.simulated_kinds import register
 from freehold.store.database import Database, Migration
 from freehold.store.open import identity_of, missing_file, open_database, open_shard, scratch_store
 from freehold.store.schema_version import check_migrated
-from freehold.tasks import (
-    Options,
-    Registry,
-    Task,
-    TaskDefinition,
-    check_importable,
-    default_name,
-    tags_of,
-)
+from freehold.task_group import TaskDefiner, TaskGroup
 from freehold.telemetry import log
 from freehold.tenants.host import TenantHost
 from freehold.tenants.host_registration import HostRegistration
@@ -44,28 +31,12 @@ from freehold.tenants.shards import Shards
 from freehold.tenants.tenants import Tenants
 from freehold.worker.config import worker_settings
 from freehold.worker.event_loop import run_loop
-from freehold.worker.execution.context import Context
 from freehold.worker.worker import Worker, new_owner
 
-P = ParamSpec("P")
-R = TypeVar("R")
-Isolation = Literal["auto", "process"]
 TenantSelection: TypeAlias = Literal["all"] | Collection[str] | None
 
 
-class TaskDecorator(Protocol):
-    """Makes a function a task. A first parameter ``ctx: Context`` is not part of its calls."""
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Context, P], R], /
-    ) -> Task[P, R, JobHandle]: ...
-
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
-
-
-class Freehold:
+class Freehold(TaskDefiner):
     """A queue: the store of its jobs, and the tasks it knows.
 
     Without a URL the queue is embedded: a file ``freehold.db`` in the current folder, unless
@@ -73,9 +44,9 @@ class Freehold:
     """
 
     def __init__(self, url: str | None = None, *, schema: str | None = None) -> None:
+        super().__init__()
         self.url = load().store.url if url is None else url
         self.schema = load().store.schema if schema is None else schema
-        self.tasks = Registry()
         #: The name of the tenant, in an app of one tenant.
         self._tenant_name: str | None = None
         self._opened_client: Client | None = None
@@ -85,70 +56,9 @@ class Freehold:
 
     # -- tasks -------------------------------------------------------------------------------
 
-    @overload
-    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R, JobHandle]: ...
-
-    @overload
-    def task(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
-
-    @overload
-    def task(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = 0,
-        retry: Retry = DEFAULT_RETRY,
-        timeout: float | timedelta | None = None,
-        tags: tuple[str, ...] = (),
-        isolation: Isolation = "auto",
-        on_lease_expired: OnLeaseExpired = "retry",
-        on_cancel: OnStop = "auto",
-        on_drain: OnDrain = "auto",
-        lane_on_failure: LaneOnFailure = "block",
-    ) -> TaskDecorator: ...
-
-    def task(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = 0,
-        retry: Retry = DEFAULT_RETRY,
-        timeout: float | timedelta | None = None,
-        tags: tuple[str, ...] = (),
-        isolation: Isolation = "auto",
-        on_lease_expired: OnLeaseExpired = "retry",
-        on_cancel: OnStop = "auto",
-        on_drain: OnDrain = "auto",
-        lane_on_failure: LaneOnFailure = "block",
-    ) -> Task[Any, Any, JobHandle] | TaskDecorator:
-        """Make a function a task: ``@app.task`` or ``@app.task(queue="mail", ...)``."""
-        options = Options(queue=queue, priority=priority, timeout=timeout, tags=tags_of(tags))
-        policy = Policy(
-            retry=retry,
-            on_lease_expired=on_lease_expired,
-            on_cancel=on_cancel,
-            on_drain=on_drain,
-            lane_on_failure=lane_on_failure,
-        )
-        if isolation not in ("auto", "process"):
-            raise BadSettings(f"isolation={isolation!r}: choose auto or process")
-
-        def define(function: Callable[..., Any]) -> Task[Any, Any, JobHandle]:
-            task_name = default_name(function) if name is None else check_name("task", name)
-            if isolation == "process":
-                check_importable(task_name, function)
-            signature = Signature(task_name, function)
-            definition = TaskDefinition(task_name, function, signature, policy, isolation)
-            task = Task(self, definition, function, options)
-            self.tasks.add(task)
-            return task
-
-        return define if function is None else define(function)
+    def include(self, group: TaskGroup) -> None:
+        """Add the tasks of a group, also those that it gets later. A group has one app."""
+        group._attach(self)
 
     # -- enqueueing --------------------------------------------------------------------------
 

@@ -325,6 +325,11 @@ class Registry:
         self._tasks: dict[str, Task[Any, Any, Any]] = {}
 
     def add(self, task: Task[Any, Any, Any]) -> None:
+        self.check(task)
+        self._tasks[task.name] = task
+
+    def check(self, task: Task[Any, Any, Any]) -> None:
+        """Whether the task can be added. Raises BadSettings."""
         before = self._tasks.get(task.name)
         # A module that is imported twice (a reload, __main__) defines the same function again.
         if before is not None and before.function.__qualname__ != task.function.__qualname__:
@@ -332,7 +337,6 @@ class Registry:
                 f"two tasks are called {task.name}: give one of them another name with "
                 "@app.task(name=...)"
             )
-        self._tasks[task.name] = task
 
     def get(self, name: str) -> Task[Any, Any, Any]:
         if name in self._tasks:

@@ -35,6 +35,7 @@ def test_the_names_of_an_app_are_the_documented_ones() -> None:
         "arun_worker",
         "close",
         "enqueue_many",
+        "include",
         "migrate",
         "operator",
         "run_worker",

@@ -1,0 +1,186 @@
+"""`@app.task`, and groups of tasks that are defined apart from an app and included later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+
+from freehold.client import JobHandle
+from freehold.errors import BadSettings
+from freehold.model.job import DEFAULT_QUEUE, NewJob
+from freehold.model.names import check_name
+from freehold.model.plural import count
+from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
+from freehold.model.retry import DEFAULT_RETRY, Retry
+from freehold.signature import Signature
+from freehold.tasks import (
+    Enqueuer,
+    Options,
+    Registry,
+    Task,
+    TaskDefinition,
+    check_importable,
+    default_name,
+    tags_of,
+)
+from freehold.worker.execution.context import Context
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Isolation = Literal["auto", "process"]
+
+
+class TaskDecorator(Protocol):
+    """Makes a function a task. A first parameter ``ctx: Context`` is not part of its calls."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> Task[P, R, JobHandle]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
+
+
+class TaskDefiner(Enqueuer[JobHandle]):
+    """What an app and a group have in common: the decorator `task`, and the tasks it has made."""
+
+    _default_queue = DEFAULT_QUEUE
+
+    def __init__(self) -> None:
+        self.tasks = Registry()
+
+    @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R, JobHandle]: ...
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
+
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int = 0,
+        retry: Retry = DEFAULT_RETRY,
+        timeout: float | timedelta | None = None,
+        tags: tuple[str, ...] = (),
+        isolation: Isolation = "auto",
+        on_lease_expired: OnLeaseExpired = "retry",
+        on_cancel: OnStop = "auto",
+        on_drain: OnDrain = "auto",
+        lane_on_failure: LaneOnFailure = "block",
+    ) -> TaskDecorator: ...
+
+    def task(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        priority: int = 0,
+        retry: Retry = DEFAULT_RETRY,
+        timeout: float | timedelta | None = None,
+        tags: tuple[str, ...] = (),
+        isolation: Isolation = "auto",
+        on_lease_expired: OnLeaseExpired = "retry",
+        on_cancel: OnStop = "auto",
+        on_drain: OnDrain = "auto",
+        lane_on_failure: LaneOnFailure = "block",
+    ) -> Task[Any, Any, JobHandle] | TaskDecorator:
+        """Make a function a task: ``@app.task`` or ``@app.task(queue="mail", ...)``."""
+        options = Options(
+            queue=self._default_queue if queue is None else queue,
+            priority=priority,
+            timeout=timeout,
+            tags=tags_of(tags),
+        )
+        policy = Policy(
+            retry=retry,
+            on_lease_expired=on_lease_expired,
+            on_cancel=on_cancel,
+            on_drain=on_drain,
+            lane_on_failure=lane_on_failure,
+        )
+        if isolation not in ("auto", "process"):
+            raise BadSettings(f"isolation={isolation!r}: choose auto or process")
+
+        def define(function: Callable[..., Any]) -> Task[Any, Any, JobHandle]:
+            task_name = self._task_name(function, name)
+            if isolation == "process":
+                check_importable(task_name, function)
+            signature = Signature(task_name, function)
+            definition = TaskDefinition(task_name, function, signature, policy, isolation)
+            task = Task(self, definition, function, options)
+            self._add_task(task)
+            return task
+
+        return define if function is None else define(function)
+
+    def _task_name(self, function: Callable[..., Any], name: str | None) -> str:
+        return default_name(function) if name is None else check_name("task", name)
+
+    def _add_task(self, task: Task[Any, Any, JobHandle]) -> None:
+        self.tasks.add(task)
+
+
+class TaskGroup(TaskDefiner):
+    """Tasks that are defined before there is an app, as in a module that several programs use.
+
+    ``app.include(group)`` adds them to an app, also those that are defined afterwards. ``queue`` is
+    the default of their queues. With a ``prefix`` their names are ``prefix.function`` in place of
+    ``module.function``.
+    """
+
+    def __init__(self, *, queue: str = DEFAULT_QUEUE, prefix: str | None = None) -> None:
+        super().__init__()
+        self._default_queue = check_name("queue", queue)
+        self._prefix = None if prefix is None else check_name("prefix", prefix)
+        self._app: TaskDefiner | None = None
+
+    def _task_name(self, function: Callable[..., Any], name: str | None) -> str:
+        if self._prefix is None:
+            return super()._task_name(function, name)
+        own = function.__qualname__.replace(".<locals>", "") if name is None else name
+        return check_name("task", f"{self._prefix}.{own}")
+
+    def _add_task(self, task: Task[Any, Any, JobHandle]) -> None:
+        super()._add_task(task)
+        if self._app is not None:
+            self._app.tasks.add(task)
+
+    def _attach(self, app: TaskDefiner) -> None:
+        """A task enqueues into the store of its app: with two apps it would have to choose."""
+        if self._app is not None and self._app is not app:
+            raise BadSettings(
+                f"{self!r} belongs to another app already: a group is included in one app; make "
+                "one for each app, in a function that defines its tasks"
+            )
+        for task in self.tasks:
+            app.tasks.check(task)
+        for task in self.tasks:
+            app.tasks.add(task)
+        self._app = app
+
+    def _included_in(self, task: str) -> TaskDefiner:
+        if self._app is None:
+            raise BadSettings(
+                f"task {task} is in a group that no app includes: call app.include(group) first"
+            )
+        return self._app
+
+    def _submit(self, job: NewJob, connection: Any = None, tenant: str | None = None) -> JobHandle:
+        return self._included_in(job.task)._submit(job, connection, tenant)
+
+    async def _asubmit(
+        self, job: NewJob, connection: Any = None, tenant: str | None = None
+    ) -> JobHandle:
+        return await self._included_in(job.task)._asubmit(job, connection, tenant)
+
+    def __repr__(self) -> str:
+        prefix = "" if self._prefix is None else f" {self._prefix}"
+        return f"<TaskGroup{prefix} with {count(len(self.tasks.names), 'task')}>"
