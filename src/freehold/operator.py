@@ -20,8 +20,7 @@ from freehold.model.limit import ALL_QUEUES, Limit
 from freehold.model.names import check_key, check_name
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.timestamps import check_timestamp
-from freehold.store.methods import AsyncMethods, BlockingMethods, method
-from freehold.store.statements import Verb, nothing
+from freehold.store.statements import AsyncMethods, BlockingMethods, Verb, method, nothing
 from freehold.store.store import AsyncStore, Store
 from freehold.store.types import PAGE_LIMIT, JobFilter, JobPage, LaneInfo
 from freehold.store.verbs import job_log, limits, queries, workers

@@ -25,6 +25,15 @@ BATCH = 100
 NEWEST = 2**63 - 1
 #: Jobs that wait for a person: page_attention reads all of them to find the paused ones.
 ATTENTION = 1_100
+#: Statements that read days of history, which come and go, and their plans with them.
+READING_DAYS = {
+    "delete",
+    "page_history",
+    "page_unsuccessful",
+    "read_events",
+    "read_jobs",
+    "requeue_finished",
+}
 
 
 @dataclass(frozen=True)

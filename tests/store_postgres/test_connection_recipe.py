@@ -11,10 +11,15 @@ import pytest
 from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipelined_session import AsyncPipelinedSession, PipelinedSession
 from freehold.store.postgres.pool import ConnectionRecipe
 from freehold.store.postgres.pooled_connection import PooledConnection
-from freehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
+from freehold.store.postgres.session import (
+    AsyncPipelinedSession,
+    AsyncPostgresSession,
+    PipelinedSession,
+    PostgresSession,
+    Statements,
+)
 from freehold.store.store import AsyncStore, Store
 
 _MODE = "show plan_cache_mode"

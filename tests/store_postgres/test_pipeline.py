@@ -14,13 +14,13 @@ from freehold.model.job import NewJob
 from freehold.store.postgres import pipeline
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipeline import PreparedStatement
+from freehold.store.postgres.pipeline import SqlAndValues
 from freehold.store.postgres.pooled_connection import PooledConnection
 from freehold.store.store import Store
 
-ONE = PreparedStatement(b"select 1", list)
-TWO = PreparedStatement(b"select 2", list)
-TERMINATE = PreparedStatement(b"select pg_terminate_backend(pg_backend_pid())", list)
+ONE: SqlAndValues = (b"select 1", [])
+TWO: SqlAndValues = (b"select 2", [])
+TERMINATE: SqlAndValues = (b"select pg_terminate_backend(pg_backend_pid())", [])
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ def test_a_statement_is_prepared_under_the_same_name_on_every_connection(
 ) -> None:
     """Behind a pooler, another client may have prepared on the same server connection."""
 
-    def prepared(*order: PreparedStatement) -> dict[str, str]:
+    def prepared(*order: SqlAndValues) -> dict[str, str]:
         with connections.pool.connection(writes=False) as connection:
             for statement in order * 2:
-                connection.wait(connection.group_pipeline.exchange_one(statement.sql, []))
+                connection.wait(connection.group_pipeline.exchange_one(*statement))
             rows = connection.execute(
                 "select statement, name from pg_prepared_statements"
             ).fetchall()
@@ -78,8 +78,8 @@ def test_after_an_error_the_list_of_prepared_statements_agrees_with_the_server(
     """A prepared statement stays prepared when its transaction fails. One that could not be
     prepared, or was skipped after an error, is prepared again the next time."""
     missing, fails = (
-        PreparedStatement(b"select x from later", list),
-        PreparedStatement(b"select 1 / 0", list),
+        (b"select x from later", list[Any]()),
+        (b"select 1 / 0", list[Any]()),
     )
     with connections.pool.connection(writes=True) as connection:
         for group in ([ONE, fails, TWO], [missing, ONE], [fails, missing]):
@@ -91,7 +91,7 @@ def test_after_an_error_the_list_of_prepared_statements_agrees_with_the_server(
             [(7,)],
             [(2,)],
         ]
-        assert connection.wait(connection.group_pipeline.exchange_one(missing.sql, [])) == [[(7,)]]
+        assert connection.wait(connection.group_pipeline.exchange_one(*missing)) == [[(7,)]]
 
 
 def test_a_value_that_cannot_be_encoded_keeps_the_connection_usable(
@@ -112,12 +112,12 @@ def test_statements_in_use_stay_prepared_while_many_others_are_replaced(
     since = "select prepare_time from pg_prepared_statements where statement = 'select 1'"
     with connections.pool.connection(writes=False) as connection:
         for _ in range(2):
-            connection.wait(connection.group_pipeline.exchange_one(ONE.sql, []))
+            connection.wait(connection.group_pipeline.exchange_one(*ONE))
         before = connection.execute(since).fetchall()
         for number in range(1000):
-            other = PreparedStatement(b"select %d + 3" % number, list)
+            other = (b"select %d + 3" % number, list[Any]())
             for statement in (ONE, other, other) if number % 100 == 0 else (other,):
-                connection.wait(connection.group_pipeline.exchange_one(statement.sql, []))
+                connection.wait(connection.group_pipeline.exchange_one(*statement))
         assert len(before) == 1
         assert connection.execute(since).fetchall() == before
         first = "select from pg_prepared_statements where statement = 'select 0 + 3'"
@@ -165,7 +165,7 @@ def test_a_notification_that_a_pooler_lost_is_sent_again(
 ) -> None:
     """A pooler may route it to another server connection than the group before it: one on which
     nothing is prepared, or one on which another client has prepared the same statement."""
-    notification = PreparedStatement(b"insert into notified values (1)", list)
+    notification = (b"insert into notified values (1)", list[Any]())
     with connections.pool.connection(writes=True) as connection:
         connection.execute("create temporary table notified (it integer)")
         if interference == "deallocate":

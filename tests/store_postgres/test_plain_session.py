@@ -6,8 +6,7 @@ import pytest
 
 from freehold import Freehold
 from freehold.errors import BadSettings
-from freehold.store.postgres.pipelined_session import PipelinedSession
-from freehold.store.postgres.session import AsyncPostgresSession, PostgresSession
+from freehold.store.postgres.session import AsyncPostgresSession, PipelinedSession, PostgresSession
 
 
 @pytest.mark.parametrize(

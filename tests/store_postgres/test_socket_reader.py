@@ -22,9 +22,8 @@ from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.postgres.pipeline import Exchange
-from freehold.store.postgres.pipelined_session import AsyncPipelinedSession
-from freehold.store.postgres.session import Statements
-from freehold.store.postgres.socket_reader import SocketReader
+from freehold.store.postgres.pooled_connection import SocketReader
+from freehold.store.postgres.session import AsyncPipelinedSession, Statements
 from freehold.store.store import AsyncStore
 
 #: An event that has not arrived by then never will.

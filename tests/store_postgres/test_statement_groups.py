@@ -14,11 +14,10 @@ import pytest
 from freehold.errors import StoreError
 from freehold.model.job import NewJob
 from freehold.store.postgres.async_pool import AsyncPool
-from freehold.store.postgres.pipeline import PreparedStatement
-from freehold.store.postgres.pipelined_session import AsyncPipelinedSession
+from freehold.store.postgres.pipeline import SqlAndValues
 from freehold.store.postgres.pool import Pool
 from freehold.store.postgres.pooled_connection import PooledConnection
-from freehold.store.postgres.session import Statements
+from freehold.store.postgres.session import AsyncPipelinedSession, Statements
 from freehold.store.statements import Rows, Statement
 from freehold.store.store import AsyncStore, Store
 from tests.store_postgres.catalog import WAITING
@@ -36,13 +35,14 @@ def test_nothing_of_a_group_is_sent_before_all_of_it_is_encoded(postgres_url: st
         connection.execute("select 0")
         seen: list[Any] = []
 
-        def values() -> list[Any]:
-            """Called just before the statement is sent."""
-            seen.append(other.execute(_STATE, (connection.info.backend_pid,)).fetchone())
-            return []
+        def group() -> Iterator[SqlAndValues]:
+            """Encoded one after the other, as the values of large statements are."""
+            for number in (1, 2):
+                seen.append(other.execute(_STATE, (connection.info.backend_pid,)).fetchone())
+                yield b"select %d, now()" % number, []
 
-        group = [PreparedStatement(b"select %d, now()" % number, values) for number in (1, 2)]
-        ((one, first),), ((two, second),) = exchange(connection, *group)
+        rows = connection.wait(connection.group_pipeline.exchange(group()))
+        ((one, first),), ((two, second),) = rows
         assert (one, two) == (1, 2)
         assert first == second  # one transaction
         assert seen == [("idle", "select 0")] * 2
@@ -139,14 +139,12 @@ def test_a_connection_that_fails_while_a_group_is_sent_is_closed(postgres_url: s
 _INSERT = "insert into fruit values ($1)"
 
 
-def exchange(
-    connection: PooledConnection, *statements: PreparedStatement, **options: Any
-) -> list[Rows]:
+def exchange(connection: PooledConnection, *statements: SqlAndValues, **options: Any) -> list[Rows]:
     return connection.wait(connection.group_pipeline.exchange(statements, **options))
 
 
-def statement(sql: str, *values: Any) -> PreparedStatement:
-    return PreparedStatement(sql.encode(), lambda: list(values))
+def statement(sql: str, *values: Any) -> SqlAndValues:
+    return sql.encode(), list(values)
 
 
 def names(connection: PooledConnection) -> list[str]:

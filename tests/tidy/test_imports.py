@@ -216,7 +216,6 @@ OF_THE_STORE = {
     "client": {"database", "notify_limiter", "statements", "store", "verbs.enqueue"},
     "manager": {"types"},
     "operator": {
-        "methods",
         "statements",
         "store",
         "types",

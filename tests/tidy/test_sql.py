@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from freehold.store.sqlfiles import load_migrations, load_statements
+from freehold.store.sqlfiles import (
+    Property,
+    load_migrations,
+    load_statements,
+    properties_of,
+    statements_with,
+)
 from freehold.store.stage_sql import STAGE_SQL
 from tests.tidy.sources import PACKAGE, STORES, modules, strings
 
@@ -110,6 +116,39 @@ def test_every_statement_can_be_filled_in(store: str) -> None:
     filled = load_statements(f"freehold.store.{store}", _VALUES)
     assert set(filled) == _statements(store)
     assert not any("{" in text for text in filled.values())
+
+
+#: The store whose sessions read a property.
+_READ_BY = {
+    Property.ADDS_ROWS: "postgres",
+    Property.CAN_CONFLICT: "postgres",
+    Property.NOT_NOTIFIED: "sqlite",
+    Property.FILLS_CANDIDATES: "sqlite",
+}
+
+
+@pytest.mark.parametrize("wanted", Property)
+def test_a_property_is_declared_in_the_store_that_reads_it(wanted: Property) -> None:
+    declaring = {store for store in STORES if statements_with(wanted, f"freehold.store.{store}")}
+    assert declaring == {_READ_BY[wanted]}
+
+
+def test_a_misspelt_property_of_a_statement_is_refused() -> None:
+    text = "-- properties: can_conflict, adds_row\ninsert into fruit default values"
+    with pytest.raises(ValueError, match="adds_row"):
+        properties_of("enqueue", text)
+
+
+def test_a_property_of_a_part_is_refused() -> None:
+    """It would not be read: the statements that include the part are other files."""
+    with pytest.raises(ValueError, match="_plain_job"):
+        properties_of("_plain_job", "-- properties: adds_rows\nselect 1")
+
+
+def test_a_statement_that_adds_rows_locks_no_row_of_others() -> None:
+    texts = load_statements("freehold.store.postgres", _VALUES)
+    for name in statements_with(Property.ADDS_ROWS, "freehold.store.postgres"):
+        assert not re.search(r"\b(update|delete|lock|on conflict)\b", texts[name]), name
 
 
 def test_postgres_names_are_qualified() -> None:

@@ -17,7 +17,7 @@ from freehold.model.policy import Policy, unpack
 from freehold.model.secrets import HIDDEN, hide_arguments
 from freehold.model.state import Stage, State, state_of
 from freehold.store.stage_sql import stage_of
-from freehold.store.statements import Row
+from freehold.store.statements import Row, Rows
 
 T = TypeVar("T")
 
@@ -53,27 +53,52 @@ def maybe_time(value: datetime | int | None) -> datetime | None:
     return None if value is None else time_of(value)
 
 
-def attempt_of(row: Row, owner: str, is_overdue: bool = False) -> Attempt:
-    """Columns: id, token, task, queue, args, attempt, max_attempts, lost, priority, target,
-    timeout_seconds, policy, limit_key, meta."""
-    return Attempt(
-        row[0],
-        owner,
-        row[1],
-        row[2],
-        row[3],
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        row[8],
-        row[9],
-        row[10],
-        row[11],
-        row[12],
-        is_overdue,
-        row[13],
-    )
+#: How many columns of a claim are those of an attempt: see `_attempt_columns.sql`.
+ATTEMPT_COLUMNS = 15
+
+
+def attempts_of(rows: Rows, owner: str) -> list[Attempt]:
+    """Rows begin with the columns of an attempt; those without a job are left out. Unpacked here
+    and not named, because claims return many of them: a NamedTuple takes six times as long."""
+    return [
+        Attempt(
+            job_id,
+            owner,
+            token,
+            task,
+            queue,
+            args,
+            number,
+            max_attempts,
+            lost_attempts,
+            priority,
+            target,
+            timeout_seconds,
+            policy,
+            limit_key,
+            bool(is_overdue),
+            meta,
+        )
+        for (
+            job_id,
+            token,
+            task,
+            queue,
+            args,
+            number,
+            max_attempts,
+            lost_attempts,
+            priority,
+            target,
+            timeout_seconds,
+            policy,
+            limit_key,
+            meta,
+            is_overdue,
+            *_,
+        ) in rows
+        if job_id is not None
+    ]
 
 
 _JOB_COLUMNS = (

@@ -2,11 +2,16 @@
 
 `{schema}`, stages such as `{ready}`, and `{name}` of a file `_name.sql` beside it are filled in.
 Comments are removed, so that a colon in a comment is never taken for a parameter.
+
+What a session must know of a statement beside its SQL stands in the file as well, on a line
+`-- properties: can_conflict`, so that it is not lost when the statement is renamed. It is declared
+in the store whose session reads it.
 """
 
 from __future__ import annotations
 
 import re
+from enum import Enum
 from functools import cache
 from importlib.resources import files
 
@@ -15,21 +20,61 @@ from freehold.store.stage_sql import STAGE_NAMES
 _INCLUDE = re.compile(r"\{([a-z_]+)\}")
 _COMMENT = re.compile(r"--[^\n]*")
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_PROPERTIES = re.compile(r"^-- properties:(.*)$", re.MULTILINE)
+
+
+class Property(Enum):
+    """What a session must know of a statement."""
+
+    #: It only adds rows, which block no other transaction: PostgreSQL may begin with it before the
+    #: rest of its group is sent.
+    ADDS_ROWS = "adds_rows"
+    #: A unique index can refuse it. In a caller's transaction it has a savepoint of its own.
+    CAN_CONFLICT = "can_conflict"
+    #: It makes no job ready and requests no stop: SQLite sends no notification of the change.
+    NOT_NOTIFIED = "not_notified"
+    #: One of its parts fills the table `candidate` of SQLite. If that finds no job, as most claims
+    #: do, only the last part follows.
+    FILLS_CANDIDATES = "fills_candidates"
 
 
 def load_statements(package: str, values: dict[str, str]) -> dict[str, str]:
     """Name -> SQL of every statement in the package's folder `sql`."""
-    texts = {
-        entry.name.removesuffix(".sql"): _COMMENT.sub("", entry.read_text()).strip()
-        for entry in files(package).joinpath("sql").iterdir()
-        if entry.name.endswith(".sql")
-    }
+    texts = {name: _COMMENT.sub("", text).strip() for name, text in _files(package).items()}
     parts = values | {name[1:]: text for name, text in texts.items() if name.startswith("_")}
 
     def fill(text: str) -> str:
         return _INCLUDE.sub(lambda match: fill(parts[match[1]]), text)
 
     return {name: fill(text) for name, text in texts.items() if not name.startswith("_")}
+
+
+def statements_with(wanted: Property, package: str) -> frozenset[str]:
+    """The names of the statements that declare a property."""
+    return frozenset(
+        name for name, text in _files(package).items() if wanted in properties_of(name, text)
+    )
+
+
+def properties_of(name: str, text: str) -> set[Property]:
+    """What a file declares. A property that does not exist is an error."""
+    words = [word.strip() for line in _PROPERTIES.findall(text) for word in line.split(",")]
+    if words and name.startswith("_"):
+        raise ValueError(f"{name}.sql is a part of statements: declare {words} in their files")
+    known = [each.value for each in Property]
+    for word in words:
+        if word not in known:
+            raise ValueError(f"{name}.sql has the property {word!r}: it can be {', '.join(known)}")
+    return {Property(word) for word in words}
+
+
+@cache
+def _files(package: str) -> dict[str, str]:
+    return {
+        entry.name.removesuffix(".sql"): entry.read_text()
+        for entry in files(package).joinpath("sql").iterdir()
+        if entry.name.endswith(".sql")
+    }
 
 
 @cache

@@ -9,21 +9,35 @@ own transaction, or in a simulation that loses the result on purpose.
 
 No lock is held between two groups: a verb that reads first writes with a guard on what it read,
 and reads again if the guard did not hold.
+
+A store has its verbs as methods, written down once: blocking in one class, coroutines in another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
 import msgspec
 
 from freehold.errors import StoreError, StoreUnavailable
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _TRIES = 20
+#: The unique indexes that can refuse a group: see `Conflict`.
 LANE_INDEX = "job_lane_holder"
+UNIQUE_INDEX = "job_unique"
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
@@ -147,3 +161,80 @@ async def arun(steps: Verb[T], session: AsyncSession) -> T:
                 group = steps.send(answers)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+
+
+# -- verbs as methods -----------------------------------------------------------------------------
+
+
+class BlockingMethods:
+    """Runs verbs on a blocking session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def run(self, steps: Verb[T]) -> T:
+        return run(steps, self.session)
+
+    def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, T]:
+        session = self.session
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return run(verb(*args, **kwargs), session)
+
+        return call
+
+
+class AsyncMethods:
+    """Runs verbs on a session of asyncio."""
+
+    def __init__(self, session: AsyncSession) -> None:
+        self.session = session
+
+    async def run(self, steps: Verb[T]) -> T:
+        return await arun(steps, self.session)
+
+    def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        session = self.session
+
+        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return await arun(verb(*args, **kwargs), session)
+
+        return call
+
+
+class method(Generic[P, T]):  # noqa: N801 - used like `property`
+    """One verb in the list of a class that inherits one of the above."""
+
+    def __init__(self, verb: Callable[P, Verb[T]]) -> None:
+        self._verb = verb
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: BlockingMethods, owner: type) -> Callable[P, T]: ...
+
+    @overload
+    def __get__(
+        self, instance: AsyncMethods, owner: type
+    ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def __get__(
+        self, instance: None, owner: type[BlockingMethods]
+    ) -> Callable[Concatenate[Any, P], T]: ...
+
+    @overload
+    def __get__(
+        self, instance: None, owner: type[AsyncMethods]
+    ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]: ...
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        """Made at the first use and kept in the instance, where Python looks first afterwards."""
+        if instance is None:
+            return self._of_class
+        made = instance.__dict__[self._name] = instance._as_method(self._verb)
+        return made
+
+    def _of_class(self, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(instance, self._name)(*args, **kwargs)

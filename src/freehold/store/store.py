@@ -7,7 +7,7 @@ each verb has its promise. `operator` composes verbs by `yield from`, without a 
 
 from __future__ import annotations
 
-from freehold.store.methods import AsyncMethods, BlockingMethods, method
+from freehold.store.statements import AsyncMethods, BlockingMethods, method
 from freehold.store.verbs import claim as claiming
 from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing

@@ -1,9 +1,12 @@
-"""Connections that are kept open, for one event loop."""
+"""Connections that are kept open, for event loops: a pool for each of them."""
 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 
 import psycopg
 
@@ -187,3 +190,47 @@ class AsyncBorrowedConnection:
         translated_error = self._pool.release_after(error, self._connection, writes=self._writes)
         if translated_error is not error:
             raise translated_error from error
+
+
+class LoopPools:
+    """One pool for each event loop: asyncio's connections belong to the loop that opened them."""
+
+    def __init__(self, url: str, size: int, *, internal: bool) -> None:
+        self._new = partial(AsyncPool, url, size, internal=internal)
+        self._soft_limit: int | None = None
+        self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool]
+        self._pools = weakref.WeakKeyDictionary()
+        #: The loop of the last call and its pool: nearly always those of the next call, too.
+        self._latest: tuple[Callable[[], object], AsyncPool | None] = (lambda: None, None)
+
+    def current(self) -> AsyncPool:
+        """The pool of the running loop."""
+        loop = asyncio.get_running_loop()
+        latest, pool = self._latest
+        if pool is not None and latest() is loop:
+            return pool
+        pool = self._pools.get(loop)
+        if pool is None:
+            self.close_ended()
+            pool = self._pools[loop] = self._new(soft_limit=self._soft_limit)
+        self._latest = weakref.ref(loop), pool
+        return pool
+
+    def set_soft_limit(self, soft_limit: int) -> None:
+        """For the pools of later loops: see `AsyncPool`."""
+        self._soft_limit = soft_limit
+
+    def close_current(self) -> None:
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            self._latest = (lambda: None, None)
+            pool.close()
+
+    def close_ended(self) -> None:
+        """A loop that ended without aclose() left its connections open."""
+        for known in self._pools.keyrefs():  # a list: loops of other threads come and go meanwhile
+            loop = known()
+            if loop is not None and loop.is_closed():
+                pool = self._pools.pop(loop, None)
+                if pool is not None:
+                    pool.close()

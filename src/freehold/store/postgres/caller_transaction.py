@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeAlias
 
 from freehold.store.postgres.caller_drivers import AsyncCallerConnection, CallerConnection
 from freehold.store.postgres.errors import caller_error
+from freehold.store.postgres.pipeline import SqlAndValues
 from freehold.store.postgres.session import Statements, all_statements
 from freehold.store.statements import Conflict, Rows, StatementGroup
 
-#: The statement that can violate a unique index. A savepoint keeps the caller's transaction alive.
-_CAN_CONFLICT = "enqueue_keyed"
-
-SqlAndValues: TypeAlias = tuple[bytes, list[Any]]
 _SAVEPOINT: SqlAndValues = (b"savepoint freehold", [])
 _ROLLBACK: SqlAndValues = (b"rollback to savepoint freehold", [])
 _RELEASE: SqlAndValues = (b"release savepoint freehold", [])
@@ -71,7 +67,8 @@ def _exchange(
     results = []
     for statement in all_statements(group):
         prepared = statements.prepare(statement)
-        needs_savepoint = statement.name == _CAN_CONFLICT and is_in_transaction()
+        # A savepoint keeps the caller's transaction alive.
+        needs_savepoint = statement.name in statements.can_conflict and is_in_transaction()
         if needs_savepoint:
             yield _SAVEPOINT
         try:

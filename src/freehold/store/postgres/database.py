@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from psycopg import Connection
@@ -22,8 +22,13 @@ from freehold.store.postgres.handler_transaction import (
     PostgresTransaction,
 )
 from freehold.store.postgres.listener import listen
-from freehold.store.postgres.pipelined_session import AsyncPipelinedSession, PipelinedSession
-from freehold.store.postgres.session import AsyncPostgresSession, PostgresSession, Statements
+from freehold.store.postgres.session import (
+    AsyncPipelinedSession,
+    AsyncPostgresSession,
+    PipelinedSession,
+    PostgresSession,
+    Statements,
+)
 from freehold.store.schema_version import check_not_newer
 from freehold.store.sqlfiles import load_migrations
 from freehold.store.statements import AsyncSession, Session
@@ -50,9 +55,9 @@ class PostgresDatabase:
         control: str | None = None,
     ) -> None:
         """``connections``: shared ones, which their owner closes. ``pipelined``: with the faster of
-        the two kinds of sessions. ``must_exist``: a late process
-        must not create a schema again that was moved or dropped. ``control``: the control schema,
-        if this is the schema of a tenant."""
+        the two kinds of sessions. ``must_exist``: a late process must not create a schema again
+        that was moved or dropped. ``control``: the control schema, if this is the schema of a
+        tenant."""
         self.url = url
         self.schema = check_schema(schema)
         # One number for the schema, so that lanes of two schemas never share an advisory lock.
@@ -89,8 +94,8 @@ class PostgresDatabase:
         pool = self._connections.handler_pool_of_loop()
         return AsyncPostgresTransaction(pool, self._statements)
 
-    async def listen(self, on_notification: Callable[[str | None], None]) -> None:
-        await listen(self._connections.conninfo, f"freehold_{self.schema}", on_notification)
+    def listen(self, on_notification: Callable[[str | None], None]) -> Coroutine[Any, Any, None]:
+        return listen(self._connections.conninfo, f"freehold_{self.schema}", on_notification)
 
     # -- migrations --------------------------------------------------------------------------
 

@@ -17,11 +17,8 @@ from freehold.errors import BadInput, OutcomeUnknown, StoreUnavailable
 from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.errors import translated
 from freehold.store.postgres.pool import Pool
-from freehold.store.postgres.session import (
-    AsyncPostgresSavepointSession,
-    PostgresSavepointSession,
-    Statements,
-)
+from freehold.store.postgres.session import Statements, all_statements, arows_of, rows_of
+from freehold.store.statements import Rows, StatementGroup
 
 
 class PostgresTransaction:
@@ -105,6 +102,39 @@ class AsyncPostgresTransaction:
         async with self._stack:
             with contextlib.suppress(psycopg.Error):
                 await self._block.__aexit__(psycopg.Rollback, psycopg.Rollback(), None)
+
+
+class PostgresSavepointSession:
+    """Inside the transaction of a handler: each group is a savepoint of it.
+
+    Until the commit a broken connection means that nothing was written, so that the error is never
+    OutcomeUnknown.
+    """
+
+    def __init__(self, connection: Connection[Any], statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    def execute(self, group: StatementGroup) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in all_statements(group)]
+        with translated(writes=False), self._connection.transaction():
+            results = [rows_of(self._connection, *each) for each in prepared]
+        return results[: len(group.statements)]
+
+
+class AsyncPostgresSavepointSession:
+    """The same for asyncio."""
+
+    def __init__(self, connection: AsyncConnection[Any], statements: Statements) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    async def execute(self, group: StatementGroup) -> list[Rows]:
+        prepared = [self._statements.prepare(each) for each in all_statements(group)]
+        with translated(writes=False):
+            async with self._connection.transaction():
+                results = [await arows_of(self._connection, *each) for each in prepared]
+        return results[: len(group.statements)]
 
 
 def _check_open(connection: Connection[Any] | AsyncConnection[Any]) -> None:

@@ -10,11 +10,10 @@ runs before the Sync. So a group is sent only when all of it is encoded, unless 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from datetime import datetime
 from typing import Any, TypeAlias
 
-import msgspec
 import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg.adapt import Transformer
@@ -35,15 +34,10 @@ _NOT_PREPARED = (b"26000", b"42P05")
 #: The results of a statement that was prepared before: one, its own.
 _ONE_RESULT: list[bytes | None] = [None]
 
+#: A statement with numbered parameters.
+SqlAndValues: TypeAlias = tuple[bytes, list[Any]]
 #: What `Connection.wait` and `SocketReader.run` drive.
 Exchange: TypeAlias = Generator[Any, Any, list[Rows]]
-
-
-class PreparedStatement(msgspec.Struct, frozen=True):
-    """SQL with numbered parameters. The values are computed when the statement is sent."""
-
-    sql: bytes
-    values: Callable[[], list[Any]]
 
 
 class Pipeline:
@@ -67,68 +61,64 @@ class Pipeline:
 
     def exchange(
         self,
-        statements: Sequence[PreparedStatement],
+        statements: Iterable[SqlAndValues],
         *,
-        then: PreparedStatement | None = None,
+        then: SqlAndValues | None = None,
         streams: bool = False,
     ) -> Exchange:
         """The rows of each statement of one transaction.
 
         ``then`` follows in a transaction of its own; its result, or error, is ignored.
-        ``streams``: the server may begin before the last statement is sent.
+        ``streams``: the server may begin before the last statement is encoded and sent.
         """
-        results = yield from self._results(statements, then, streams)
-        _raise_errors(results)
+        pgconn = self._pgconn
+        encoded = ((sql, _encode_all(values)) for sql, values in statements)
+        # Unless it streams, a value that cannot be encoded raises before anything is sent.
+        ready = encoded if streams else list(encoded)
+        pgconn.enter_pipeline_mode()
+        expected = self._deallocate_oldest() if len(self._prepared) > _PREPARED_LIMIT else []
+        for sql, values in ready:
+            expected = expected + self._send(sql, values)
+            if streams:
+                pgconn.flush()
+        pgconn.pipeline_sync()
+        if then is not None:
+            sql, parameters = then
+            expected_then = self._send(sql, _encode_all(parameters))
+            pgconn.pipeline_sync()
+        yield from send(pgconn)
+        results = yield from self._receive_until_sync(expected)
+        if then is None:
+            pgconn.exit_pipeline_mode()
+        else:
+            yield from self._receive_ignored(then, expected_then)
         return [self._rows(result) for result in results]
 
     def exchange_one(self, sql: bytes, values: list[Any]) -> Exchange:
         """The same for a single statement, without the overhead of a pipeline. Most groups are."""
         if self._prepares and sql not in self._prepared:
-            return (yield from self.exchange([PreparedStatement(sql, lambda: values)]))
+            return (yield from self.exchange([(sql, values)]))
         self._send(sql, _encode_all(values))
         results = yield from execute(self._pgconn)
         if not results:
             raise psycopg.OperationalError("the server ended the connection")
-        _raise_errors(results)
         return [self._rows(results[0])]
 
-    def _results(
-        self, statements: Sequence[PreparedStatement], then: PreparedStatement | None, streams: bool
-    ) -> Generator[Any, Any, list[PGresult]]:
-        pgconn = self._pgconn
-        encoded: Iterable[tuple[bytes, list[bytes | None]]]
-        encoded = ((each.sql, _encode_all(each.values())) for each in statements)
-        if not streams:  # a value that cannot be encoded raises before anything is sent
-            encoded = list(encoded)
-        pgconn.enter_pipeline_mode()
-        expected = self._deallocate_oldest()
-        for sql, values in encoded:
-            expected += self._send(sql, values)
-            if streams:
-                pgconn.flush()
-        pgconn.pipeline_sync()
-        if then is not None:
-            expected_then = self._send(then.sql, _encode_all(then.values()))
-            pgconn.pipeline_sync()
-        yield from send(pgconn)
-        results = yield from self._receive_until_sync(expected)
-        if then is not None:
-            try:
-                ignored = yield from self._receive_until_sync(expected_then)
-                pgconn.exit_pipeline_mode()
-                if any(map(_is_not_prepared, ignored)):
-                    yield from self._send_unprepared(then)
-            except psycopg.Error:
-                pass  # the connection broke, but the results that count had been received
-            return results
-        pgconn.exit_pipeline_mode()
-        return results
-
-    def _send_unprepared(self, statement: PreparedStatement) -> Generator[Any, Any, None]:
-        """A pooler routed us to another server connection: prepare nothing from now on."""
-        self._prepares = False
-        self._send(statement.sql, _encode_all(statement.values()))
-        yield from execute(self._pgconn)
+    def _receive_ignored(
+        self, then: SqlAndValues, expected: list[bytes | None]
+    ) -> Generator[Any, Any, None]:
+        """The results that count had been received: an error of this one changes nothing."""
+        try:
+            ignored = yield from self._receive_until_sync(expected)
+            self._pgconn.exit_pipeline_mode()
+            if any(map(_is_not_prepared, ignored)):
+                # A pooler routed us to another server connection: prepare nothing from now on.
+                self._prepares = False
+                sql, values = then
+                self._send(sql, _encode_all(values))
+                yield from execute(self._pgconn)
+        except psycopg.Error:
+            pass  # the connection broke
 
     def _receive_until_sync(
         self, expected: list[bytes | None]
@@ -153,7 +143,7 @@ class Pipeline:
     # -- statements --------------------------------------------------------------------------
 
     def _deallocate_oldest(self) -> list[bytes | None]:
-        """If there are too many. Returns the results to expect, as `_send` does."""
+        """Returns the results to expect, as `_send` does."""
         expected: list[bytes | None] = []
         while len(self._prepared) > _PREPARED_LIMIT:
             sql = b"deallocate " + self._prepared.pop(next(iter(self._prepared)))
@@ -178,10 +168,12 @@ class Pipeline:
         return expected
 
     def _rows(self, result: PGresult) -> Rows:
-        if result.status != ExecStatus.TUPLES_OK:
-            return []
-        self._transformer.set_pgresult(result)
-        return self._transformer.load_rows(0, result.ntuples, tuple)
+        if result.status == ExecStatus.TUPLES_OK:
+            self._transformer.set_pgresult(result)
+            return self._transformer.load_rows(0, result.ntuples, tuple)
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise error_from_result(result)
+        return []
 
 
 def _name(sql: bytes) -> bytes:
@@ -192,12 +184,6 @@ def _name(sql: bytes) -> bytes:
 
 def _is_not_prepared(result: PGresult) -> bool:
     return result.error_field(DiagnosticField.SQLSTATE) in _NOT_PREPARED
-
-
-def _raise_errors(results: list[PGresult]) -> None:
-    for result in results:
-        if result.status == ExecStatus.FATAL_ERROR:
-            raise error_from_result(result)
 
 
 # -- values --------------------------------------------------------------------------------------

@@ -1,17 +1,18 @@
-"""Statement groups on PostgreSQL: blocking, for asyncio, and inside a transaction of a handler.
+"""Statement groups on PostgreSQL: blocking, and for asyncio.
 
 Each group is one transaction and, as a pipeline, one round trip. Nothing is ever left in a
 session: no settings, no advisory locks that outlive a transaction, no search path.
 
-These sessions use psycopg as its manual describes. `pipelined_session` has faster ones, on libpq,
-which are the default; both pass the same tests.
+The plain sessions, which stand first, use psycopg as its manual describes. The pipelined ones
+replace one step of them: they send the group on libpq itself, which `pipeline` explains. Those are
+the default; both pass the same tests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -20,13 +21,15 @@ from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
 from psycopg.rows import tuple_row
 
 from freehold.store.postgres.async_pool import AsyncPool
-from freehold.store.postgres.errors import StatementNotPrepared, raise_as, translated
+from freehold.store.postgres.errors import StatementNotPrepared, raise_as
+from freehold.store.postgres.pipeline import Exchange, Pipeline, SqlAndValues
 from freehold.store.postgres.pool import Pool
 from freehold.store.postgres.pooled_connection import AsyncPooledConnection, PooledConnection
-from freehold.store.sqlfiles import load_statements, numbered
+from freehold.store.sqlfiles import Property, load_statements, numbered, statements_with
 from freehold.store.stage_sql import STAGE_SQL
 from freehold.store.statements import Rows, Statement, StatementGroup
 
+_PACKAGE = "freehold.store.postgres"
 #: A statement that was not prepared was not executed, and later connections prepare nothing. One
 #: that was opened just before still may: hence more than two tries.
 _TRIES = 3
@@ -44,28 +47,21 @@ class Statements:
             "@control@": control or schema,
         }
         self._texts: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        self.adding_rows = _names_with(Property.ADDS_ROWS)
+        self.can_conflict = _names_with(Property.CAN_CONFLICT)
 
-    def prepare(self, statement: Statement) -> tuple[bytes, list[Any]]:
+    def prepare(self, statement: Statement) -> SqlAndValues:
         """SQL with numbered parameters, and their values; a set is sent as one JSON text."""
         text, names = self._texts.get(statement.name) or self._text(statement.name)
-        return text, _values(statement, names)
-
-    def prepare_lazily(self, statement: Statement) -> tuple[bytes, Callable[[], list[Any]]]:
-        """The same, with values that are computed when it is sent."""
-        text, names = self._texts.get(statement.name) or self._text(statement.name)
-        return text, partial(_values, statement, names)
+        if statement.rows is None:
+            return text, list(map(statement.params.__getitem__, names))
+        return text, [_value_beside_rows(statement, name) for name in names]
 
     def _text(self, name: str) -> tuple[bytes, tuple[str, ...]]:
         text, names = _templates()[name]
         for placeholder, filled in self._names.items():
             text = text.replace(placeholder, filled)
         return self._texts.setdefault(name, (text.encode(), names))
-
-
-def _values(statement: Statement, names: tuple[str, ...]) -> list[Any]:
-    if statement.rows is None:
-        return list(map(statement.params.__getitem__, names))
-    return [_value_beside_rows(statement, name) for name in names]
 
 
 def _value_beside_rows(statement: Statement, name: str) -> Any:
@@ -80,13 +76,17 @@ def _value_beside_rows(statement: Statement, name: str) -> Any:
 def _templates() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Numbered, with placeholders for the schema: read once for all schemas."""
     placeholders = {"schema": "@schema@", "schema_key": "@schema_key@", "control": "@control@"}
-    texts = load_statements("freehold.store.postgres", placeholders | STAGE_SQL)
+    texts = load_statements(_PACKAGE, placeholders | STAGE_SQL)
     return {name: numbered(text) for name, text in texts.items()}
 
 
+@cache
+def _names_with(wanted: Property) -> frozenset[str]:
+    return statements_with(wanted, _PACKAGE)
+
+
 class PostgresSession:
-    """Blocking; acquires a connection from the pool for each group. Uses psycopg's cursors: see
-    `pipelined_session` for the faster one."""
+    """Blocking; acquires a connection from the pool for each group. Uses psycopg's cursors."""
 
     def __init__(self, pool: Pool, statements: Statements) -> None:
         self._pool = pool
@@ -164,37 +164,36 @@ class AsyncPostgresSession:
         return results
 
 
-class PostgresSavepointSession:
-    """Inside the transaction of a handler: each group is a savepoint of it.
+class PipelinedSession(PostgresSession):
+    """Blocking, on libpq."""
 
-    Until the commit a broken connection means that nothing was written, so that the error is never
-    OutcomeUnknown.
-    """
-
-    def __init__(self, connection: Connection[Any], statements: Statements) -> None:
-        self._connection = connection
-        self._statements = statements
-
-    def execute(self, group: StatementGroup) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in all_statements(group)]
-        with translated(writes=False), self._connection.transaction():
-            results = [rows_of(self._connection, *each) for each in prepared]
-        return results[: len(group.statements)]
+    def _execute_on(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
+        if group.is_trial:  # rare, and rolled back
+            return super()._execute_on(connection, group)
+        return connection.wait(_exchange(connection.group_pipeline, group, self._statements))
 
 
-class AsyncPostgresSavepointSession:
+class AsyncPipelinedSession(AsyncPostgresSession):
     """The same for asyncio."""
 
-    def __init__(self, connection: AsyncConnection[Any], statements: Statements) -> None:
-        self._connection = connection
-        self._statements = statements
+    async def _execute_on(
+        self, connection: AsyncPooledConnection, group: StatementGroup
+    ) -> list[Rows]:
+        if group.is_trial:
+            return await super()._execute_on(connection, group)
+        exchange = _exchange(connection.group_pipeline, group, self._statements)
+        return await connection.run_exchange(exchange)
 
-    async def execute(self, group: StatementGroup) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in all_statements(group)]
-        with translated(writes=False):
-            async with self._connection.transaction():
-                results = [await arows_of(self._connection, *each) for each in prepared]
-        return results[: len(group.statements)]
+
+def _exchange(pipeline: Pipeline, group: StatementGroup, statements: Statements) -> Exchange:
+    then = group.notification
+    if then is None and len(group.statements) == 1:
+        return pipeline.exchange_one(*statements.prepare(group.statements[0]))
+    return pipeline.exchange(
+        map(statements.prepare, group.statements),
+        then=None if then is None else statements.prepare(then),
+        streams=all(each.name in statements.adding_rows for each in group.statements),
+    )
 
 
 def all_statements(group: StatementGroup) -> tuple[Statement, ...]:

@@ -14,8 +14,14 @@ from freehold.errors import BadInput, SchemaMissing, StoreError
 from freehold.model.plural import count
 from freehold.store.database import AsyncTransaction, Diagnosis, Migration, Transaction
 from freehold.store.schema_version import check_not_newer
-from freehold.store.sqlfiles import load_migrations, load_statements, script
-from freehold.store.sqlite.engine import Engine, is_foreign
+from freehold.store.sqlfiles import (
+    Property,
+    load_migrations,
+    load_statements,
+    script,
+    statements_with,
+)
+from freehold.store.sqlite.engine import Engine, Script, is_foreign
 from freehold.store.sqlite.handler_transaction import (
     AsyncFileTransaction,
     AsyncMemoryTransaction,
@@ -178,5 +184,21 @@ def _space(path: Path) -> Diagnosis:
 
 
 @cache
-def _scripts() -> dict[str, list[str]]:
-    return {name: script(text) for name, text in load_statements(_PACKAGE, STAGE_SQL).items()}
+def _scripts() -> dict[str, Script]:
+    texts = load_statements(_PACKAGE, STAGE_SQL)
+    not_notified = statements_with(Property.NOT_NOTIFIED, _PACKAGE)
+    claims = statements_with(Property.FILLS_CANDIDATES, _PACKAGE)
+    return {
+        name: Script(
+            parts := script(text),
+            takes_whole_set=":rows" in text,
+            is_notified=name not in not_notified,
+            candidates=_filling_candidates(parts) if name in claims else None,
+        )
+        for name, text in texts.items()
+    }
+
+
+def _filling_candidates(parts: list[str]) -> str:
+    (found,) = (part for part in parts if part.startswith("insert into candidate "))
+    return found

@@ -32,8 +32,6 @@ from freehold.store.statements import Rows, Statement, StatementGroup
 _BUSY_SECONDS = 30.0
 #: How long a fork, or close(), waits for an open transaction of another thread.
 _LOCK_TIMEOUT_SECONDS = 2.0
-#: Statements that need no notification: they make no job ready and request no stop.
-_NOT_NOTIFIED = frozenset({"renew", "mark_running", "heartbeat", "remove_worker", "try_rows"})
 #: The jobs that a claim examines, and its decisions. Each connection has its own table, in memory.
 _CREATE_CANDIDATE = """create temp table candidate (
     id integer primary key, priority integer, limit_key text, may_run integer,
@@ -45,11 +43,21 @@ _OUR_TABLES = frozenset({"job", "history", "event", "counter"})
 
 #: Types of most values, which are bound as they are.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-#: A claim that finds no candidate, which is most of them, skips all but its last statement.
-_FIND_CANDIDATES = "insert into candidate"
-
 #: Connections of a parent that was writing at the fork: never used, never closed.
 _parents_connections: list[sqlite3.Connection] = []
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A statement of several parts, executed in order for each row of its set.
+
+    ``takes_whole_set``: once, with the set as ``:rows``. ``is_notified``: listeners must know of
+    the change. If ``candidates`` finds no row, only the last part follows.
+    """
+
+    parts: list[str]
+    takes_whole_set: bool
+    is_notified: bool
+    candidates: str | None
 
 
 class _Handle:
@@ -145,7 +153,7 @@ class Engine(ForkAware):
     def __init__(
         self,
         path: Path | None,
-        scripts: dict[str, list[str]],
+        scripts: dict[str, Script],
         clock: Micros,
         on_change: Callable[[], None],
         *,
@@ -153,7 +161,6 @@ class Engine(ForkAware):
     ) -> None:
         self.path = path
         self._scripts = scripts
-        self._reads_whole_set = {name for name, parts in scripts.items() if ":rows" in parts[0]}
         self._on_change = on_change
         self._writer = _Handle(path, must_exist, clock)
         # Readers of a file have a connection of their own, so that they wait for no fsync.
@@ -174,7 +181,7 @@ class Engine(ForkAware):
             before = connection.total_changes
             results = [self._in_savepoint(connection, group) for group in groups]
             changed = connection.total_changes != before
-        if changed and any(map(_needs_notification, groups)):
+        if changed and any(map(self._is_notified, groups)):
             self._on_change()
         return results
 
@@ -187,7 +194,7 @@ class Engine(ForkAware):
                 changed = connection.total_changes != before
         except Exception as error:
             return error
-        if changed and _needs_notification(group):
+        if changed and self._is_notified(group):
             self._on_change()
         return results
 
@@ -263,27 +270,28 @@ class Engine(ForkAware):
         return results
 
     def _execute(self, connection: sqlite3.Connection, statement: Statement) -> Rows:
-        """Each part of the statement's script, for each row of its set, or once for a script that
-        reads the whole set as ``:rows``."""
-        parts = self._scripts[statement.name]
+        script = self._scripts[statement.name]
         params = {name: _bound(value) for name, value in statement.params.items()}
         found: Rows = []
         rows = statement.rows if statement.rows is not None else ({},)
-        if statement.name in self._reads_whole_set:
+        if script.takes_whole_set:
             rows = ({"rows": [_bound_row(row) for row in rows]},)
         for row in rows:
             values = params | _bound_row(row)
-            for sql in parts:
+            for sql in script.parts:
                 cursor = connection.execute(sql, values)
                 try:
                     found += cursor.fetchall()
                 except sqlite3.Error:  # an open statement would keep its savepoint from ending
                     cursor.close()
                     raise
-                if cursor.rowcount == 0 and sql.startswith(_FIND_CANDIDATES):
-                    found += connection.execute(parts[-1], values).fetchall()
+                if cursor.rowcount == 0 and sql is script.candidates:
+                    found += connection.execute(script.parts[-1], values).fetchall()
                     break
         return found
+
+    def _is_notified(self, group: StatementGroup) -> bool:
+        return any(self._scripts[each.name].is_notified for each in group.statements)
 
     def create_no_more(self) -> None:
         """The file exists: if it is removed later, no other is created in its place."""
@@ -330,10 +338,6 @@ class Engine(ForkAware):
     def after_fork_in_child(self) -> None:
         self._reader.after_fork_in_child()
         self._writer.after_fork_in_child()
-
-
-def _needs_notification(group: StatementGroup) -> bool:
-    return any(statement.name not in _NOT_NOTIFIED for statement in group.statements)
 
 
 def create_private(path: Path) -> None:

@@ -17,10 +17,13 @@ from freehold.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from freehold.store.statements import Conflict
+from freehold.store.statements import LANE_INDEX, UNIQUE_INDEX, Conflict
 
 #: In the texts of errors about one row: no valid UTF-8, a sum out of range, a text too large.
 _ROW_REFUSED = ("decode to UTF-8", "integer overflow", "too big")
+
+#: SQLite names the columns of a unique index, not the index.
+_INDEX_OF = {"job.unique_key": UNIQUE_INDEX, "job.target": LANE_INDEX}
 
 
 class Translating:
@@ -34,9 +37,9 @@ class Translating:
     def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
         if isinstance(error, sqlite3.IntegrityError):
             text = str(error)
-            if "UNIQUE constraint failed" in text:
-                index = "job_unique" if "unique_key" in text else "job_lane_holder"
-                raise Conflict(index) from None
+            _, is_unique, columns = text.partition("UNIQUE constraint failed: ")
+            if is_unique:
+                raise Conflict(_INDEX_OF.get(columns, columns)) from None
             raise RowRefused(f"SQLite refused a row: {text}") from error
         if isinstance(error, sqlite3.Error):
             raise _error_of(str(error), self._path) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,8 +17,8 @@ from freehold.errors import StoreError
 from freehold.model.job import Attempt
 from freehold.model.limit import ALL_QUEUES
 from freehold.store.claim_cursor import ClaimCursor, no_cursors
-from freehold.store.rows import attempt_of
-from freehold.store.statements import Conflict, Rows, Statement, Verb, together, write
+from freehold.store.rows import ATTEMPT_COLUMNS, attempts_of
+from freehold.store.statements import Conflict, Statement, StatementGroup, Verb, together
 from freehold.store.types import ClaimRequest, QueueDemand
 
 #: Maximum rounds of one claim. A round can end without a lease because it only moved followers
@@ -55,7 +56,11 @@ def _claim_queue(
         if wanted <= 0 or window.idle >= _IDLE_ROUNDS:
             break
         try:
-            won, found = yield from _claim_once(request, demand, wanted, window.past, cursor)
+            if cursor.is_plain:
+                won, found = yield from _claim_plain(request, demand.queue, wanted, cursor)
+            else:
+                examined = wanted + window.past
+                won, found = yield from _claim_fully(request, demand, wanted, examined, cursor)
         except Conflict:
             continue  # another claimer took the same lane: its holder is visible now
         except StoreError:
@@ -94,6 +99,7 @@ def _is_unfinished(cursor: ClaimCursor, won: list[Attempt], found: _Found) -> bo
     return found.more
 
 
+@dataclass(slots=True)
 class _Window:
     """How many candidates beyond the demand a claim examines.
 
@@ -102,9 +108,8 @@ class _Window:
     holder stays ready, and is passed over.
     """
 
-    def __init__(self) -> None:
-        self.past = 0
-        self.idle = 0
+    past: int = 0
+    idle: int = 0
 
     def move(self, wanted: int, won: int, found: _Found) -> None:
         if found.was_skipped:
@@ -131,12 +136,25 @@ class _Found:
     shared: bool = False
 
 
-def _claim_once(
-    request: ClaimRequest, demand: QueueDemand, wanted: int, past: int, cursor: ClaimCursor
-) -> Verb[tuple[list[Attempt], _Found]]:
-    if cursor.is_plain:
-        return (yield from _claim_plain(request, demand.queue, wanted, cursor))
-    return (yield from _claim_fully(request, demand, wanted, past, cursor))
+class _PlainColumns(NamedTuple):
+    """What `claim_plain` returns beside the attempts: complete in its last row."""
+
+    more: bool
+    needs_full_claim: bool
+    weight: float
+
+
+class _FullColumns(NamedTuple):
+    """The same for `claim`. Keys and tasks are JSON."""
+
+    more: bool
+    undecided: int
+    keys: str | None
+    limited: bool
+    limit_reached: bool
+    weight: float
+    shared: bool
+    unknown_tasks: str | None
 
 
 def _claim_plain(
@@ -144,26 +162,30 @@ def _claim_plain(
 ) -> Verb[tuple[list[Attempt], _Found]]:
     """Where only the order has mattered recently."""
     rank, after = cursor.begin()
-    rows = yield from write(
+    statement = Statement(
         "claim_plain",
-        queue=queue,
-        wanted=wanted,
-        rank=rank,
-        after=after,
-        owner=request.owner,
-        lease_seconds=request.lease_seconds,
-        tasks=_tasks(request),
+        {
+            "queue": queue,
+            "wanted": wanted,
+            "rank": rank,
+            "after": after,
+            "owner": request.owner,
+            "lease_seconds": request.lease_seconds,
+            "tasks": None if request.tasks is None else sorted(request.tasks),
+        },
     )
+    (rows,) = yield StatementGroup((statement,), writes=True)
     cursor.ended()
-    *_, more, needs_full_claim, cursor.weight = rows[-1]
-    return _attempts(rows, request), _Found(
-        bool(more), needs_full_claim=bool(needs_full_claim), was_skipped=bool(needs_full_claim)
-    )
+    beside = _PlainColumns._make(rows[-1][ATTEMPT_COLUMNS:])
+    cursor.weight, is_special = beside.weight, bool(beside.needs_full_claim)
+    found = _Found(bool(beside.more), needs_full_claim=is_special, was_skipped=is_special)
+    return attempts_of(rows, request.owner), found
 
 
 def _claim_fully(
-    request: ClaimRequest, demand: QueueDemand, wanted: int, past: int, cursor: ClaimCursor
+    request: ClaimRequest, demand: QueueDemand, wanted: int, examined: int, cursor: ClaimCursor
 ) -> Verb[tuple[list[Attempt], _Found]]:
+    """Decides about lanes, limits, pauses and unknown tasks of the examined jobs."""
     rank, after = cursor.begin()
     statement = Statement(
         "claim",
@@ -171,7 +193,7 @@ def _claim_fully(
             "queue": demand.queue,
             "wanted": wanted,
             "ahead": 0 if cursor.is_limited else demand.ahead,
-            "examined": wanted + past,
+            "examined": examined,
             "rank": rank,
             "after": after,
             "locked": cursor.limited,
@@ -179,46 +201,39 @@ def _claim_fully(
             "keys": cursor.keys,
             "owner": request.owner,
             "lease_seconds": request.lease_seconds,
-            "tasks": _tasks(request),
+            "tasks": None if request.tasks is None else sorted(request.tasks),
         },
     )
     answers = yield from together(*_under_limits(demand.queue, wanted, cursor), statement)
     cursor.ended()
     rows = answers[-1]
-    *_, more, undecided, keys, limited, limit_reached, weight, shared, unknown = rows[-1]
-    cursor.weight = weight
-    cursor.unknown_tasks.update(msgspec.json.decode(unknown) if unknown else ())
-    won = _attempts(rows, request)
+    won = attempts_of(rows, request.owner)
+    beside = _FullColumns._make(rows[-1][ATTEMPT_COLUMNS:])
+    cursor.weight = beside.weight
+    cursor.unknown_tasks.update(_names(beside.unknown_tasks))
+    keys = _names(beside.keys)
     lanes = any(attempt.target is not None or attempt.limit_key is not None for attempt in won)
     return won, _Found(
-        bool(more),
-        needs_full_claim=bool(lanes or undecided or keys or limited or shared),
-        undecided=undecided,
-        keys=msgspec.json.decode(keys) if keys else [],
-        limited=bool(limited),
-        limit_reached=bool(limit_reached),
-        shared=bool(shared),
+        bool(beside.more),
+        needs_full_claim=bool(lanes or beside.undecided or keys or beside.limited or beside.shared),
+        undecided=beside.undecided,
+        keys=keys,
+        limited=bool(beside.limited),
+        limit_reached=bool(beside.limit_reached),
+        shared=bool(beside.shared),
     )
 
 
-def _attempts(rows: Rows, request: ClaimRequest) -> list[Attempt]:
-    return [attempt_of(row, request.owner, bool(row[14])) for row in rows if row[0] is not None]
-
-
-def _tasks(request: ClaimRequest) -> list[str] | None:
-    return None if request.tasks is None else sorted(request.tasks)
+def _names(text: str | None) -> list[str]:
+    return msgspec.json.decode(text) if text else []
 
 
 def _under_limits(queue: str, wanted: int, cursor: ClaimCursor) -> list[Statement]:
     """Statements in front of the claim that lock the known limits."""
-    statements = [_try_limits(queue, cursor)] if cursor.limited or cursor.keys else []
-    if cursor.shared:
-        statements.append(Statement("grant_leases", {"queue": queue, "wanted": wanted}))
-    return statements
-
-
-def _try_limits(queue: str, cursor: ClaimCursor) -> Statement:
     names = [f"k/{key}" for key in cursor.keys]
     if cursor.limited:
         names += [f"q/{queue}", f"q/{ALL_QUEUES}"]
-    return Statement("try_limits", {}, [{"name": name} for name in names])
+    statements = [Statement("try_limits", {}, [{"name": name} for name in names])] if names else []
+    if cursor.shared:
+        statements.append(Statement("grant_leases", {"queue": queue, "wanted": wanted}))
+    return statements

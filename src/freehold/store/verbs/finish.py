@@ -7,7 +7,7 @@ Python, guarded by what was read. Only the commonest end, success, has a leaner 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage
 from freehold.model.state import Stage
 from freehold.store import notifications
 from freehold.store.rows import json_text
-from freehold.store.statements import Rows, Statement, Verb, write
+from freehold.store.statements import Rows, Statement, StatementGroup, Verb, write
 from freehold.store.types import AttemptEnd, Finished, LogChunk
 from freehold.store.verbs.job_log import append_log
 from freehold.store.verbs.lanes import then_promote
@@ -32,7 +32,9 @@ _FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
 def finish(owner: str, ended: Sequence[AttemptEnd]) -> Verb[Finished]:
     """Write the ends of attempts, where the lease still holds. A stop request that came after the
     worker's last read is obeyed as decide() says. One end of a job in a call."""
-    _check_one_each(ended)
+    # Results are by job: of two ends of one job it would be unclear which was accepted.
+    if len({end.attempt.job_id for end in ended}) < len(ended):
+        raise BadInput("two ends of one job in a call: finish them one after the other")
     decisions: dict[int, Decision] = {}
     good = [end for end in ended if end.outcome.kind is OutcomeKind.SUCCESS]
     rest = [end for end in ended if end.outcome.kind is not OutcomeKind.SUCCESS]
@@ -47,12 +49,6 @@ def finish(owner: str, ended: Sequence[AttemptEnd]) -> Verb[Finished]:
         decisions.update((yield from end_attempts(owner, rest, expired=False)))
     lost = tuple(end.attempt.job_id for end in ended if end.attempt.job_id not in decisions)
     return Finished(decisions, lost)
-
-
-def _check_one_each(ended: Sequence[AttemptEnd]) -> None:
-    """Results are by job: of two ends of one job it would be unclear which was accepted."""
-    if len({end.attempt.job_id for end in ended}) < len(ended):
-        raise BadInput("two ends of one job in a call: finish them one after the other")
 
 
 def release(owner: str, attempts: Sequence[Attempt]) -> Verb[Finished]:
@@ -84,7 +80,7 @@ def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[set[int]]:
     ]
     statement = Statement("succeed", {"owner": owner}, rows)
     hit = yield from _write_and_free(statement, ended)
-    return {row[0] for row in hit}
+    return {job_id for (job_id,) in hit}
 
 
 def end_attempts(
@@ -163,7 +159,7 @@ def _given_up(ended: Iterable[AttemptEnd]) -> set[str]:
 
 
 def _write_and_free(
-    statement: Statement, ended: Iterable[AttemptEnd], queues: Iterable[str] = ()
+    statement: Statement, ended: Collection[AttemptEnd], queues: Iterable[str] = ()
 ) -> Verb[Rows]:
     """Ends free lanes and limits: the jobs that waited for them become ready."""
     statements = [statement]
@@ -171,9 +167,9 @@ def _write_and_free(
         statements.append(
             notifications.notify_within(notifications.queue_ready(queue) for queue in queues)
         )
-    rows = yield from then_promote(
-        statements,
-        lanes=[end.attempt.target for end in ended],
-        keys=[end.attempt.limit_key for end in ended],
-    )
+    lanes = {end.attempt.target for end in ended} - {None}
+    keys = {end.attempt.limit_key for end in ended} - {None}
+    if lanes or keys:
+        return (yield from then_promote(statements, lanes=lanes, keys=keys))
+    rows, *_ = yield StatementGroup(tuple(statements), writes=True)
     return rows

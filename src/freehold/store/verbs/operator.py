@@ -22,13 +22,12 @@ from freehold.model.operator_actions import (
 )
 from freehold.store import notifications
 from freehold.store.stage_sql import stage_byte
-from freehold.store.statements import Conflict, Statement, Verb, read, write
+from freehold.store.statements import UNIQUE_INDEX, Conflict, Statement, Verb, read, write
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.queries import read_jobs
 from freehold.store.verbs.transition import transition_row
 
 _TRIES = 50
-UNIQUE_INDEX = "job_unique"
 
 
 def operate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from freehold.model.job import StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
-from freehold.store.rows import attempt_of
+from freehold.store.rows import attempts_of
 from freehold.store.statements import Verb, read, write
 from freehold.store.types import AttemptEnd, Recovered
 from freehold.store.verbs.finish import end_attempts
@@ -19,12 +19,10 @@ def recover(limit: int, chance: float) -> Verb[list[Recovered]]:
     outcome = Outcome(kind=OutcomeKind.LOST_LEASE)
     ended = [
         AttemptEnd(
-            attempt_of(row, row[14]),
-            outcome,
-            StopRequest(row[15]) if row[15] else None,
-            _spread(chance, index),
+            attempt, outcome, StopRequest(request) if request else None, _spread(chance, index)
         )
-        for index, row in enumerate(rows)
+        for index, (*columns, owner, request) in enumerate(rows)
+        for attempt in attempts_of([tuple(columns)], owner)
     ]
     decisions = yield from end_attempts(None, ended, expired=True)
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from freehold.model.job import StopRequest
 from freehold.model.worker_info import Heartbeat
@@ -23,7 +23,7 @@ def mark_running(
         {**key, "ran_seconds": seconds} for key, seconds in zip(_keys(leases), ran, strict=True)
     ]
     rows = yield from write("mark_running", started, owner=owner)
-    return _missing(leases, {row[0] for row in rows})
+    return _missing(leases, {job_id for (job_id,) in rows})
 
 
 def renew(
@@ -40,19 +40,19 @@ def renew(
     renewal = Statement("renew", {"owner": owner, "lease_seconds": lease_seconds}, _keys(leases))
     also = () if heartbeat is None else (heartbeat_statement(heartbeat, heartbeat_seconds),)
     rows = (yield from together(renewal, *also))[0]
-    held = {row[0]: StopRequest(row[1]) if row[1] else None for row in rows}
-    return Renewed(held, _missing(leases, held.keys()))
+    held = {job_id: StopRequest(request) if request else None for job_id, request in rows}
+    return Renewed(held, _missing(leases, held))
 
 
 def stop_requests(owner: str) -> Verb[dict[LeaseKey, StopRequest]]:
     """The stop requests for this owner's jobs. Reads only."""
     rows = yield from read("stop_requests", owner=owner)
-    return {LeaseKey(row[0], row[1]): StopRequest(row[2]) for row in rows}
+    return {LeaseKey(job_id, token): StopRequest(request) for job_id, token, request in rows}
 
 
 def _keys(leases: Sequence[LeaseKey]) -> list[dict[str, int]]:
     return [{"id": lease.job_id, "token": lease.token} for lease in leases]
 
 
-def _missing(leases: Sequence[LeaseKey], hit: set[int] | object) -> tuple[int, ...]:
-    return tuple(lease.job_id for lease in leases if lease.job_id not in hit)  # type: ignore[operator]
+def _missing(leases: Sequence[LeaseKey], hit: Container[int]) -> tuple[int, ...]:
+    return tuple(lease.job_id for lease in leases if lease.job_id not in hit)

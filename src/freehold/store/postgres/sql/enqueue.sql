@@ -1,3 +1,4 @@
+-- properties: adds_rows
 -- Jobs without keys: no other transaction can make this one wait. Jobs with the same shape differ only
 -- in their arguments. A call has few shapes, so that each is sent once, and for each job its number.
 with timed as (

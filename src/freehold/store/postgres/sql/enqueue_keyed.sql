@@ -1,3 +1,4 @@
+-- properties: can_conflict
 -- Jobs with keys. A unique key that a live job holds, or an idempotency key that is
 -- remembered, keeps its job out; `find_holders` reads the holder afterwards.
 with given as (

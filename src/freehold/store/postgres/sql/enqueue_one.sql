@@ -1,3 +1,4 @@
+-- properties: adds_rows
 -- One job without keys: its values as they are, because reading them from JSON takes longer.
 insert into {schema}.job (id, created_at, run_at, stage, priority, max_attempts,
     timeout_seconds, queue, task, target, limit_key, tags, policy, args, meta)

@@ -1,1 +1,2 @@
+-- properties: adds_rows
 {plain_job} returning id, null

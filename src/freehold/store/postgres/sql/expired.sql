@@ -12,7 +12,7 @@ from leased_queue q
 cross join lateral (
     select j.id, j.lease_token, j.task, j.queue, j.args::text, j.attempt, j.max_attempts, j.lost_attempts,
            j.priority, j.target, j.timeout_seconds, j.policy::text, j.limit_key, j.meta::text,
-           j.lease_owner, j.stop_request
+           false, j.lease_owner, j.stop_request
     from {schema}.job j
     where j.stage = {leased} and j.queue = q.queue
       and j.lease_expires_at <= (select {schema}.clock())

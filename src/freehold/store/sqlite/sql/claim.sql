@@ -1,8 +1,9 @@
+-- properties: fills_candidates
 -- Leases ready jobs of one queue. There is one writer at a time, so that limits need no locks.
 delete from candidate;
 
 -- A new lane job is stored as ready: its lane is looked up here, and the limit of its key. `candidate` is a
--- temporary table of the connection (engine.py); if it stays empty, only the last statement follows.
+-- temporary table of the connection (engine.py).
 insert into candidate (id, priority, limit_key, may_run, lane_is_paused, key_room, never_ahead, known)
 select k.id, k.priority, k.limit_key,
     k.target is null or k.stage = {lane_head} or (not {lane_held} and k.id = {next_in_lane}),

@@ -1,3 +1,4 @@
+-- properties: fills_candidates
 -- Leases ready jobs where only the order matters: no lane, limit, pause, unknown task or lost worker. If one
 -- candidate is not plain, it leases none and leaves all of them to `claim`.
 delete from candidate;

@@ -1,3 +1,4 @@
+-- properties: not_notified
 insert into worker (owner, manager, host, pid, started_at, seen_at, expires_at, concurrency,
     running, waiting, finished, state, version, queues, tasks)
 values (:owner, :manager, :host, :pid, clock(), clock(),

@@ -1,1 +1,2 @@
+-- properties: not_notified
 delete from worker where owner = :owner

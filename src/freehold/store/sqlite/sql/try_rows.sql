@@ -1,3 +1,4 @@
+-- properties: not_notified
 -- What claims and sweeps do with rows, for a transaction that is rolled back. Only ready rows keep their
 -- lane: it could not have several holders. Reads the texts too: one that is no UTF-8 raises an error.
 update job
