@@ -17,6 +17,7 @@ from freehold.model.history import TimelineEntry, timeline
 from freehold.model.job import Job
 from freehold.model.job_log import LogLine, check_reason
 from freehold.model.limit import ALL_QUEUES, Limit
+from freehold.model.meta import encode_meta
 from freehold.model.names import check_key, check_name
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.timestamps import check_timestamp
@@ -124,6 +125,7 @@ def _check_filter(filter: JobFilter) -> None:
     for what in ("target", "error", "worker"):
         if getattr(filter, what) is not None:
             check_key(what, getattr(filter, what))
+    encode_meta(filter.meta)
     _check_range("created", filter.created_since, filter.created_until)
     _check_range("finished", filter.finished_since, filter.finished_until)
     if filter.before is not None and not 0 < filter.before <= LARGEST_ID:

@@ -148,7 +148,7 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
         (("shop.send", "--args", "{}", "to=a"), 2, ["not by both", "freehold enqueue --help"]),
         (("t", "a=1", "a=2"), 2, ["given twice"]),
         (("t", "--meta", "a=1", "--meta", "a=2"), 2, ["given twice"]),
-        (("t", "--meta", "a"), 2, ["'a' is not key=value"]),
+        (("t", "--meta", "a"), 2, ["meta 'a' is not key=value"]),
         (("t", "--meta", "a=[1]"), 2, ["meta['a'] is nested"]),
         (("t", "value"), 2, ["'value' is not key=value"]),
         (("t", "=value"), 2, ["'=value' is not key=value"]),

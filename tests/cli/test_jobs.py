@@ -63,6 +63,16 @@ def test_the_table_ends_with_the_option_for_the_next_page(shell: Shell) -> None:
     assert result.out.rstrip().endswith(f"; more: --before {newest}")
 
 
+@pytest.mark.requirement("N6", "N16")
+def test_metadata_is_a_filter(shell: Shell) -> None:
+    number = shell.store.add(meta_json='{"order":7,"who":"Ann"}')
+    text = shell.store.add(meta_json='{"order":"7"}')
+    assert ids(shell, "--meta", "order=7") == [number]
+    assert ids(shell, "--meta", 'order="7"') == [text]
+    assert ids(shell, "--meta", "order=7", "--meta", "who=Ann") == [number]
+    assert ids(shell, "--meta", "order=7", "--meta", "who=Bob") == []
+
+
 @pytest.mark.requirement("N16")
 def test_errors_workers_and_times_are_filters(shell: Shell) -> None:
     store = shell.store
@@ -179,6 +189,8 @@ def test_a_json_document_has_every_field_of_a_job(shell: Shell) -> None:
         (("--tag", ""), ["tag ''"]),
         (("--target", "\n"), ["target", "printable"]),
         (("--error", ""), ["error ''"]),
+        (("--meta", "a"), ["meta 'a' is not key=value"]),
+        (("--meta", "a=[1]"), ["meta['a'] is nested"]),
         (("--worker", "\n"), ["worker", "printable"]),
         (("--created-since", "yesterday"), ["'yesterday' is not a time"]),
         (("--finished-until", "2030-01-01T00:00:00"), ["no time zone"]),

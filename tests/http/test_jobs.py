@@ -217,6 +217,15 @@ def test_jobs_are_listed_by_error_worker_and_time(client: ApiClient) -> None:
     assert client.get_json("/api/jobs?limit=1")["looked_until"] is not None
 
 
+@pytest.mark.requirement("N6", "N16")
+def test_jobs_are_listed_by_metadata(client: ApiClient) -> None:
+    number, text = client.add(meta={"order": 7, "who": "Ann"}), client.add(meta={"order": "7"})
+    assert _ids(client, "/api/jobs?meta=order=7") == [number]
+    assert _ids(client, "/api/jobs?meta=order=%227%22") == [text]
+    assert _ids(client, "/api/jobs?meta=order=7&meta=who=Ann") == [number]
+    assert _ids(client, "/api/jobs?meta=order=7&meta=who=Bob") == []
+
+
 def _ids(client: ApiClient, path: str) -> list[int]:
     return [job["id"] for job in client.get_json(path)["jobs"]]
 
@@ -231,6 +240,8 @@ def _ids(client: ApiClient, path: str) -> list[int]:
         "limit=many",
         "state=lost",
         "error=",
+        "meta=order",
+        "meta=a=1&meta=a=1",
         "created_since=yesterday",
         "finished_until=2030-01-01T00:00:00",
         "created_since=2030-01-01T00:00:00Z&created_until=2029-01-01T00:00:00Z",

@@ -319,6 +319,7 @@ def _filtered() -> Iterator[Case]:
         "task": "nothing here",
         "target": "nothing here",
         "tag": "nothing",
+        "meta": '{"nothing": 1}',
         "worker": "nobody",
         "created_until": datetime(2000, 1, 1, tzinfo=UTC),
     }
@@ -345,7 +346,7 @@ def _ids(ids: list[int]) -> list[dict[str, int]]:
 
 _ANYTHING: dict[str, Any] = dict.fromkeys(
     (
-        *("queue", "task", "target", "tag", "error", "worker"),
+        *("queue", "task", "target", "tag", "meta", "error", "worker"),
         *("created_since", "created_until", "finished_since", "finished_until"),
         "first_day",
     )

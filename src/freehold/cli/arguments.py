@@ -19,7 +19,10 @@ def arguments(task: str, json_text: str | None, pairs: Sequence[str]) -> bytes:
     """The JSON object of a call, checked against the limits of payloads."""
     call = f"the call of task {task}"
     if json_text is None:
-        return payload.encode(call, values_of(pairs))
+        values = dict(_pair(pair) for pair in pairs)
+        if len(values) < len(pairs):
+            raise click.UsageError("An argument was given twice.")
+        return payload.encode(call, values)
     if pairs:
         raise click.UsageError("Give the arguments by --args or as key=value, not by both.")
     given = payload.parse(f"--args for task {task}", json_text)
@@ -29,14 +32,6 @@ def arguments(task: str, json_text: str | None, pairs: Sequence[str]) -> bytes:
             '\'{"key": "value"}\''
         )
     return payload.encode(call, given)
-
-
-def values_of(pairs: Sequence[str]) -> dict[str, Any]:
-    """The values of key=value by their keys."""
-    values = dict(_pair(pair) for pair in pairs)
-    if len(values) < len(pairs):
-        raise click.UsageError("A key was given twice.")
-    return values
 
 
 def _pair(pair: str) -> tuple[str, Any]:

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from freehold.app import Freehold
-from freehold.cli.arguments import arguments, values_of
+from freehold.cli.arguments import arguments
 from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
 from freehold.cli.types import duration, timestamp
 from freehold.client import JobHandle
 from freehold.model.job import NewJob
+from freehold.model.meta import meta_of
 from freehold.tasks import Options, raw_job, with_secrets
 
 
@@ -70,7 +71,7 @@ def enqueue(
     if tags:
         options["tags"] = tags
     if meta_pairs:
-        options["meta"] = values_of(meta_pairs)
+        options["meta"] = meta_of(meta_pairs)
     data = arguments(task, json_text, pairs)
     new = with_secrets(_new_job(store.app, task, data, options, pending), secrets)
     with store.open(may_create=True) as app:

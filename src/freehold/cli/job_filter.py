@@ -10,6 +10,7 @@ import click
 
 from freehold.app import Freehold
 from freehold.cli.types import timestamp_or_age
+from freehold.model.meta import meta_of
 from freehold.model.state import State
 from freehold.store.types import JobFilter
 
@@ -29,6 +30,7 @@ _OPTIONS = (
     click.option("--task"),
     click.option("--target", help="Only the lane with this target."),
     click.option("--tag"),
+    click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Equal metadata; repeatable."),
     click.option("--error", metavar="TYPE", help="Failed with this error, such as ValueError."),
     click.option("--worker", metavar="OWNER", help="Leased or finished by this worker."),
     _time_option("--created-since", "2030-01-31T12:00:00Z, or an age: 90s, 5m, 2h, 1d."),
@@ -47,7 +49,8 @@ def filter_options(command: F) -> F:
 
 def job_filter(app: Freehold, fields: dict[str, Any]) -> JobFilter:
     """The filter of these options. Ages are subtracted from the store's clock."""
-    given = {**fields, "states": frozenset(State(state) for state in fields["states"])}
+    states = frozenset(State(state) for state in fields["states"])
+    given = {**fields, "states": states, "meta": meta_of(fields["meta"])}
     if any(isinstance(given[name], timedelta) for name in _TIMES):
         now = app.operator.now()
         ages = {name: age for name in _TIMES if isinstance(age := given[name], timedelta)}

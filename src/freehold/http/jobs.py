@@ -24,6 +24,7 @@ from freehold.json_views import JobDetailDocument, JobDocument, job_detail_docum
 from freehold.model import payload
 from freehold.model.explain import Cause
 from freehold.model.job import NewJob
+from freehold.model.meta import meta_of
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.operator import AsyncOperator
 from freehold.store.types import JobFilter
@@ -107,6 +108,7 @@ async def list_jobs(request: ApiRequest) -> JobPageBody:
             task=value_or_none(query.task),
             target=value_or_none(query.target),
             tag=value_or_none(query.tag),
+            meta=meta_of(query.meta),
             error=value_or_none(query.error),
             worker=value_or_none(query.worker),
             created_since=value_or_none(query.created_since),

@@ -73,15 +73,16 @@ class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A filter of jobs. ``error`` is the type of the error, with its module or without it;
-    ``worker`` the owner of the lease, or of the attempt that ended the job. ``before`` is the
-    ``next`` of the previous page."""
+    """A filter of jobs. ``meta`` is ``key=value``, its value JSON or text; ``error`` the type of
+    the error, with its module or without it; ``worker`` the owner of the lease, or of the attempt
+    that ended the job. ``before`` is the ``next`` of the previous page."""
 
     state: tuple[State, ...] = ()
     queue: Name | UnsetType = UNSET
     task: Name | UnsetType = UNSET
     target: Key | UnsetType = UNSET
     tag: Name | UnsetType = UNSET
+    meta: tuple[str, ...] = ()
     error: Key | UnsetType = UNSET
     worker: Key | UnsetType = UNSET
     created_since: Timestamp | UnsetType = UNSET

@@ -5,10 +5,10 @@ The handler's function does not get it; `ctx.meta`, filters and listings do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from freehold.errors import BadPayload
+from freehold.errors import BadInput, BadPayload
 from freehold.model import payload
 from freehold.model.names import check_key
 
@@ -36,6 +36,23 @@ def encode_meta(meta: object) -> str | None:
 def decode_meta(text: str | None) -> dict[str, MetaValue]:
     """The metadata of a stored job. Text that Freehold did not write counts as none."""
     return {} if text is None else payload.stored_object(text) or {}
+
+
+def meta_of(pairs: Iterable[str]) -> dict[str, MetaValue]:
+    """Metadata from texts ``key=value``, as a command line or a URL has them. A value is JSON if it
+    parses as JSON, else text."""
+    meta: dict[str, MetaValue] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise BadInput(f"meta {pair!r} is not key=value")
+        if key in meta:
+            raise BadInput(f"the meta key {key!r} was given twice")
+        try:
+            meta[key] = payload.parse("meta", text)
+        except BadPayload:
+            meta[key] = text
+    return meta
 
 
 def _check_value(key: str, value: object) -> None:

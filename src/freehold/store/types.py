@@ -10,6 +10,7 @@ from freehold.model.explain import PauseInfo
 from freehold.model.job import Attempt, Job, StopRequest
 from freehold.model.job_log import Progress
 from freehold.model.limit import NO_LIMIT, Limit
+from freehold.model.meta import MetaValue
 from freehold.model.outcome import Decision, Outcome
 from freehold.model.state import State
 from freehold.store.claim_cursor import ClaimCursors
@@ -101,6 +102,7 @@ class SetAside(msgspec.Struct, frozen=True):
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs to list; a job matches if it matches every field that is set.
 
+    ``meta``: pairs that the job's metadata contains; numbers are equal by value.
     ``error``: the type of the error with which a job failed, with its module or without it.
     ``worker``: the owner of the lease, or of the attempt that ended the job. A time range includes
     its beginning and not its end; only finished jobs have a time of finishing. Ids follow the time
@@ -113,6 +115,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     task: str | None = None
     target: str | None = None
     tag: str | None = None
+    meta: dict[str, MetaValue] = {}
     error: str | None = None
     worker: str | None = None
     created_since: datetime | None = None

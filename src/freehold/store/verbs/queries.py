@@ -10,6 +10,7 @@ from freehold.errors import BadInput
 from freehold.model.explain import PauseInfo
 from freehold.model.history import Event, before_first_gap
 from freehold.model.job import Job
+from freehold.model.meta import encode_meta
 from freehold.model.state import FINAL, LEASED, Stage, State, state_of
 from freehold.store.rows import event_of, job_of, maybe_time, time_of
 from freehold.store.stage_sql import stage_of
@@ -156,6 +157,7 @@ def _params(filter: JobFilter, before: int) -> dict[str, Any]:
         "task": filter.task,
         "target": filter.target,
         "tag": filter.tag,
+        "meta": encode_meta(filter.meta),
         "error": filter.error,
         "worker": filter.worker,
         "created_since": filter.created_since,

@@ -9,6 +9,7 @@
       and (:task::text is null or l.task = :task::text)
       and (:target::text is null or l.target = :target::text)
       and (:tag::text is null or l.tags::jsonb ? :tag::text)
+      and (:meta::text is null or l.meta::jsonb @> :meta::jsonb)
       and (:worker::text is null or l.lease_owner = :worker::text)
       and (:error::text is null or {is_error_type})
       and (:created_since::timestamptz is null or l.created_at >= :created_since::timestamptz)

@@ -7,6 +7,7 @@ left join (
       and (:task is null or l.task = :task)
       and (:target is null or l.target = :target)
       and (:tag is null or exists (select 1 from json_each(l.tags) where value = :tag))
+      and (:meta is null or {has_meta})
       and (:worker is null or l.finished_by = :worker)
       and (:error is null or {is_error_type})
       and (:created_since is null or l.created_at >= :created_since)
