@@ -45,6 +45,7 @@ OptionalText = Annotated[str, Meta(description="a string")]
 Names = Annotated[tuple[str, ...], Meta(min_length=1, description="a list of names")]
 Tokens = Annotated[tuple[str, ...], Meta(description="a list of names")]
 Count = Annotated[int, Meta(ge=1, lt=10**9, description="a whole number of at least 1")]
+CountOrZero = Annotated[int, Meta(ge=0, lt=10**9, description="a whole number of 0 or more")]
 Duration = Annotated[float, Meta(ge=0, lt=1e9, description="a number of 0 or more")]
 Port = Annotated[int, Meta(ge=0, le=65535, description="a whole number from 0 to 65535")]
 SessionKind = Annotated[Literal["pipelined", "plain"], Meta(description='"pipelined" or "plain"')]
@@ -73,6 +74,7 @@ class WorkersSection(msgspec.Struct, frozen=True):
     shutdown_grace_seconds: Duration
     request_poll_seconds: Duration
     misfit_seconds: Duration
+    child_max_jobs: CountOrZero
     queues: Names
 
 

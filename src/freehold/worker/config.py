@@ -29,6 +29,8 @@ class WorkerSettings:
     shutdown_grace_seconds: float = 300.0
     request_poll_seconds: float = 2.0
     misfit_seconds: float = 3600.0
+    #: A child process is replaced after so many jobs; 0: never.
+    child_max_jobs: int = 0
     history_days: float = 30.0
     until_idle: bool = False
     #: The manager's folder, and the open file of this worker's slot: see `manager.process_slots`.
@@ -52,6 +54,8 @@ class WorkerSettings:
             raise BadSettings("a worker needs at least one queue")
         if not 1 <= self.concurrency <= 10_000:
             raise BadSettings(f"concurrency={self.concurrency}: give 1 to 10000 slots")
+        if self.child_max_jobs < 0:
+            raise BadSettings(f"child_max_jobs={self.child_max_jobs}: give 0 (never) or more jobs")
         if self.metrics_port is not None and not 0 <= self.metrics_port <= 65535:
             raise BadSettings(f"metrics_port={self.metrics_port}: give 0 to 65535")
         for name, low, high, unit in (
@@ -95,6 +99,7 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "shutdown_grace_seconds": settings.workers.shutdown_grace_seconds,
         "request_poll_seconds": settings.workers.request_poll_seconds,
         "misfit_seconds": settings.workers.misfit_seconds,
+        "child_max_jobs": settings.workers.child_max_jobs,
         "history_days": settings.retention.history_days,
     }
     if given.get("metrics_port") is not None and given.get("tokens") is None:

@@ -97,7 +97,9 @@ class Worker:
         renewer = LeaseRenewer(own_store, owner, leases, schedule, telemetry, settings)
 
         self._threads = threads = threads or ThreadPool()
-        self._processes = processes = ProcessPool(threads, tenant, settings.child_setup)
+        self._processes = processes = ProcessPool(
+            threads, tenant, settings.child_setup, settings.child_max_jobs
+        )
         self._log_writer = log_writer = JobLogWriter(store, owner, telemetry)
         transactions = FencedTransactions(database, owner, leases, telemetry, loop)
         contexts = Contexts(log_writer, transactions, loop.time, tenant)

@@ -37,6 +37,7 @@ class _Child:
     """One process and the parent's ends of its pipes."""
 
     def __init__(self, setup: process_child.ChildSetup) -> None:
+        self.ended_jobs = 0
         spawn = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
         lifeline, self._lifeline = spawn.Pipe(duplex=False)
@@ -121,8 +122,14 @@ class ProcessPool:
     """Idle children, kept for the next attempt."""
 
     def __init__(
-        self, threads: ThreadPool, tenant: str | None, setup: process_child.ChildSetup
+        self,
+        threads: ThreadPool,
+        tenant: str | None,
+        setup: process_child.ChildSetup,
+        max_jobs: int,
     ) -> None:
+        """``max_jobs``: a child is replaced after so many; 0: never."""
+        self._max_jobs = max_jobs
         self._threads = threads
         self._setup = setup
         self._tenant = tenant
@@ -161,7 +168,10 @@ class ProcessPool:
             # A child that was sent a signal is not used again: the signal may arrive late.
             self._threads.run(child.close)
             return None if outcome.kind is not OutcomeKind.SUCCESS else outcome
-        if child.is_usable:
+        child.ended_jobs += 1
+        if child.ended_jobs == self._max_jobs:
+            self._threads.run(child.close)
+        elif child.is_usable:
             self._idle.append(child)
         return outcome
 
