@@ -32,6 +32,7 @@ TABLES = (
     "lane",
     "worker",
     "tenant",
+    "schedule",
 )
 
 #: The one override of the store's clock, for tests only (requirement P11).

@@ -179,6 +179,8 @@ def test_each_overlap_policy_is_a_guarantee_that_the_store_already_has() -> None
         assert not job.policy.blocks_lane(has_lane=True)
         assert not job.policy.pauses_on_drain(has_lane=True)
         assert not job.policy.pauses_on_cancel(has_lane=True)
+    secret = NewJob(task="t", policy=Policy(secret_args=("password",)))
+    assert job_of(a_definition(overlap="queue", job=secret)).policy.secret_args == ("password",)
     assert job_of(a_definition()).tags == ("schedule:books",)
 
 

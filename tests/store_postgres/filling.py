@@ -21,6 +21,9 @@ EXPIRED = 100
 KEYS = 50_000
 LIMITED = 20_000
 QUEUES = 22
+SCHEDULES = 20_000
+#: Schedules are no flood: they come with a deploy, and some are there before.
+OLD_SCHEDULES = 2_000
 OWNER = "w1"
 
 _HISTORY_DAYS = """
@@ -84,11 +87,20 @@ _PLAIN = {
 }
 
 
+_SCHEDULES = """
+insert into freehold.schedule (name, definition, created_at, anchor_at, counted_to, next_at)
+select 's' || i, '{{"job":{{"task":"t"}},"every_seconds":3600}}', now(), now(), now(),
+    case when i % 3 > 0 then now() + (i - 150) * interval '1 second' end
+from generate_series({first}, {last}) i on conflict (name) do nothing
+"""
+
+
 def fill(connection: Connection[Any]) -> None:
     """Jobs in every stage, of which the planner has no statistics."""
     connection.execute(_FINISHED.format(count=FINISHED).encode())
     connection.execute(_EVENTS)
     connection.execute(_KEYS.format(count=KEYS).encode())
+    connection.execute(_SCHEDULES.format(first=OLD_SCHEDULES + 1, last=SCHEDULES).encode())
     connection.execute("select setval('freehold.job_id', %s)", (FINISHED,))
     scheduled = "now() + i * interval '1 second' - interval '1 hour'"
     live(connection, SCHEDULED, STAGE_NAMES["scheduled"], run_at=scheduled)
@@ -150,7 +162,9 @@ def rest_after_another_hour(connection: Connection[Any]) -> None:
         run_at="now() + interval '1 day'",
         unique_key="null::text",
     )
-    connection.execute("analyze freehold.job, freehold.history, freehold.event")
+    connection.execute(_SCHEDULES.format(first=1, last=OLD_SCHEDULES).encode())
+    tables = "freehold.job, freehold.history, freehold.event, freehold.schedule"
+    connection.execute(f"analyze {tables}".encode())
     connection.execute("delete from freehold.job")
     connection.execute("vacuum freehold.job, freehold.idempotency")
 

@@ -96,6 +96,7 @@ def cases(found: Found) -> dict[str, Case]:
         *_claims(),
         *_owner(found),
         *_upkeep(),
+        *_schedules(),
         *_live_reads(found),
         *_keys(found),
         *_history(found),
@@ -226,6 +227,25 @@ def _upkeep() -> Iterator[Case]:
         "ready_queues", Statement("ready_queues", {"after": "", "limit": BATCH}), QUEUES, 2 * QUEUES
     )
     yield Case("pause_of_all", Statement("pause_of_all", {}))
+
+
+def _schedules() -> Iterator[Case]:
+    yield Case("due_schedules", Statement("due_schedules", {"limit": BATCH}), BATCH)
+    yield Case("schedules", Statement("schedules", {"after": "s5", "limit": BATCH}), BATCH)
+    yield Case("lane_jobs", Statement("lane_jobs", {"target": "lane7", "limit": BATCH}), 10)
+    moved = {
+        "seen_at": "2026-01-01T00:00:00Z",
+        "seen_edit": 0,
+        "next_at": None,
+        "counted_to": None,
+        "missed": 0,
+        "problem": None,
+        "first_tick": None,
+        "last_tick": None,
+        "ticks": [],
+    }
+    rows = [{**moved, "name": f"s{number}", "key": f"schedule:s{number}"} for number in range(9)]
+    yield Case("fire", Statement("fire", {}, rows), 9, 20)
 
 
 def _live_reads(found: Found) -> Iterator[Case]:

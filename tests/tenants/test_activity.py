@@ -10,13 +10,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import psycopg
 import pytest
 
 from freehold.client import Client
+from freehold.errors import Refused
 from freehold.model.job import NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.schedule import ScheduleDefinition
 from freehold.model.tenant import HOME_SHARD
+from freehold.model.timing import Every
 from freehold.store.shard import Shard, TenantActivity
 from freehold.store.sqlite.database import SqliteDatabase
 from freehold.store.sqlite.file_poll import FilePoll
@@ -185,3 +189,32 @@ def test_files_of_tenants_are_private(stores: TenantStores) -> None:
     files: Sequence[Path] = sorted(Path(stores.urls[HOME_SHARD]).parent.glob("jobs.acme.db*"))
     assert files
     assert {oct(file.stat().st_mode & 0o777) for file in files} == {"0o600"}
+
+
+def put_schedule(stores: TenantStores) -> None:
+    job = NewJob(task="t")
+    definition = ScheduleDefinition(name="books", timing=Every(hours=1), job=job)
+    stores.store_of("acme").put_schedule(definition, "ann")
+
+
+@pytest.mark.requirement("N3")
+def test_a_due_schedule_is_work_even_where_all_queues_are_paused(acme: TenantStores) -> None:
+    store = acme.store_of("acme")
+    put_schedule(acme)
+    store.pause_queue("*", "ann", None, None)
+    assert not has_work(acme, "acme")
+    store.change_schedule(
+        "books", lambda schedule, now: msgspec.structs.replace(schedule, next_at=now)
+    )
+    assert has_work(acme, "acme")
+    store.fire_schedules(10, 0.5)
+    assert not has_work(acme, "acme")
+
+
+@pytest.mark.requirement("N3")
+def test_a_tenant_with_a_schedule_is_not_dropped_by_mistake(acme: TenantStores) -> None:
+    put_schedule(acme)
+    with pytest.raises(Refused, match="schedules"):
+        acme.tenants.drop("acme")
+    acme.store_of("acme").drop_schedule("books")
+    acme.tenants.drop("acme")

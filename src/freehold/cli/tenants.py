@@ -74,7 +74,9 @@ def create(
 
 @tenants.command()
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Drop it even if it has live jobs, which are lost.")
+@click.option(
+    "--force", is_flag=True, help="Drop it even if it has live jobs or schedules, which are lost."
+)
 @as_json
 @store_options
 def drop(store: StoreChoice, name: str, force: bool, as_json: bool) -> None:

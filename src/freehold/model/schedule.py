@@ -8,6 +8,7 @@ whichever worker sweeps, and a clock that goes back repeats none of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
@@ -242,9 +243,8 @@ def job_of(
 
 def _in_a_lane(policy: Policy) -> Policy:
     """A failed, canceled or interrupted run must not hold up those of later ticks."""
-    return Policy(
-        retry=policy.retry,
-        on_lease_expired=policy.on_lease_expired,
+    return replace(
+        policy,
         on_cancel="cancel" if policy.on_cancel == "auto" else policy.on_cancel,
         on_drain="requeue" if policy.on_drain == "auto" else policy.on_drain,
         lane_on_failure="skip",

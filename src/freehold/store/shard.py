@@ -51,7 +51,8 @@ class Shard(Protocol):
 
     def drop(self, tenant: str, *, only_if_empty: bool = False) -> bool:
         """Remove it with everything in it. ``only_if_empty``: False, and nothing done, if it has a
-        live job. The check and the removal are one step: a concurrent enqueue is seen, or fails."""
+        live job or a schedule. The check and the removal are one step: a concurrent enqueue is
+        seen, or fails."""
         ...
 
     async def tenants_with_work(self, tenants: Sequence[str]) -> list[TenantActivity]:

@@ -11,6 +11,7 @@ from freehold.store.statements import AsyncMethods, BlockingMethods, method
 from freehold.store.verbs import claim as claiming
 from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing
+from freehold.store.verbs import fire as firing
 from freehold.store.verbs import job_log as job_logging
 from freehold.store.verbs import lanes as lane_verbs
 from freehold.store.verbs import limits as limiting
@@ -20,6 +21,7 @@ from freehold.store.verbs import pause as pausing
 from freehold.store.verbs import queries as querying
 from freehold.store.verbs import recover as recovering
 from freehold.store.verbs import renew as renewing
+from freehold.store.verbs import schedules as scheduling
 from freehold.store.verbs import set_aside as setting_aside
 from freehold.store.verbs import tenant_directory as directory
 from freehold.store.verbs import workers as worker_rows
@@ -50,6 +52,14 @@ class Verbs:
     admit_limited = method(limiting.admit_limited)
     wake_lanes = method(pausing.wake_lanes)
     promote_stalled_lanes = method(lane_verbs.promote_stalled_lanes)
+    schedules = method(scheduling.schedules)
+    read_schedule = method(scheduling.read_schedule)
+    put_schedule = method(scheduling.put_schedule)
+    change_schedule = method(scheduling.change_schedule)
+    reset_schedule = method(scheduling.reset_schedule)
+    declare_schedules = method(scheduling.declare_schedules)
+    drop_schedule = method(scheduling.drop_schedule)
+    fire_schedules = method(firing.fire_schedules)
     operate = method(operating.operate)
     delete = method(operating.delete)
     read = method(querying.read_jobs)

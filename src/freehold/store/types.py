@@ -210,8 +210,8 @@ class LaneInfo(msgspec.Struct, frozen=True):
 
 class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep would find: expired leases, jobs that wait for a limit_key, lanes whose pause
-    has ended, parked jobs of known tasks, and misfits of known tasks. And when the next job is due
-    (0: now), and how many workers are alive, all of which sweep."""
+    has ended, parked jobs of known tasks, and misfits of known tasks. And when the next job, and
+    the next schedule, is due (0: now), and how many workers are alive, all of which sweep."""
 
     expired: bool
     limited: bool
@@ -219,7 +219,19 @@ class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     parked: bool
     misfits: bool
     due_seconds: float | None
+    schedule_seconds: float | None
     workers: int
+
+
+class Firing(msgspec.Struct, frozen=True):
+    """What one batch of due schedules led to: how many were seen, how many jobs were made, how many
+    ticks were skipped or missed, and the problems of those that could not be fired."""
+
+    seen: int = 0
+    fired: int = 0
+    skipped: int = 0
+    missed: int = 0
+    problems: tuple[str, ...] = ()
 
 
 class Misfit(msgspec.Struct, frozen=True):

@@ -84,8 +84,8 @@ class Tenants:
             _check_not_moving(tenant)
             if not self._drop(tenant, force):
                 raise Refused(
-                    f"tenant {name} has live jobs: cancel or finish them, or drop the tenant with "
-                    "--force, which loses them"
+                    f"tenant {name} has live jobs or schedules: cancel or finish the jobs and drop "
+                    "the schedules, or drop the tenant with --force, which loses them"
                 )
             drop_leftovers(self._directory, self.shards, tenant)
             self._directory.remove_tenant(name)

@@ -1,4 +1,5 @@
-"""Recovers expired leases, makes due jobs ready, brings parked jobs back, deletes old history.
+"""Recovers expired leases, makes due jobs ready, fires schedules, returns parked jobs, deletes old
+history.
 
 Every worker runs a sweeper. Each step is bounded, holds no lock between statements, and is safe
 when several workers take it at the same time.
@@ -13,7 +14,7 @@ from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError
 from freehold.model.plural import count
-from freehold.store.types import LaneScan, Recovered, SetAside, SweepCheck
+from freehold.store.types import Firing, LaneScan, Recovered, SetAside, SweepCheck
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.claimer import log_set_aside
@@ -22,6 +23,8 @@ from freehold.worker.misfits import MisfitCheck, MisfitStore
 from freehold.worker.wakeups import SWEEP_SECONDS, Wakeups
 
 BATCH = 200
+#: Schedules that one statement fires.
+FIRE_BATCH = 100
 #: Each worker sweeps at least this often, because the others may be gone; so does an idle worker
 #: of a host, which watches the store for all its workers.
 SWEEP_SECONDS_LIMIT = 10.0
@@ -48,6 +51,8 @@ class SweepStore(MisfitStore, Protocol):
     async def restart_leases(self, limit: int) -> int: ...
 
     async def make_ready(self, limit: int) -> int: ...
+
+    async def fire_schedules(self, limit: int, chance: float) -> Firing: ...
 
     async def set_aside_swept(self) -> list[SetAside]: ...
 
@@ -159,12 +164,15 @@ class Sweeper:
         await self._recover(check)
         made_ready = await self._make_due_ready(check)
         await self._make_others_ready(check)
+        has_fired = await self._fire_schedules(check)
         await self._apply_retention()
         await self._promote_stalled_lanes()
         has_misfits = check.misfits and not self._misfits.is_done
-        self._wakeups.has_swept = made_ready < BATCH and not check.parked and not has_misfits
-        if check.due_seconds == 0.0 or check.expired:  # the next sweep finds out what is due next
-            return 0.0
+        self._wakeups.has_swept = (
+            made_ready < BATCH and has_fired and not check.parked and not has_misfits
+        )
+        if check.expired or 0.0 in (check.due_seconds, check.schedule_seconds):
+            return 0.0  # the next sweep finds out what is due next
         return self._seconds_until_next(check)
 
     async def _restart_leases(self) -> None:
@@ -218,6 +226,20 @@ class Sweeper:
         if made_ready:
             self._wakeups.jobs_ready()
 
+    async def _fire_schedules(self, check: SweepCheck) -> bool:
+        """One batch. Returns whether all that were due are fired."""
+        if check.schedule_seconds != 0.0:
+            return True
+        firing = await self._store.fire_schedules(FIRE_BATCH, self._chance())
+        self._telemetry.count("ticks_fired", firing.fired)
+        self._telemetry.count("ticks_skipped", firing.skipped)
+        self._telemetry.count("ticks_missed", firing.missed)
+        for problem in firing.problems:
+            log.warning("a schedule could not be fired, and is tried again later: %s", problem)
+        if firing.fired:
+            self._wakeups.jobs_ready()
+        return firing.seen < FIRE_BATCH
+
     def _room(self) -> int:
         return 0 if self._jobs is None else self._jobs.room()
 
@@ -256,7 +278,8 @@ class Sweeper:
         if self._is_hosted and self._jobs is not None and self._jobs.is_idle:
             most = SWEEP_SECONDS_LIMIT  # its host watches the store
         wait = most * (0.75 + 0.5 * self._chance())
-        if check.due_seconds is None:
+        coming = [at for at in (check.due_seconds, check.schedule_seconds) if at is not None]
+        if not coming:
             return wait
         late = self._chance() * min(max(0, check.workers - _PROMPT_WORKERS) * 0.01, 1.0)
-        return max(0.001, min(wait, check.due_seconds + late))
+        return max(0.001, min(wait, min(coming) + late))

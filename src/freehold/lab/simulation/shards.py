@@ -47,7 +47,7 @@ class LinkShard:
             if self._links[tenant].is_store_down:
                 return TenantActivity(tenant, has_work=False, error=str(error))
             raise
-        is_due = sweep_check.due_seconds is not None and sweep_check.due_seconds <= 0
+        is_due = 0 in (sweep_check.due_seconds, sweep_check.schedule_seconds)
         has_work = (
             is_due or sweep_check.expired or sweep_check.limited or sweep_check.ended_lane_pauses
         )

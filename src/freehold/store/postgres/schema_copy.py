@@ -33,7 +33,9 @@ def is_empty(connection: Connection[Any], schema: str) -> bool:
 
 
 def is_used(connection: Connection[Any], schema: str) -> bool:
-    """A job was enqueued there at some time."""
+    """A job was enqueued there at some time, or there is a schedule."""
+    if _has_rows(connection, schema, "schedule"):
+        return True
     if not _query(connection, "select to_regclass(%s) is not null", f"{schema}.job_id"):
         return False
     query = SQL("select is_called from {}").format(Identifier(schema, "job_id"))
@@ -59,18 +61,25 @@ def drop(connection: Connection[Any], schema: str) -> None:
 
 
 def drop_if_empty(connection: Connection[Any], schema: str) -> bool:
-    """False, and nothing done, if there is a live job. Waits for open transactions that have
-    written one; later ones wait, and then find no table."""
+    """False, and nothing done, if there is a live job or a schedule. Waits for open transactions
+    that have written one; later ones wait, and then find no table."""
     with connection.transaction():
         if not _query(connection, "select to_regclass(%s) is null", f"{schema}.job"):
             connection.execute(SQL("set local lock_timeout = {}").format(_LOCK_TIMEOUT))
             _lock(connection, schema)
-            query = SQL("select exists (select from {})").format(Identifier(schema, "job"))
-            row = connection.execute(query).fetchone()
-            if row is None or row[0]:
+            if _has_rows(connection, schema, "job") or _has_rows(connection, schema, "schedule"):
                 return False
         drop(connection, schema)
     return True
+
+
+def _has_rows(connection: Connection[Any], schema: str, table: str) -> bool:
+    """False also if there is no such table, as in a schema that is not migrated yet."""
+    if _query(connection, "select to_regclass(%s) is null", f"{schema}.{table}"):
+        return False
+    query = SQL("select exists (select from {})").format(Identifier(schema, table))
+    row = connection.execute(query).fetchone()
+    return bool(row and row[0])
 
 
 def rename(connection: Connection[Any], before: str, after: str) -> None:

@@ -23,8 +23,10 @@ _SUFFIXES = ("-wal", "-shm", QUEUE_LOCK, WRITE_LOCK)
 
 
 def is_used(path: Path) -> bool:
-    """A job was enqueued there at some time."""
+    """A job was enqueued there at some time, or there is a schedule."""
     with _opened(path) as connection:
+        if _has_schedules(connection):
+            return True
         query = f"select count(*) from sqlite_master where name in ('job', '{_RETIRED}job')"
         if connection.execute(query).fetchone()[0] == 0:
             return False
@@ -37,7 +39,8 @@ def is_retired(path: Path) -> bool:
 
 
 class Unless(Enum):
-    """The jobs that prevent a file from being retired: leased ones, all live ones, or none."""
+    """What prevents a file from being retired: leased jobs; all live jobs, and schedules; or
+    nothing."""
 
     LEASED = f"select exists (select 1 from job where stage = '{stage_byte(Stage.LEASED)}')"
     LIVE = "select exists (select 1 from job)"
@@ -50,6 +53,8 @@ def retire(path: Path, unless: Unless = Unless.LEASED) -> bool:
         if "job" not in tables:
             return True
         if connection.execute(unless.value).fetchone()[0]:
+            return False
+        if unless is Unless.LIVE and _has_schedules(connection):
             return False
         for table in tables:
             connection.execute(f"alter table {table} rename to {_RETIRED}{table}")
@@ -96,6 +101,13 @@ def remove_half_copied(goal: Path) -> None:
 
 def _half_copied(goal: Path) -> Path:
     return Path(f"{goal}-half")
+
+
+def _has_schedules(connection: sqlite3.Connection) -> bool:
+    """False also in a file that is not migrated yet."""
+    table = {"schedule", f"{_RETIRED}schedule"} & set(_tables(connection))
+    query = f"select exists (select 1 from {table.pop()})" if table else "select 0"
+    return bool(connection.execute(query).fetchone()[0])
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:

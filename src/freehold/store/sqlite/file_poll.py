@@ -35,6 +35,7 @@ select
     -- The clock was set back behind a lease of the future; a second more, for claims since :now.
     exists (select 1 from job where stage = {leased}
         and (lease_expires_at <= :now or coalesce(heartbeat_at, leased_at) > :now + 1000000))
+    or exists (select 1 from schedule where next_at <= :now)
     or ((select yes from open_now) and (
         exists (select 1 from job where stage in ({scheduled}, {backoff}) and run_at <= :now)
         or exists (select 1 from job where stage = {limited})
@@ -44,6 +45,7 @@ select
             and coalesce(q.paused_until > :now, 1))))),
     min(coalesce((select min(lease_expires_at) from job where stage = {leased}), :never),
         coalesce((select min(run_at) from job where stage in ({scheduled}, {backoff})), :never),
+        coalesce((select min(next_at) from schedule where next_at is not null), :never),
         coalesce((select min(paused_until) from lane where paused_until > :now), :never),
         coalesce((select min(paused_until) from queue where paused_until > :now), :never))
 """.format(**STAGE_SQL)

@@ -17,16 +17,21 @@ def make_ready(limit: int) -> Verb[int]:
 def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
     """What there is to sweep, in one read."""
     rows = yield from read("sweep_check", tasks=sorted(set(tasks)))
-    expired, limited, ended_lane_pauses, parked, misfits, due_seconds, workers = rows[0]
+    expired, limited, ended_lane_pauses, parked, misfits, due, schedule, workers = rows[0]
     return SweepCheck(
         expired=bool(expired),
         limited=bool(limited),
         ended_lane_pauses=bool(ended_lane_pauses),
         parked=bool(parked),
         misfits=bool(misfits),
-        due_seconds=None if due_seconds is None else max(0.0, float(due_seconds)),
+        due_seconds=_seconds(due),
+        schedule_seconds=_seconds(schedule),
         workers=workers,
     )
+
+
+def _seconds(until: float | None) -> float | None:
+    return None if until is None else max(0.0, float(until))
 
 
 def unpark(tasks: Sequence[str], limit: int) -> Verb[int]:
@@ -57,7 +62,8 @@ def unpark_misfits(ids: Sequence[int]) -> Verb[int]:
 
 
 def apply_retention(history_days: float, limit: int) -> Verb[int]:
-    """Delete finished jobs, events and keys older than this; prepares new partitions. Returns how
+    """Delete finished jobs, events and keys older than this, and schedules that their app has not
+    declared for a week; prepares new partitions. Returns how
     many partitions (PostgreSQL) or rows (SQLite) went. Repeat while it is > 0."""
     days = yield from write("rotate_partitions", history_days=history_days)
     rows = yield from write("apply_retention", history_days=history_days, limit=limit)

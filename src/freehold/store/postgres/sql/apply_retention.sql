@@ -1,4 +1,5 @@
--- Deletes expired rows of the default partitions, and expired idempotency keys, row by row.
+-- Deletes expired rows of the default partitions, expired idempotency keys and
+-- undeclared schedules, row by row.
 with stray_history as (
     delete from {schema}.history_rest where ctid = any (array(
         select ctid from {schema}.history_rest
@@ -28,7 +29,16 @@ old_keys as (
         order by i.expires_at limit :limit::integer
         for update skip locked))
     returning 1
+),
+undeclared as (
+    -- Schedules that their app has not declared for a week.
+    delete from {schema}.schedule where name = any (array(
+        select s.name from {schema}.schedule s
+        where s.undeclared_at < (select {schema}.clock()) - interval '7 days'
+        order by s.undeclared_at limit :limit::integer
+        for update skip locked))
+    returning 1
 )
 select (select count(*) from stray_history)::integer
      + (select count(*) from stray_events)::integer + (select count(*) from stray_notes)::integer
-     + (select count(*) from old_keys)::integer
+     + (select count(*) from old_keys)::integer + (select count(*) from undeclared)::integer

@@ -9,5 +9,6 @@ select to_regclass('{schema}.history_' || to_char((t.now at time zone 'UTC')::da
     or exists (select from {schema}.event_rest where at < t.cutoff)
     or exists (select from {schema}.job_log_rest where at < t.cutoff)
     or exists (select from {schema}.idempotency where expires_at <= t.now)
+    or exists (select from {schema}.schedule where undeclared_at < t.now - interval '7 days')
 from (select c.now, c.now - make_interval(secs => :history_days::double precision * 86400) as cutoff
       from (select {schema}.clock() as now) c) t

@@ -22,5 +22,8 @@ select
     extract(epoch from (
         select run_at from {schema}.job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - t.now)
         ::double precision as due_seconds,
+    extract(epoch from (
+        select next_at from {schema}.schedule where next_at is not null order by next_at limit 1) - t.now)
+        ::double precision as schedule_seconds,
     (select count(*) from {schema}.worker where expires_at > t.now and seen_at <= t.now) as workers
 from (select {schema}.clock() as now) t

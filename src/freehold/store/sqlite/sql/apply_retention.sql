@@ -18,4 +18,9 @@ delete from idempotency where key in (
     select i.key from idempotency i where i.expires_at <= clock()
     and not exists (select 1 from job j where j.id = i.job_id)
     order by i.expires_at limit :limit)
+returning 1;
+
+delete from schedule where name in (
+    select name from schedule where undeclared_at < clock() - 7 * 86400000000
+    order by undeclared_at limit :limit)
 returning 1

@@ -8,4 +8,5 @@ select
     exists (select 1 from job where stage = {parked} and task in (select value from json_each(:tasks))
         and parked_until is not null),
     ((select run_at from job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - clock()) / 1e6,
+    ((select next_at from schedule where next_at is not null order by next_at limit 1) - clock()) / 1e6,
     (select count(*) from worker where expires_at > clock() and seen_at <= clock())

@@ -1,0 +1,1 @@
+delete from {schema}.schedule where name = :schedule::text returning name

@@ -1,0 +1,1 @@
+delete from schedule where name = :schedule returning name

@@ -1,0 +1,3 @@
+-- A page of schedules, by name.
+select {schedule_columns} from schedule
+where name > :after order by name limit :limit

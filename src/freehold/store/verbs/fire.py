@@ -1,0 +1,193 @@
+"""Firing: the ticks of schedules become jobs.
+
+A sweep reads the schedules that are due without a lock, decides in pure Python which ticks make a
+job, and writes jobs and moved schedules in one statement, guarded by what it read. Of several
+sweeps with one tick the first writes; the others change nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from freehold.errors import Refused, RowRefused
+from freehold.model import schedule_changes
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.schedule import (
+    PREFIX,
+    Due,
+    ScheduleDefinition,
+    Tick,
+    job_of,
+    packed_policy,
+    run_at,
+)
+from freehold.model.schedule_changes import Schedule
+from freehold.store import notifications
+from freehold.store.rows import json_text, micros_of, time_of
+from freehold.store.statements import Statement, Verb, read, together
+from freehold.store.types import Firing
+from freehold.store.verbs.operator import operate
+from freehold.store.verbs.schedules import schedule_of
+
+#: Schedules of one statement.
+FIRE_BATCH = 100
+#: A schedule that cannot be fired is tried again after this time.
+_POSTPONED = timedelta(seconds=60)
+_CANCELED_LIMIT = 1000
+#: Chances of the schedules of one batch: multiples of the golden ratio are spread evenly.
+_GOLDEN = 0.6180339887498949
+
+
+def fire_schedules(limit: int, chance: float) -> Verb[Firing]:
+    """Fire schedules that are due, at most ``limit`` of them. ``chance`` is for their jitter."""
+    rows = yield from read("due_schedules", limit=limit)
+    due = [
+        _fired(schedule_of(row[1:]), time_of(row[0]), (chance + number * _GOLDEN) % 1.0)
+        for number, row in enumerate(rows)
+    ]
+    if not due:
+        return Firing()
+    try:
+        jobs = yield from _fire(due)
+    except RowRefused:  # of one schedule: it must not hold up the others
+        due, jobs = yield from _fire_one_by_one(due)
+    yield from _cancel_earlier(due, jobs)
+    won = [each for each in due if each.schedule.name in jobs]
+    made = sum(map(len, jobs.values()))
+    return Firing(
+        seen=len(due),
+        fired=made,
+        skipped=sum(len(each.due.ticks) for each in won) - made,
+        missed=sum(each.due.missed for each in won),
+        problems=tuple(each.problem for each in won if each.problem is not None),
+    )
+
+
+class _Fired(msgspec.Struct, frozen=True):
+    """A due schedule, what becomes of it, and the jobs of its ticks."""
+
+    schedule: Schedule
+    now: datetime
+    due: Due
+    jobs: list[dict[str, Any]] = []
+    problem: str | None = None
+
+    def row(self) -> dict[str, Any]:
+        ticks = self.due.ticks
+        return {
+            "name": self.schedule.name,
+            "key": f"{PREFIX}{self.schedule.name}",
+            "seen_at": self.schedule.next_at,
+            "seen_edit": self.schedule.edit,
+            "next_at": self.due.next_at,
+            "counted_to": self.due.counted_to,
+            "missed": self.due.missed,
+            "problem": self.problem,
+            "first_tick": ticks[0].at if ticks else None,
+            "last_tick": ticks[-1].at if ticks else None,
+            "ticks": self.jobs,
+        }
+
+    def topics(self) -> Iterable[str]:
+        for job in self.jobs:
+            yield notifications.queue_ready(job["queue"])
+            if job["run_at_micros"] is not None:
+                yield notifications.SCHEDULED
+
+
+def _fired(schedule: Schedule, now: datetime, chance: float) -> _Fired:
+    definition = schedule.definition
+    if definition is None:
+        return _postponed(schedule, now, schedule.problem or "it cannot be read")
+    due = schedule_changes.fired(schedule, now)
+    jobs = [
+        job_row(definition, tick, run_at(definition, tick, schedule.anchor_at, chance), number)
+        for number, tick in enumerate(due.ticks)
+    ]
+    return _Fired(schedule, now, due, jobs)
+
+
+def _postponed(schedule: Schedule, now: datetime, problem: str) -> _Fired:
+    moved = Due((), 0, schedule.counted_to, now + _POSTPONED)
+    return _Fired(schedule, now, moved, problem=problem)
+
+
+def job_row(
+    definition: ScheduleDefinition,
+    tick: Tick,
+    starts_at: datetime | None,
+    number: int,
+    *,
+    alone: bool = True,
+) -> dict[str, Any]:
+    """A job of the schedule, as `fire` and `enqueue_keyed` take it."""
+    job = job_of(definition, starts_at, alone=alone)
+    return {
+        "number": number,
+        "task": job.task,
+        "queue": job.queue,
+        "priority": job.priority,
+        "args": job.args.decode(),
+        "max_attempts": job.max_attempts,
+        "run_at_micros": None if job.run_at is None else micros_of(job.run_at),
+        "target": job.target,
+        "limit_key": job.limit_key,
+        "unique_key": job.unique_key,
+        "timeout_seconds": job.timeout_seconds,
+        "tags": json_text(job.tags),
+        "policy": json_text(packed_policy(job.policy, tick)),
+    }
+
+
+def _fire(due: Sequence[_Fired]) -> Verb[dict[str, list[int]]]:
+    """The jobs by schedule, of those that were still as they had been read."""
+    topics = {topic for each in due for topic in each.topics()}
+    answers = yield from together(
+        Statement("fire", {}, [each.row() for each in due]),
+        notification=notifications.notify_after(topics) if topics else None,
+    )
+    jobs: dict[str, list[int]] = {}
+    for name, job_id in answers[0]:
+        ids = jobs.setdefault(name, [])
+        if job_id is not None:
+            ids.append(job_id)
+    return jobs
+
+
+def _fire_one_by_one(due: Sequence[_Fired]) -> Verb[tuple[list[_Fired], dict[str, list[int]]]]:
+    """One whose jobs the database refuses is postponed, with the error as its problem."""
+    done: list[_Fired] = []
+    jobs: dict[str, list[int]] = {}
+    for each in due:
+        try:
+            made = yield from _fire([each])
+        except RowRefused as error:
+            each = _postponed(each.schedule, each.now, str(error))
+            made = yield from _fire([each])
+        done.append(each)
+        jobs.update(made)
+    return done, jobs
+
+
+def _cancel_earlier(due: Sequence[_Fired], jobs: dict[str, list[int]]) -> Verb[None]:
+    """The jobs before the new one, of schedules with overlap="cancel". A process that dies before
+    this leaves them to the next tick; the new job waits in their lane."""
+    for each in due:
+        definition, new = each.schedule.definition, jobs.get(each.schedule.name)
+        if definition is not None and new and definition.overlap == "cancel":
+            yield from cancel_earlier(definition, max(new))
+
+
+def cancel_earlier(definition: ScheduleDefinition, job_id: int) -> Verb[None]:
+    rows = yield from read("lane_jobs", target=definition.key, limit=_CANCELED_LIMIT)
+    for (earlier,) in rows:
+        if earlier < job_id:
+            with contextlib.suppress(Refused):  # it has ended meanwhile
+                yield from operate(
+                    OperatorVerb.CANCEL, [earlier], definition.key, f"job {job_id} is due"
+                )
