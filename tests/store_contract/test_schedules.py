@@ -95,6 +95,7 @@ def test_the_job_of_a_tick_is_complete(store: StoreUnderTest) -> None:
         timeout_seconds=30.0,
         tags=("crm",),
         policy=Policy(on_drain="pause"),
+        meta_json='{"team":"books"}',
     )
     put(store, job=job)
     store.advance(3 * HOUR)
@@ -110,6 +111,7 @@ def test_the_job_of_a_tick_is_complete(store: StoreUnderTest) -> None:
     assert made.tags == ("crm", "schedule:books")
     assert made.unique_key == "schedule:books"
     assert made.policy.on_drain == "pause"
+    assert made.meta == {"team": "books"}
     assert tick_of(made.policy_json) == Tick(store.now(), missed=2)
     attempt = store.claim_one(queue="slow")
     assert tick_of(attempt.policy_json) == Tick(store.now(), missed=2)

@@ -141,6 +141,7 @@ def job_row(
         "timeout_seconds": job.timeout_seconds,
         "tags": json_text(job.tags),
         "policy": json_text(packed_policy(job.policy, tick)),
+        "meta": job.meta_json,
     }
 
 
