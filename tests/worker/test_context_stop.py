@@ -13,7 +13,7 @@ from freehold.store.sqlite.database import SqliteDatabase
 from freehold.telemetry import Telemetry
 from freehold.worker.execution.context import Context
 from freehold.worker.execution.fenced_transaction import FencedTransactions
-from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
+from freehold.worker.held_leases import HeldLease, HeldLeases, Phase, StopReason
 from tests.stores import SqliteUnderTest
 from tests.worker.local_worker import LocalWorker, entry, handler
 
@@ -43,6 +43,7 @@ class _SlowCommit:
 
 def _add_lease(attempt: Attempt, leases: HeldLeases) -> HeldLease:
     lease = HeldLease(attempt, valid_until=float("inf"))
+    lease.move_to(Phase.RUNNING)
     leases.add(lease)
     return lease
 
@@ -67,13 +68,13 @@ def test_a_stop_during_the_commit_takes_effect_after_it() -> None:
         await database.reached.wait()
         running.cancel()
         await asyncio.sleep(0)
-        assert lease.ended  # the renewer leaves the decision to the store
+        assert lease.phase is Phase.COMMITTING  # the renewer leaves the decision to the store
         database.proceed.set()
         with pytest.raises(asyncio.CancelledError):
             await running
 
     asyncio.run(scenario())
-    assert lease.finished
+    assert lease.phase is Phase.FINISHED
     assert len(leases) == 0
     assert sqlite.state(job_id) == "succeeded"
 

@@ -20,7 +20,7 @@ from freehold.worker.drain import STUCK_SECONDS, Drain
 from freehold.worker.execution import outcomes
 from freehold.worker.execution.runner import Runner
 from freehold.worker.finisher import Finisher
-from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
+from freehold.worker.held_leases import OPEN, HeldLease, HeldLeases, StopReason
 from freehold.worker.job_log.writer import JobLogWriter
 from freehold.worker.lease_renewer import LeaseRenewer
 from freehold.worker.slots import LATE_SECONDS, Slots
@@ -154,7 +154,7 @@ class Executor:
             await asyncio.wait(set(self.attempts), timeout=STUCK_SECONDS + 1.0)
         # Jobs with a handler that cannot be stopped are released last.
         for lease in self._leases.all():
-            if not lease.ended:
+            if lease.phase in OPEN:
                 self._finisher.submit(lease, outcomes.of_stop(lease, 0.0))
 
     async def _wait_for_attempts(self, seconds: float) -> None:

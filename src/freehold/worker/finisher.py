@@ -23,7 +23,7 @@ from freehold.store.types import AttemptEnd, Finished
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.execution import outcomes
-from freehold.worker.held_leases import HeldLease, HeldLeases
+from freehold.worker.held_leases import HeldLease, HeldLeases, Phase
 from freehold.worker.wakeups import Wakeups
 
 GROUP_LIMIT = 1000
@@ -75,7 +75,7 @@ class Finisher:
             self._leases.remove(lease)
             return
         ended = AttemptEnd(lease.attempt, outcome, outcomes.known_request(lease), self._chance())
-        lease.ended = True
+        lease.move_to(Phase.ENDING)
         if ended.outcome.kind in _FAILED:
             if not self._failures:
                 self._failures_since = asyncio.get_running_loop().time()

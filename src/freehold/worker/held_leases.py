@@ -1,15 +1,26 @@
 """The leases that a worker holds, shared by its event loop and its renewal thread.
 
-    claimed -> waiting -> started -> marked running -> ended (being written) -> removed
+A held lease is in one phase. `MOVES` is the same table in code; any other move is refused.
 
-The claimer adds a lease, the runner starts it, the renewer renews, marks and stops it, and the
-finisher removes it; a lease that was lost is removed by the renewer. Times are monotonic times
-of the event loop: the database decides which worker owns a job, but a worker must know by itself
-from when on it can no longer rely on its lease.
+    phase           since                               next
+    waiting         it was claimed                      running; ending (given back); lost
+    running         its handler was started             in_transaction; ending; lost
+    in_transaction  ctx.transaction() was entered       running; committing; ending; lost
+    committing      its success is being written        finished; in_transaction (refused); ending
+    finished        it has committed, or may have       -  the end of the handler has no effect
+    ending          the finisher has its outcome        -  removed when that is written or refused
+    lost            another worker may own the job      -  nothing is written
+
+From committing and ending on, the store decides whether the lease still held, not the renewer. A
+thread that outlasts its stop can be in a transaction, or commit one, while its lease is ending.
+
+Times are monotonic times of the event loop: the database decides which worker owns a job, but a
+worker must know by itself from when on it can no longer rely on its lease.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -31,24 +42,49 @@ class StopReason(StrEnum):
     DRAIN = "drain"
 
 
+class Phase(StrEnum):
+    """Where a held lease is between its claim and its end."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    IN_TRANSACTION = "in_transaction"
+    COMMITTING = "committing"
+    FINISHED = "finished"
+    ENDING = "ending"
+    LOST = "lost"
+
+
+MOVES: dict[Phase, frozenset[Phase]] = {
+    Phase.WAITING: frozenset({Phase.RUNNING, Phase.ENDING, Phase.LOST}),
+    Phase.RUNNING: frozenset({Phase.IN_TRANSACTION, Phase.ENDING, Phase.LOST}),
+    Phase.IN_TRANSACTION: frozenset({Phase.RUNNING, Phase.COMMITTING, Phase.ENDING, Phase.LOST}),
+    Phase.COMMITTING: frozenset({Phase.FINISHED, Phase.IN_TRANSACTION, Phase.ENDING}),
+    Phase.FINISHED: frozenset(),
+    Phase.ENDING: frozenset(),
+    Phase.LOST: frozenset(),
+}
+#: In these the renewer decides by its own clock whether the lease still holds.
+OPEN = frozenset({Phase.WAITING, Phase.RUNNING, Phase.IN_TRANSACTION})
+STARTED = frozenset({Phase.RUNNING, Phase.IN_TRANSACTION})
+
+
 class HeldLease:
     """One lease with the state of its attempt in this process."""
 
     __slots__ = (
+        "_moving",
         "attempt",
         "claimed_at",
         "deadline",
-        "ended",
-        "finished",
-        "in_transaction",
         "is_coroutine",
         "is_limited",
         "log_buffer",
         "marked_running",
         "on_stop",
+        "phase",
         "request",
         "saw_stop",
-        "started",
+        "started_at",
         "stop_reason",
         "valid_until",
     )
@@ -62,24 +98,21 @@ class HeldLease:
         is_limited: bool = False,
     ) -> None:
         self.attempt = attempt
+        self.phase = Phase.WAITING
+        #: The worker's loop, the renewer and the thread of a handler move it.
+        self._moving = threading.Lock()
         self.claimed_at = claimed_at
         #: While it waits it uses room under a limit that another worker could use.
         self.is_limited = is_limited
         #: The lease certainly holds until then: counted from when its renewal was *sent*.
         self.valid_until = valid_until
-        self.started: float | None = None
+        self.started_at: float | None = None
         #: Its handler runs on the event loop.
         self.is_coroutine = False
         #: The end of the execution timeout.
         self.deadline: float | None = None
         #: The store shows the job as running, no longer as assigned.
         self.marked_running = False
-        #: The outcome is being written. The store decides whether the lease still held.
-        self.ended = False
-        #: The handler has a fenced transaction open.
-        self.in_transaction = False
-        #: The handler's transaction has finished the job: the finisher writes nothing.
-        self.finished = False
         #: None for handlers without a context.
         self.log_buffer: JobLogBuffer | None = None
         self.request: StopRequest | None = None
@@ -91,6 +124,13 @@ class HeldLease:
     @property
     def key(self) -> LeaseKey:
         return LeaseKey(self.attempt.job_id, self.attempt.token)
+
+    def move_to(self, phase: Phase) -> bool:
+        """Returns whether it is in that phase now; a move that `MOVES` has not is refused."""
+        with self._moving:
+            if phase in MOVES[self.phase]:
+                self.phase = phase
+            return self.phase is phase
 
     def was_stopped_by(self, *reasons: StopReason) -> bool:
         return self.stop_reason in reasons
@@ -122,7 +162,7 @@ class HeldLeases:
 
     def abandon(self, lease: HeldLease) -> None:
         """Unless its outcome is being written: the lease expires, and recovery decides."""
-        if not lease.ended:
+        if lease.move_to(Phase.LOST):
             lease.stop(StopReason.LEASE_LOST)
             self.remove(lease)
 

@@ -27,7 +27,7 @@ from freehold.worker.heartbeat import (
     HEARTBEAT_EXPIRY_SECONDS,
     HeartbeatSchedule,
 )
-from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
+from freehold.worker.held_leases import OPEN, STARTED, HeldLease, HeldLeases, Phase, StopReason
 
 #: A job that has run this long is marked as running; most have ended by then.
 MARK_RUNNING_SECONDS = 0.25
@@ -103,7 +103,7 @@ class LeaseRenewer:
         while True:
             now = asyncio.get_running_loop().time()
             self._give_up_expired(now)
-            ends = [lease.valid_until for lease in self._leases.all() if not lease.ended]
+            ends = [lease.valid_until for lease in self._leases.all() if lease.phase in OPEN]
             wait = min(ends, default=now + self._lease_seconds) - self._margin - now
             await asyncio.sleep(min(max(wait, 0.02), self._lease_seconds / 4))
 
@@ -159,9 +159,9 @@ class LeaseRenewer:
         self._advance_renewal(now)
         due = min(self._read_requests_at, self._schedule.due_at())
         for lease in leases:
-            if lease.started is not None and not (lease.marked_running or lease.ended):
-                due = min(due, lease.started + MARK_RUNNING_SECONDS)
-        ends = [lease.valid_until - self._margin for lease in leases if not lease.ended]
+            if (started_at := _unmarked_since(lease)) is not None:
+                due = min(due, started_at + MARK_RUNNING_SECONDS)
+        ends = [lease.valid_until - self._margin for lease in leases if lease.phase in OPEN]
         await self._wait_until(min(self._renew_at, max(due, self._rest_until), *ends))
 
     def _advance_renewal(self, now: float) -> None:
@@ -169,7 +169,7 @@ class LeaseRenewer:
         ends = [
             lease.valid_until
             for lease in self._leases.all()
-            if not (lease.ended or self._is_overdue(lease, now))
+            if lease.phase in OPEN and not self._is_overdue(lease, now)
         ]
         if ends and not self._is_failing:
             self._renew_at = min(self._renew_at, self._renewal_due(min(ends)))
@@ -195,7 +195,7 @@ class LeaseRenewer:
                 self._lose(lease, "it could not be renewed in time")
 
     def _lose(self, lease: HeldLease, why: str) -> None:
-        if lease.ended or self._leases.get(lease.key) is not lease:
+        if self._leases.get(lease.key) is not lease or not lease.move_to(Phase.LOST):
             return  # its end is being written, and is refused if the lease is gone
         self._leases.remove(lease)
         if lease.stop(StopReason.LEASE_LOST):
@@ -210,11 +210,10 @@ class LeaseRenewer:
 
     async def _mark_running(self, now: float) -> None:
         late = [
-            (lease, now - lease.started)
+            (lease, now - started_at)
             for lease in self._leases.all()
-            if not (lease.marked_running or lease.ended)
-            and lease.started is not None
-            and now >= lease.started + MARK_RUNNING_SECONDS
+            if (started_at := _unmarked_since(lease)) is not None
+            and now >= started_at + MARK_RUNNING_SECONDS
         ]
         if not late:
             return
@@ -288,7 +287,7 @@ class LeaseRenewer:
     def _renew_again(self, leases: Sequence[HeldLease], wait: float) -> None:
         """Sooner than the wait where a lease would not last: it is tried until its end."""
         now = asyncio.get_running_loop().time()
-        ends = [lease.valid_until - self._margin for lease in leases if not lease.ended]
+        ends = [lease.valid_until - self._margin for lease in leases if lease.phase in OPEN]
         left = min(ends, default=math.inf) - now
         self._renew_at = now + min(wait, max(_RETRY_SECONDS, left * _RETRY_SHARE))
         self._is_failing = True
@@ -311,6 +310,12 @@ class LeaseRenewer:
 
     def _is_overdue(self, lease: HeldLease, now: float) -> bool:
         return lease.deadline is not None and now > lease.deadline + OVERDUE_SECONDS
+
+
+def _unmarked_since(lease: HeldLease) -> float | None:
+    """When it was started, if the store does not show it as running yet."""
+    is_unmarked = lease.phase in STARTED and not lease.marked_running
+    return lease.started_at if is_unmarked else None
 
 
 def _stop_as_requested(lease: HeldLease, request: StopRequest) -> None:

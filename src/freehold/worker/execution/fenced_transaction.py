@@ -27,8 +27,10 @@ from freehold.store.store import AsyncStore, Store
 from freehold.store.types import AttemptEnd, LogChunk
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.event_loop import uninterrupted
-from freehold.worker.held_leases import HeldLease, HeldLeases, StopReason
+from freehold.worker.held_leases import OPEN, HeldLease, HeldLeases, Phase, StopReason
 from freehold.worker.job_log.buffer import LogSnapshot
+
+_HAS_TRANSACTION = frozenset({Phase.IN_TRANSACTION, Phase.COMMITTING, Phase.FINISHED})
 
 
 class TransactionStore(Protocol):
@@ -59,18 +61,20 @@ class FencedTransactions:
         return FencedTransaction(self, lease, encoded)
 
     def succeeded(self, lease: HeldLease) -> None:
-        lease.finished = True
+        lease.move_to(Phase.FINISHED)
         self._leases.remove(lease)
         self._telemetry.count("finished", label=OutcomeKind.SUCCESS.value)
 
     def lost(self, lease: HeldLease) -> None:
+        lease.move_to(Phase.IN_TRANSACTION)
+        lease.move_to(Phase.LOST)
         self._leases.remove(lease)
         self._telemetry.count("stale_writes", label="transaction")
         if lease.stop(StopReason.LEASE_LOST):
             self._telemetry.count("lost_leases")
 
     def unknown(self, lease: HeldLease) -> None:
-        lease.finished = True
+        lease.move_to(Phase.FINISHED)
         self._leases.remove(lease)
         attempt = lease.attempt
         log.warning(
@@ -101,7 +105,7 @@ class FencedTransaction:
         try:
             return self._transaction.begin()
         except BaseException:
-            self._lease.in_transaction = False
+            self._lease.move_to(Phase.RUNNING)
             raise
 
     def __exit__(
@@ -116,7 +120,7 @@ class FencedTransaction:
             else:
                 self._finish()
         finally:
-            self._lease.in_transaction = False
+            self._lease.move_to(Phase.RUNNING)
 
     def _finish(self) -> None:
         snapshot = self._close_log()
@@ -125,7 +129,7 @@ class FencedTransaction:
             store = Store(self._transaction.session)
             self._check(store.finish_within(self._transactions.owner, ended, chunk))
         except BaseException:
-            self._lease.ended = False
+            self._lease.move_to(Phase.IN_TRANSACTION)
             self._transaction.rollback()
             raise
         try:
@@ -148,7 +152,7 @@ class FencedTransaction:
         try:
             return await self._async_transaction.begin()
         except BaseException:
-            self._lease.in_transaction = False
+            self._lease.move_to(Phase.RUNNING)
             raise
 
     async def __aexit__(
@@ -162,7 +166,7 @@ class FencedTransaction:
                 self._afinish() if error is None else self._async_transaction.rollback()
             )
         finally:
-            self._lease.in_transaction = False
+            self._lease.move_to(Phase.RUNNING)
 
     async def _afinish(self) -> None:
         snapshot = self._close_log()
@@ -171,7 +175,7 @@ class FencedTransaction:
             store = AsyncStore(self._async_transaction.session)
             self._check(await store.finish_within(self._transactions.owner, ended, chunk))
         except BaseException:
-            self._lease.ended = False
+            self._lease.move_to(Phase.IN_TRANSACTION)
             await self._async_transaction.rollback()
             raise
         try:
@@ -185,19 +189,20 @@ class FencedTransaction:
 
     def _enter(self) -> None:
         lease = self._lease
-        if lease.in_transaction or lease.finished:
-            what = "has a transaction open" if lease.in_transaction else "is finished"
+        if lease.phase in _HAS_TRANSACTION:
+            what = "is finished" if lease.phase is Phase.FINISHED else "has a transaction open"
             raise BadInput(
                 f"job {lease.attempt.job_id} {what} already: ctx.transaction() ends a job"
             )
         self._refuse_if_over()
-        lease.in_transaction = True
+        if not lease.move_to(Phase.IN_TRANSACTION):
+            raise _lost(lease)
 
     def _refuse_if_over(self) -> None:
         lease = self._lease
         if lease.was_stopped_by(StopReason.TIMEOUT):
             raise TimeoutError(f"job {lease.attempt.job_id} ran longer than its timeout")
-        if lease.ended or lease.was_stopped_by(StopReason.LEASE_LOST):
+        if lease.phase not in OPEN or lease.was_stopped_by(StopReason.LEASE_LOST):
             raise _lost(lease)
 
     def _close_log(self) -> LogSnapshot | None:
@@ -211,8 +216,9 @@ class FencedTransaction:
         """From here on the store decides whether the lease held, not the renewer."""
         self._refuse_if_over()
         lease, now = self._lease, self._transactions.loop.time()
-        lease.ended = True
-        ran = None if lease.started is None else now - lease.started
+        if not lease.move_to(Phase.COMMITTING):
+            raise _lost(lease)
+        ran = None if lease.started_at is None else now - lease.started_at
         outcome = Outcome(kind=OutcomeKind.SUCCESS, result=self._result, ran_seconds=ran)
         chunk = None if snapshot is None else snapshot.chunk(lease.key, now)
         return AttemptEnd(lease.attempt, outcome), chunk
@@ -231,7 +237,7 @@ class FencedTransaction:
         if isinstance(error, OutcomeUnknown):
             self._transactions.unknown(self._lease)
         else:
-            self._lease.ended = False
+            self._lease.move_to(Phase.IN_TRANSACTION)
 
 
 def _lost(lease: HeldLease) -> LeaseLost:

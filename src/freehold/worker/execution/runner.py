@@ -1,4 +1,4 @@
-"""One attempt -> one Outcome. Raises no exception except the cancellation of its task.
+"""One attempt -> one Outcome, whatever its handler raises.
 
 Every stop works the same, whatever its reason: the HeldLease gets a stop_reason, and then a
 coroutine is canceled, a thread finds ctx.canceled set, a child process gets a signal. When the
@@ -24,7 +24,7 @@ from freehold.worker.execution import outcomes
 from freehold.worker.execution.context import Contexts
 from freehold.worker.execution.process_pool import ProcessPool
 from freehold.worker.execution.thread_pool import ThreadPool
-from freehold.worker.held_leases import HeldLease, StopReason
+from freehold.worker.held_leases import HeldLease, Phase, StopReason
 
 #: After these reasons the outcome is fixed, even if the handler returned a result.
 _TOO_LATE = frozenset({StopReason.LEASE_LOST, StopReason.TIMEOUT})
@@ -55,7 +55,8 @@ class Runner:
         if lease.stop_reason is not None:  # stopped while it waited for a slot
             return outcomes.of_stop(lease, 0.0)
         definition = self._tasks.get(lease.attempt.task).definition
-        lease.started = began = self._loop.time()
+        lease.started_at = began = self._loop.time()
+        lease.move_to(Phase.RUNNING)
         running_attempt.set(lease.attempt)
         try:
             args, kwargs = definition.signature.decode(lease.attempt.args)
@@ -155,14 +156,14 @@ def _judged(lease: HeldLease, definition: TaskDefinition, ended: Any, ran: float
     try:
         return _outcome_of(lease, definition, ended, ran)
     except BaseException:  # raised by code of the handler's objects
-        return None if lease.finished else outcomes.of_broken_objects(ran)
+        return None if lease.phase is Phase.FINISHED else outcomes.of_broken_objects(ran)
 
 
 def _outcome_of(
     lease: HeldLease, definition: TaskDefinition, ended: Any, ran: float
 ) -> Outcome | None:
     """The outcome of a handler that has ended, given its stop reason."""
-    if lease.finished:
+    if lease.phase is Phase.FINISHED:
         _log_ignored_end(lease, ended)
         return None
     if lease.stop_reason in _TOO_LATE:

@@ -17,7 +17,7 @@ from freehold.model.explain import QueueRules
 from freehold.store.types import LogChunk
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.event_loop import uninterrupted
-from freehold.worker.held_leases import HeldLease, StopReason
+from freehold.worker.held_leases import HeldLease, Phase, StopReason
 from freehold.worker.job_log.buffer import JobLogBuffer, LogSnapshot, QueuePauseRequest
 
 FLUSH_SECONDS = 0.5
@@ -93,7 +93,7 @@ class JobLogWriter:
         """
         if lease.was_stopped_by(StopReason.LEASE_LOST):
             return
-        if lease.finished and not buffer.has_queue_pause:
+        if lease.phase is Phase.FINISHED and not buffer.has_queue_pause:
             return
         buffer.close()
         if buffer.peek() is None:
@@ -145,7 +145,11 @@ class JobLogWriter:
         now = self._loop.time()
         chunks = [snapshot.chunk(lease.key, now) for lease, snapshot in group.items()]
         lost = set(await self._store.append_log(self._owner, chunks))
-        gone = {lease for lease in group if lease.attempt.job_id in lost and not lease.finished}
+        gone = {
+            lease
+            for lease in group
+            if lease.attempt.job_id in lost and lease.phase is not Phase.FINISHED
+        }
         undecided = {
             lease for lease in gone if group[lease].queue_pause and lease not in self._final_flushes
         }
