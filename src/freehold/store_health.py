@@ -50,22 +50,18 @@ class GrowingWait:
     """Waits after errors: they grow with the time since the first one, with jitter."""
 
     def __init__(self) -> None:
-        self._failing_since: float | None = None
-
-    @property
-    def is_failing(self) -> bool:
-        return self._failing_since is not None
+        self.failing_since: float | None = None
 
     def next(self, first_seconds: float, limit_seconds: float = LONGEST_WAIT_SECONDS) -> float:
         now = asyncio.get_running_loop().time()
-        if self._failing_since is None:
-            self._failing_since = now
-        grown = min((now - self._failing_since) * _WAIT_SHARE, limit_seconds)
+        if self.failing_since is None:
+            self.failing_since = now
+        grown = min((now - self.failing_since) * _WAIT_SHARE, limit_seconds)
         # The clock's last digits differ between processes, and are the same in each simulation.
         return max(first_seconds, grown) * (0.75 + 0.5 * (now * 997.0 % 1.0))
 
     def reset(self) -> None:
-        self._failing_since = None
+        self.failing_since = None
 
 
 class StoreHealth:
@@ -139,7 +135,7 @@ class StorePart:
         return self._wait.next(first_seconds, limit_seconds)
 
     def works(self) -> None:
-        if self._wait.is_failing or self._health._gone:
+        if self._wait.failing_since is not None or self._health._gone:
             self._wait.reset()
             self._health._waiting.pop(self, None)
             self._health._works(self, asyncio.get_running_loop().time())
@@ -151,7 +147,7 @@ class StorePart:
         self.leave()
 
     def leave(self) -> None:
-        if self._wait.is_failing:
+        if self._wait.failing_since is not None:
             self._wait.reset()
             self._health._waiting.pop(self, None)
             self._health._left(self)

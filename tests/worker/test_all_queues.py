@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
+from freehold.clock import VirtualClock
 from freehold.errors import StoreUnavailable
-from freehold.model.job import DEFAULT_QUEUE
-from freehold.store.notifications import queue_ready
-from freehold.worker.served_queues import FIND_LIMIT, FIND_SECONDS, ServedQueues
+from freehold.model.job import DEFAULT_QUEUE, Attempt
+from freehold.store.types import ClaimRequest, SetAside
+from freehold.testing.virtual_loop import VirtualLoop
+from freehold.worker.claimer import Claimer
+from freehold.worker.served_queues import FIND_LIMIT, FIND_SECONDS, FORGET_SECONDS, ServedQueues
 from tests.testing.virtual_app import VirtualApp
+from tests.worker.lone_claimer import claimer_without_jobs
 
 
 @pytest.fixture
@@ -101,12 +105,12 @@ def test_a_notified_queue_is_claimed_from_before_the_next_read() -> None:
     time = 60.0
     queues.found_nothing()
     store.names = ["b", "c"]
-    assert queues.is_ours(queue_ready("b"))
-    asyncio.run(queues.refresh([queue_ready("b")]))
+    assert queues.serves("b")
+    asyncio.run(queues.refresh(["b"]))
     assert (queues.active, store.reads) == (["a", "b"], 1)
     assert queues.unsure_seconds() > 0.0
     # The second notification in a row puts nothing off: "c" is found.
-    asyncio.run(queues.refresh([queue_ready("b")]))
+    asyncio.run(queues.refresh(["b"]))
     assert (queues.active, store.reads, queues.unsure_seconds()) == (["b", "c"], 2, 0.0)
 
 
@@ -120,6 +124,41 @@ def test_of_very_many_queues_each_has_its_turn() -> None:
         seen.update(queues.active)
         assert len(queues.active) <= FIND_LIMIT
     assert seen == set(store.names)
+
+
+class EverNewQueues(Directory):
+    """Each read finds two queues: one that stays, and one that was not there before."""
+
+    async def ready_queues(self, after: str, limit: int) -> list[str]:
+        self.reads += 1
+        return ["stays", f"q{self.reads}"]
+
+    async def claim(self, request: ClaimRequest) -> list[Attempt]:
+        assert request.cursors is not None
+        request.cursors.of(request.demands[0].queue)
+        return []
+
+    async def set_aside_ready(self, queue: str) -> list[SetAside]:
+        raise NotImplementedError
+
+
+def test_queues_that_are_long_empty_leave_nothing_behind_in_a_claimer() -> None:
+    """Names of queues may be many and short-lived: one for each batch, or each customer."""
+    store = EverNewQueues()
+
+    async def claim_for_hours() -> Claimer:
+        claimer = claimer_without_jobs(store, ("*",))
+        task = asyncio.create_task(claimer.run())
+        await asyncio.sleep(24 * FORGET_SECONDS)
+        task.cancel()
+        return claimer
+
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(VirtualClock())) as runner:
+        claimer = runner.run(claim_for_hours())
+    known = claimer._cursors._by_queue.keys()
+    assert known == claimer._fairness._passes.keys() == claimer._fairness._weights.keys()
+    assert "stays" in known
+    assert len(known) < store.reads / 10
 
 
 def test_an_error_of_the_store_is_raised_and_nothing_counts_as_idle() -> None:

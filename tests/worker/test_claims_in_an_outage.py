@@ -8,13 +8,8 @@ from freehold.clock import VirtualClock
 from freehold.errors import RowRefused, StoreUnavailable
 from freehold.model.job import Attempt
 from freehold.store.types import ClaimRequest, SetAside
-from freehold.telemetry import Telemetry
 from freehold.testing.virtual_loop import VirtualLoop
-from freehold.worker.claimer import Claimer
-from freehold.worker.config import WorkerSettings
-from freehold.worker.served_queues import ServedQueues
-from freehold.worker.slots import Slots
-from freehold.worker.wakeups import Wakeups
+from tests.worker.lone_claimer import claimer_without_jobs
 
 POLL_SECONDS = 1.0
 OUTAGE_SECONDS = 20.0
@@ -66,28 +61,9 @@ def test_a_queue_that_cannot_be_claimed_from_does_not_hold_up_the_others() -> No
     assert store.claims >= 2
 
 
-class NoJobs:
-    """In the place of an executor."""
-
-    def __init__(self, slots: Slots) -> None:
-        self.slots = slots
-
-    def room(self) -> int:
-        return self.slots.room()
-
-    def hold(self, attempts: list[Attempt], _valid_until: float, _limited: object) -> None:
-        raise AssertionError(attempts)
-
-
 def claim_for_a_while(store: Unreachable) -> None:
     async def outage() -> None:
-        settings = WorkerSettings(poll_interval_ms=POLL_SECONDS * 1000)
-        now, wakeups = asyncio.get_running_loop().time, Wakeups()
-        wakeups.is_listening = True
-        queues = ServedQueues(store, ("default", "mail"), now)
-        claimer = Claimer(
-            store, "w1", Telemetry(), settings, None, queues, NoJobs(Slots(5, now)), wakeups
-        )
+        claimer = claimer_without_jobs(store, ("default", "mail"), POLL_SECONDS)
         task = asyncio.create_task(claimer.run())
         await asyncio.sleep(OUTAGE_SECONDS)
         task.cancel()

@@ -15,8 +15,7 @@ def clock() -> Clock:
 
 
 def end(pace: PrefetchPace, count: int) -> None:
-    for _ in range(count):
-        pace.end()
+    pace.ended += count
 
 
 def test_a_flood_is_met_with_large_claims_within_milliseconds(clock: Clock) -> None:

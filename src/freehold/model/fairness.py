@@ -27,11 +27,10 @@ class Fairness:
         self._weights[queue] = weight
         self.come_back(queue)
 
-    def add(self, queues: Iterable[str]) -> None:
-        """Queues that were found later. Those that are known keep their pass and weight."""
-        for queue in queues:
-            if queue not in self._passes:
-                self.join(queue, 1.0)
+    def forget(self, queue: str) -> None:
+        """It has been empty for long. Should it return, it is served like a new one."""
+        self._passes.pop(queue, None)
+        self._weights.pop(queue, None)
 
     def come_back(self, queue: str, behind: float = 0.0) -> None:
         """Raise the pass of a queue that was idle, leaving a credit of at most ``behind``."""
@@ -39,7 +38,10 @@ class Fairness:
         self._passes[queue] = max(self._passes.get(queue, latest), latest)
 
     def first(self, queues: Collection[str]) -> str:
-        """The next queue among these."""
+        """The next queue among these. One that is not known yet has the weight 1."""
+        for queue in queues:
+            if queue not in self._passes:
+                self.join(queue, 1.0)
         return min(queues, key=lambda queue: (self._passes[queue], -self._weights[queue], queue))
 
     def share(self, queue: str, among: Collection[str], room: int) -> int:

@@ -110,6 +110,10 @@ class ClaimCursors:
             self._by_queue[queue] = ClaimCursor(self._now)
         return self._by_queue[queue]
 
+    def forget(self, queue: str) -> None:
+        """It has been empty for long."""
+        self._by_queue.pop(queue, None)
+
     def reset(self) -> None:
         """The store is unreachable: jobs in front of a cursor are no reason to claim sooner."""
         for cursor in self._by_queue.values():

@@ -18,12 +18,9 @@ def queue_ready(queue: str) -> str:
     return f"+{queue}"
 
 
-def is_queue_ready(topic: str) -> bool:
-    return topic.startswith("+")
-
-
-def queue_of(topic: str) -> str:
-    return topic[1:]
+def ready_queue(topic: str) -> str | None:
+    """The queue of a `queue_ready`, None for any other topic."""
+    return topic[1:] if topic.startswith("+") else None
 
 
 def stop_requested(owner: str) -> str:

@@ -91,7 +91,6 @@ class TenantHost:
         self._threads = threads or SharedThreads()
         self._renewal_thread = renewal_thread or SharedRenewalThread()
         self._name_worker = name_worker
-        self._queue_topics = {notifications.queue_ready(queue) for queue in settings.queues}
         self.workers: dict[str, TenantWorker] = {}
         self._worker_tasks: set[asyncio.Task[None]] = set()
         self._attempts: ChainMap[asyncio.Task[None], HeldLease] = ChainMap()
@@ -244,7 +243,7 @@ class TenantHost:
 
     async def _listen(self, name: str, shard: Shard) -> None:
         def on_notification(tenant: str, topic: str | None) -> None:
-            if topic and self._is_ours(topic):
+            if topic and self._is_for_us(topic):
                 self._request_worker(tenant)
             elif topic == "" and tenant not in self.workers:
                 self._check_requests[name].set()  # something changed there: a check shows what
@@ -253,9 +252,9 @@ class TenantHost:
             name, shard, lambda: self._tenants_of(name), on_notification
         )
 
-    def _is_ours(self, topic: str) -> bool:
-        serves_all = ALL_QUEUES in self._settings.queues
-        return topic in self._queue_topics or (serves_all and notifications.is_queue_ready(topic))
+    def _is_for_us(self, topic: str) -> bool:
+        queue, served = notifications.ready_queue(topic), self._settings.queues
+        return queue is not None and (ALL_QUEUES in served or queue in served)
 
     def _tenants_of(self, shard: str) -> list[str]:
         """Called in the renewal thread."""

@@ -86,7 +86,7 @@ class Claimer:
         self._jobs = jobs
         self._slots = jobs.slots
         self._wakeups = wakeups
-        self._fairness = Fairness(queues.active)
+        self._fairness = Fairness(())
         self._cursors = ClaimCursors(asyncio.get_running_loop().time)
         self._tasks = tasks
         self._lease_seconds = settings.lease_timeout_seconds
@@ -130,13 +130,12 @@ class Claimer:
     async def _claim(self, room: int) -> int:
         """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
         claimed, self._error_wait = 0, 0.0
-        topics, self._wakeups.ready_topics = self._wakeups.ready_topics, {}
+        named, self._wakeups.ready_queues = self._wakeups.ready_queues, {}
         try:
-            if await self._queues.refresh(topics) and not self._queues.active:
-                self._store_part.works()  # no claim follows that would report it
+            if await self._queues.refresh(named):
+                self._on_queues_read()
         except StoreError as error:
             self._failed(error)
-        self._fairness.add(self._queues.active)
         busy = list(self._queues.active)
         while busy and claimed < room and not self._stopping:
             full = []
@@ -154,6 +153,13 @@ class Claimer:
         self._wakeups.found_nothing = not (claimed or self._error_wait or self._unsure_seconds())
         return claimed
 
+    def _on_queues_read(self) -> None:
+        if not self._queues.active:
+            self._store_part.works()  # no claim follows that would report it
+        for queue in self._queues.long_empty():
+            self._fairness.forget(queue)
+            self._cursors.forget(queue)
+
     async def _claim_from(self, queue: str, count: int) -> int | None:
         """Returns how many were claimed; None if no other queue could be claimed from either."""
         sent, began = asyncio.get_running_loop().time(), self._telemetry.now()
@@ -166,7 +172,12 @@ class Claimer:
             cursors=self._cursors,
         )
         try:
-            attempts = await self._claim_usable(request)
+            try:
+                attempts = await self._store.claim(request)
+            except RowRefused:
+                if not await self._set_aside(queue):
+                    raise
+                attempts = await self._store.claim(request)
         except StoreError as error:
             # If the response was lost, the leases of this claim run out by themselves.
             self._failed(error)
@@ -183,7 +194,8 @@ class Claimer:
         self._fairness.served(queue, len(attempts), demanded)
         if attempts:
             self._telemetry.count("claimed", len(attempts))
-            self._jobs.hold(attempts, sent + self._lease_seconds, _limited(attempts, cursor))
+            limited = _limited(attempts, cursor) if cursor.is_limited or cursor.keys else ()
+            self._jobs.hold(attempts, sent + self._lease_seconds, limited)
         return len(attempts)
 
     def _failed(self, error: StoreError) -> None:
@@ -191,17 +203,12 @@ class Claimer:
         self._error_wait = self._store_part.failed(error, self._poll_seconds)
         self._cursors.reset()
 
-    async def _claim_usable(self, request: ClaimRequest) -> list[Attempt]:
-        """A job that no claim can write must not hold up its queue."""
-        try:
-            return await self._store.claim(request)
-        except RowRefused:
-            self._cursors.reset()
-            jobs = await self._store.set_aside_ready(request.demands[0].queue)
-            log_set_aside(jobs, self._telemetry)
-            if not jobs:
-                raise
-            return await self._store.claim(request)
+    async def _set_aside(self, queue: str) -> bool:
+        """A job that no claim can write must not hold up its queue. Returns whether one was."""
+        self._cursors.reset()
+        jobs = await self._store.set_aside_ready(queue)
+        log_set_aside(jobs, self._telemetry)
+        return bool(jobs)
 
     async def _back_off(self) -> None:
         # Room under a limit returns at the end of a lease or with time, without a notification.

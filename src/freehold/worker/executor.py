@@ -93,29 +93,24 @@ class Executor:
 
     async def _run_attempt(self, lease: HeldLease) -> None:
         try:
-            outcome = await self._outcome_of(lease)
+            outcome = await self._runner.run(lease)
+            if lease.attempt.policy_json is not None:
+                outcome = outcomes.without_secrets(outcome, lease.attempt)
             try:
                 if lease.log_buffer is not None:
                     await self._log_writer.flush_attempt(lease, lease.log_buffer)
             finally:
                 self._finisher.submit(lease, outcome)
-        except Exception:  # a bug of ours, but the job must not hang because of it
-            log.exception("job %d: an internal error after its attempt", lease.attempt.job_id)
+        except Exception as error:  # a bug of ours, but the job must not hang because of it
+            log.exception("job %d: an internal error ended its attempt", lease.attempt.job_id)
+            if lease.phase in OPEN:
+                self._finisher.submit(lease, outcomes.of_exception(error, DEFAULT_RETRY, 0.0))
         finally:
-            self._leases.abandon(lease)
+            if lease.phase in OPEN:
+                self._leases.abandon(lease)
             self.slots.end(lease)
             self.start_waiting()
             self._wakeups.claim.set()
-
-    async def _outcome_of(self, lease: HeldLease) -> Outcome | None:
-        try:
-            outcome = await self._runner.run(lease)
-            if lease.attempt.policy_json is None:
-                return outcome
-            return outcomes.without_secrets(outcome, lease.attempt)
-        except Exception as error:  # a bug of ours, but the job must not hang because of it
-            log.exception("job %d: an internal error ended its attempt", lease.attempt.job_id)
-            return outcomes.of_exception(error, DEFAULT_RETRY, 0.0)
 
     # -- jobs that do not start --------------------------------------------------------------
 

@@ -104,9 +104,13 @@ class Finisher:
         """In order, and at most one outcome per job: a worker that lost a lease can run the job
         again before the first outcome was written."""
         group: dict[int, tuple[HeldLease, AttemptEnd]] = {}
-        if self._failures and (not self._waiting or self._is_failures_turn()):
-            _move(self._failures, group)
-        _move(self._waiting, group)
+        with_failures = self._failures and (not self._waiting or self._is_failures_turn())
+        for waiting in (self._failures, self._waiting) if with_failures else (self._waiting,):
+            while waiting and len(group) < GROUP_LIMIT:
+                job_id = waiting[0][1].attempt.job_id
+                if job_id in group:
+                    break
+                group[job_id] = waiting.popleft()
         return list(group.values())
 
     def _is_failures_turn(self) -> bool:
@@ -222,13 +226,3 @@ class Finisher:
             f"\n{error.trace}" if has_failed and error and error.trace else "",
             extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
         )
-
-
-def _move(
-    waiting: deque[tuple[HeldLease, AttemptEnd]], group: dict[int, tuple[HeldLease, AttemptEnd]]
-) -> None:
-    while waiting and len(group) < GROUP_LIMIT:
-        job_id = waiting[0][1].attempt.job_id
-        if job_id in group:
-            break
-        group[job_id] = waiting.popleft()

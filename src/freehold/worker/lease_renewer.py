@@ -79,6 +79,8 @@ class LeaseRenewer:
         self._telemetry = telemetry
         self._store_part = telemetry.store_health.part("lease renewer")
         self._lease_seconds = settings.lease_timeout_seconds
+        #: A lease is renewed this long before its end.
+        self._renew_before = self._lease_seconds * 2 / 3
         self._request_poll_seconds = settings.request_poll_seconds
         self._wakeup = asyncio.Event()
         self._has_requests = False
@@ -117,7 +119,7 @@ class LeaseRenewer:
     def on_claimed(self, now: float, valid_until: float) -> None:
         """Leases were added. Wakes the renewer only if it would sleep past their first deadline:
         claims arrive hundreds of times a second."""
-        if self._wakes_at > min(now + MARK_RUNNING_SECONDS, self._renewal_due(valid_until)):
+        if self._wakes_at > min(now + MARK_RUNNING_SECONDS, valid_until - self._renew_before):
             self.wake()
 
     def wake(self, *, has_requests: bool = False) -> None:
@@ -172,10 +174,7 @@ class LeaseRenewer:
             if lease.phase in OPEN and not self._is_overdue(lease, now)
         ]
         if ends and not self._is_failing:
-            self._renew_at = min(self._renew_at, self._renewal_due(min(ends)))
-
-    def _renewal_due(self, valid_until: float) -> float:
-        return valid_until - self._lease_seconds * 2 / 3
+            self._renew_at = min(self._renew_at, min(ends) - self._renew_before)
 
     async def _wait_until(self, due: float) -> None:
         self._wakes_at = due

@@ -13,12 +13,13 @@ from typing import Protocol
 from freehold.errors import StoreError
 from freehold.model.job import DEFAULT_QUEUE
 from freehold.model.limit import ALL_QUEUES
-from freehold.store import notifications
 
 #: How often a busy claimer looks for further queues.
 FIND_SECONDS = 1.0
 #: One read returns at most this many. Of more queues, each read returns the next ones.
 FIND_LIMIT = 1000
+#: A queue without ready jobs for this long is forgotten: its names may be many and short-lived.
+FORGET_SECONDS = 600.0
 #: Reads may take this share of the time. They walk over the same dead entries as a claim from the
 #: head of the index: see `claim_cursor`.
 _SHARE = 1 / 20
@@ -36,16 +37,19 @@ class ServedQueues:
         self._store = store
         self._now = now
         self._all = ALL_QUEUES in names
-        self._topics = frozenset(map(notifications.queue_ready, names))
+        self._names = frozenset(names)
         self.active = [DEFAULT_QUEUE] if self._all else list(names)
         self._put_off = False
         self._after = ""
         self._due_at = self._not_before = 0.0
         self._is_complete = not self._all
+        #: When each queue last had ready jobs, as far as it was read.
+        self._seen_at: dict[str, float] = {}
+        self._forget_at = 0.0
 
-    def is_ours(self, topic: str) -> bool:
-        """Whether a notification is of a queue that is served. Called in another thread."""
-        return notifications.is_queue_ready(topic) if self._all else topic in self._topics
+    def serves(self, queue: str) -> bool:
+        """Called in another thread."""
+        return self._all or queue in self._names
 
     def found_nothing(self) -> None:
         """The last claim found no job: the next one looks for further queues before."""
@@ -55,17 +59,29 @@ class ServedQueues:
         """Until the next claim, if the last one may have missed a queue; 0: it has not."""
         return 0.0 if self._is_complete else max(0.001, self._not_before - self._now())
 
-    async def refresh(self, topics: Collection[str] = ()) -> bool:
-        """Called before each claim with the notifications since the last one. Returns whether the
-        queues were read. After an error the claim is from those that are known."""
+    def long_empty(self) -> list[str]:
+        """The queues that had no ready jobs for long, each once."""
+        now = self._now()
+        if now < self._forget_at:
+            return []
+        self._forget_at = now + FORGET_SECONDS / 10
+        empty = [queue for queue, at in self._seen_at.items() if now - at >= FORGET_SECONDS]
+        for queue in empty:
+            del self._seen_at[queue]
+        return empty
+
+    async def refresh(self, named: Collection[str] = ()) -> bool:
+        """Called before each claim with the queues that notifications have named since the last
+        one. Returns whether the queues were read. After an error the claim is from those that are
+        known."""
         if not self._all:
             return False
-        if topics:
-            named = map(notifications.queue_of, topics)
+        if named:
             self.active = list(dict.fromkeys((*self.active, *named)))
+            self._seen_at.update(dict.fromkeys(named, self._now()))
         # Once only, or a queue with many notifications would keep the others from being found.
-        if (topics and not self._put_off) or self._now() < max(self._due_at, self._not_before):
-            self._put_off = bool(topics)
+        if (named and not self._put_off) or self._now() < max(self._due_at, self._not_before):
+            self._put_off = bool(named)
             self._is_complete = False
             return False
         self._put_off = False
@@ -86,5 +102,6 @@ class ServedQueues:
         self._is_complete = is_last and not after
         ended = self._now()
         cost = ended - began
+        self._seen_at.update(dict.fromkeys(self.active, ended))
         self._due_at = ended + FIND_SECONDS
         self._not_before = ended + min(cost / _SHARE, FIND_SECONDS) * (cost >= _CHEAP_SECONDS)

@@ -36,21 +36,19 @@ class PrefetchPace:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._ended = 0
+        #: Jobs that have ended since the last measurement.
+        self.ended = 0
         self._since = now()
         self._rate = 0.0
 
-    def end(self) -> None:
-        self._ended += 1
-
     def ahead(self) -> int:
         elapsed = self._now() - self._since
-        if elapsed >= _MEASURE_SECONDS or (self._ended >= _MEASURE_JOBS and elapsed > 0):
+        if elapsed >= _MEASURE_SECONDS or (self.ended >= _MEASURE_JOBS and elapsed > 0):
             # The old rate counts less the longer this measurement took: many jobs that end at
             # one moment are not yet a flood, and slow jobs are measured rarely.
             before = 0.5 ** (elapsed / _MEASURE_SECONDS) if self._rate else 0.0
-            self._rate = before * self._rate + (1.0 - before) * (self._ended / elapsed)
-            self._ended, self._since = 0, self._now()
+            self._rate = before * self._rate + (1.0 - before) * (self.ended / elapsed)
+            self.ended, self._since = 0, self._now()
         return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
 
 
@@ -125,7 +123,7 @@ class Slots:
     def end(self, lease: HeldLease) -> None:
         self.running.discard(lease)
         self._suspects -= lease.attempt.lost_attempts > 0
-        self._pace.end()
+        self._pace.ended += 1
 
     def give_back(self) -> list[HeldLease]:
         """Removes and returns all leases that have not started."""

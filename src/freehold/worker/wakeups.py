@@ -35,19 +35,19 @@ class Wakeups:
         self.claimer_is_idle = False
         #: The last claim covered all queues for certain, and found no job.
         self.found_nothing = False
-        #: Since the last empty claim jobs may have become ready: those of the topics at least.
+        #: Since the last empty claim jobs may have become ready: those of the queues at least.
         self.jobs_are_ready = False
-        self.ready_topics: dict[str, None] = {}
+        self.ready_queues: dict[str, None] = {}
 
     @property
     def is_idle(self) -> bool:
         """No job was found that could run, and no wake-up came since."""
         return self.found_nothing and self.has_swept and not self.claim.is_set()
 
-    def jobs_ready(self, topic: str = "") -> None:
-        """Jobs may be ready, those of the notification: claim at once, and again soon."""
-        if topic:
-            self.ready_topics[topic] = None
+    def jobs_ready(self, queue: str | None = None) -> None:
+        """Jobs may be ready, of this queue at least: claim at once, and again soon."""
+        if queue is not None:
+            self.ready_queues[queue] = None
         self.jobs_are_ready = True
         self.claim.set()
 
@@ -75,9 +75,14 @@ class NotificationRouter:
         wakeups.is_listening = payload is not None
         if payload is None or self._loop.is_closed():
             return
+        queue = notifications.ready_queue(payload)
+        if queue is not None:
+            if self._queues.serves(queue):
+                call_soon(wakeups.jobs_ready, queue)
+            return
         if payload in ("", self._stop_topic):
             self._renewer.wake(has_requests=True)
         if payload in ("", notifications.SCHEDULED):
             call_soon(wakeups.sweep.set)
-        if self._queues.is_ours(payload) or (payload == "" and wakeups.claimer_is_idle):
-            call_soon(wakeups.jobs_ready, payload)
+        if payload == "" and wakeups.claimer_is_idle:
+            call_soon(wakeups.jobs_ready)

@@ -64,7 +64,8 @@ class Runner:
             return outcomes.of_misfit(error, self._misfit_seconds)
         except BaseException as error:  # decoding may run code of the arguments' types
             return outcomes.of_exception(error, definition.policy.retry, 0.0)
-        timer = self._start_timeout(lease)
+        seconds = lease.attempt.timeout_seconds
+        timer = None if seconds is None else self._start_timeout(lease, seconds)
         ended: Any
         try:
             if definition.signature.wants_context:
@@ -85,12 +86,13 @@ class Runner:
             lease.on_stop = None
             if timer is not None:
                 timer.cancel()
-        return _judged(lease, definition, ended, self._loop.time() - began)
+        ran = self._loop.time() - began
+        try:
+            return _outcome_of(lease, definition, ended, ran)
+        except BaseException:  # raised by code of the handler's objects
+            return None if lease.phase is Phase.FINISHED else outcomes.of_broken_objects(ran)
 
-    def _start_timeout(self, lease: HeldLease) -> asyncio.TimerHandle | None:
-        seconds = lease.attempt.timeout_seconds
-        if seconds is None:
-            return None
+    def _start_timeout(self, lease: HeldLease, seconds: float) -> asyncio.TimerHandle:
         lease.deadline = self._loop.time() + seconds
         return self._loop.call_later(seconds, lease.stop, StopReason.TIMEOUT)
 
@@ -110,12 +112,14 @@ class Runner:
         except asyncio.CancelledError:
             ended = _Stopped()
         except BaseException as error:
-            stop.end()
-            await _clear_cancellations(task)
+            stop.has_ended = True
+            if task.cancelling():
+                await _clear_cancellations(task)
             return error  # a variable would be a cycle: the traceback refers to this frame
         finally:
-            stop.end()
-        await _clear_cancellations(task)
+            stop.has_ended = True
+        if task.cancelling():
+            await _clear_cancellations(task)
         return ended
 
     async def _await_thread(self, lease: HeldLease, future: asyncio.Future[Any]) -> Any:
@@ -150,13 +154,6 @@ def _ended(call: Callable[[], Any]) -> Any:
         return call()
     except BaseException as error:
         return error
-
-
-def _judged(lease: HeldLease, definition: TaskDefinition, ended: Any, ran: float) -> Outcome | None:
-    try:
-        return _outcome_of(lease, definition, ended, ran)
-    except BaseException:  # raised by code of the handler's objects
-        return None if lease.phase is Phase.FINISHED else outcomes.of_broken_objects(ran)
 
 
 def _outcome_of(
@@ -204,8 +201,6 @@ def _log_ignored_end(lease: HeldLease, ended: Any) -> None:
 
 async def _clear_cancellations(task: asyncio.Task[Any]) -> None:
     """A cancellation that the handler left over must not reach the code that ends its attempt."""
-    if not task.cancelling():
-        return
     while task.cancelling():
         task.uncancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -219,7 +214,7 @@ class _Stopped:
 class _Cancel:
     """Cancels a task on a stop from any thread. Reports it as stuck if it does not end."""
 
-    __slots__ = ("_drain", "_ended", "_lease", "_loop", "_task")
+    __slots__ = ("_drain", "_lease", "_loop", "_task", "has_ended")
 
     def __init__(
         self,
@@ -232,25 +227,23 @@ class _Cancel:
         self._task = task
         self._lease = lease
         self._drain = drain
-        self._ended = False
+        #: The handler has ended.
+        self.has_ended = False
 
     def __call__(self, _reason: StopReason) -> None:
         self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
-        if self._ended:
+        if self.has_ended:
             return
         self._task.cancel()
         self._loop.call_later(STUCK_SECONDS, self._cancel_again)
 
     def _cancel_again(self) -> None:
         """A handler that suppressed its cancellation is reported, and canceled again."""
-        if not self._ended:
+        if not self.has_ended:
             self._drain.on_stuck(self._lease)
             self._cancel()
-
-    def end(self) -> None:
-        self._ended = True
 
 
 def _retrieve_error(future: asyncio.Future[Any]) -> None:
