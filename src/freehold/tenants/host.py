@@ -38,9 +38,9 @@ from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, fields, log
 from freehold.tenants.host_registration import HostRegistration
 from freehold.tenants.maintenance import TenantMaintenance
+from freehold.tenants.served_tenants import TenantSource
 from freehold.tenants.shared_renewal_thread import SharedRenewalThread
 from freehold.tenants.shared_slots import SharedSlots
-from freehold.tenants.tenant_source import TenantSource
 from freehold.tenants.tenant_worker import ForwardingTelemetry, SharedThreads, TenantWorker
 from freehold.tenants.wake_schedule import WakeSchedule
 from freehold.worker.config import WorkerSettings

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from freehold.model.tenant import Tenant, TenantState, check_tenant
 from freehold.store.database import Database
@@ -12,6 +13,26 @@ from freehold.tenants.directory_cache import get_tenant
 from freehold.tenants.shards import Shards
 
 _NOTE_LIMIT = 500
+
+
+class TenantSource(Protocol):
+    """The tenants and shards of a host."""
+
+    async def tenants(self) -> Sequence[Tenant]:
+        """All tenants of this process, in any state."""
+        ...
+
+    def shard(self, name: str) -> Shard:
+        """The same object each time. Raises BadSettings if the shard is not configured."""
+        ...
+
+    async def degrade(self, tenant: str, error: str) -> None:
+        """Record that the tenant is broken and not served."""
+        ...
+
+    async def heal(self, tenant: str) -> None:
+        """Record that the tenant works again."""
+        ...
 
 
 class ServedTenants:

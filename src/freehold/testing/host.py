@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from freehold.tasks import Registry
 from freehold.tenants.host import TenantHost
+from freehold.tenants.served_tenants import TenantSource
 from freehold.tenants.shared_renewal_thread import SharedRenewalThread
-from freehold.tenants.tenant_source import TenantSource
 from freehold.tenants.tenant_worker import SharedThreads
 from freehold.testing.inline import InlineThreads
 from freehold.worker.config import WorkerSettings

@@ -204,7 +204,7 @@ class Claimer:
         self._cursors.reset()
 
     async def _set_aside(self, queue: str) -> bool:
-        """A job that no claim can write must not hold up its queue. Returns whether one was."""
+        """Pauses a job that no claim can write: it would hold up its queue. False: no such job."""
         self._cursors.reset()
         jobs = await self._store.set_aside_ready(queue)
         log_set_aside(jobs, self._telemetry)
@@ -212,7 +212,8 @@ class Claimer:
 
     async def _back_off(self) -> None:
         # Room under a limit returns at the end of a lease or with time, without a notification.
-        is_notified = self._wakeups.is_listening and not self._is_limited()
+        is_limited = any(self._cursors.of(queue).limit_reached for queue in self._queues.active)
+        is_notified = self._wakeups.is_listening and not is_limited
         longest = LISTENING_WAIT_SECONDS if is_notified else self._poll_seconds
         if unsure := self._unsure_seconds():
             longest = min(longest, unsure)
@@ -230,9 +231,6 @@ class Claimer:
         waits = [self._cursors.of(queue).unsure_seconds() for queue in self._queues.active]
         waits.append(self._queues.unsure_seconds())
         return min((wait for wait in waits if wait), default=0.0)
-
-    def _is_limited(self) -> bool:
-        return any(self._cursors.of(queue).limit_reached for queue in self._queues.active)
 
 
 def _warn_of_unknown(tasks: Collection[str]) -> None:
