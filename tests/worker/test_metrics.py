@@ -124,6 +124,8 @@ def test_a_worker_serves_its_counters_slots_and_durations(fleet: Fleet) -> None:
     fleet.started(long_job)
     port = port_of(worker)
     assert get(port, "/livez") == (200, "alive\n")
+    # The worker counts the end of a job after the store shows it.
+    eventually(lambda: 'freehold_finished_total{outcome="success"}' in get(port, "/metrics")[1])
     status, text = get(port, "/metrics")
     assert status == 200
     found = numbers(text)
