@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,24 +13,23 @@ from tests.conftest import POSTGRES_VARIABLE
 from tests.stores import fresh_database
 from tests.tenants import host_app
 from tests.tenants.host_processes import HostProcesses
-from tests.tenants.tenant_stores import EAST, TenantStores, drop_tenants, open_stores
+from tests.tenants.tenant_stores import EAST, TenantStores, TwoDatabases, open_stores
 
 
 @pytest.fixture(scope="session")
-def two_databases() -> Iterator[dict[str, str]]:
-    """On one server: like two servers, because a session cannot reach the other database."""
+def two_databases() -> Iterator[TwoDatabases]:
     server = os.environ[POSTGRES_VARIABLE]
-    with ExitStack() as stack:
-        yield {name: stack.enter_context(fresh_database(server)) for name in (HOME_SHARD, EAST)}
+    with fresh_database(server) as home, fresh_database(server) as east:
+        yield TwoDatabases(home, east)
 
 
 @pytest.fixture
 def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
     """The URLs of two shards without tenants. A test can select one kind of store."""
     if getattr(request, "param", "postgres") == "postgres":
-        found: dict[str, str] = request.getfixturevalue("two_databases")
-        yield found
-        drop_tenants(found)
+        databases: TwoDatabases = request.getfixturevalue("two_databases")
+        yield databases.urls
+        databases.clean()
         return
     (tmp_path / EAST).mkdir()
     yield {HOME_SHARD: str(tmp_path / "jobs.db"), EAST: str(tmp_path / EAST / "jobs.db")}

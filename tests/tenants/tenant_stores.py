@@ -16,6 +16,7 @@ from freehold.store.store import Store
 from freehold.store.types import ClaimRequest, QueueDemand
 from freehold.tenants.shards import Shards
 from freehold.tenants.tenants import Tenants
+from tests.database_pool import CONTROL, clean, drop_schemas, empty, fingerprints
 
 EAST = "east"
 
@@ -50,19 +51,26 @@ def open_stores(urls: dict[str, str]) -> Iterator[TenantStores]:
         yield TenantStores(kind, urls, control, shards, Tenants(control, shards))
 
 
-def drop_tenants(urls: dict[str, str]) -> None:
-    for url in urls.values():
-        with psycopg.connect(url, autocommit=True) as connection:
-            found = connection.execute(
-                "select nspname from pg_namespace where nspname like 'freehold\\_%'"
-            ).fetchall()
-            for (schema,) in found:
-                connection.execute(f"drop schema {schema} cascade".encode())
-            if connection.execute("select to_regclass('freehold.tenant')").fetchone() != (None,):
-                connection.execute(
-                    "truncate freehold.tenant, freehold.job, freehold.queue, "
-                    "freehold.shared_lease_upper_bound"
-                )
+class TwoDatabases:
+    """On one server: like two servers, because a session cannot reach the other database."""
+
+    def __init__(self, home: str, east: str) -> None:
+        self.urls = {HOME_SHARD: home, EAST: east}
+        database = open_database(home)
+        database.migrate()
+        database.close()
+        with psycopg.connect(home) as connection:
+            self._known = fingerprints(connection)
+
+    def clean(self) -> None:
+        """Where tenants are created, their empty schemas stay, see `database_pool`. A move into the
+        other database must find none."""
+        with psycopg.connect(self.urls[EAST], autocommit=True) as connection:
+            drop_schemas(connection, f"^{CONTROL}_")
+            empty(connection, CONTROL)
+        with psycopg.connect(self.urls[HOME_SHARD], autocommit=True) as connection:
+            if not clean(connection, self._known):
+                drop_schemas(connection, f"^{CONTROL}")
 
 
 def add(store: Store, **fields: object) -> int:

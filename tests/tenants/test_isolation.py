@@ -108,12 +108,12 @@ def test_control_schemas_with_ambiguous_tenant_names_cannot_have_tenants() -> No
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
 def test_a_schema_of_another_program_is_neither_adopted_nor_dropped(stores: TenantStores) -> None:
     with psycopg.connect(stores.urls[HOME_SHARD], autocommit=True) as connection:
-        connection.execute("create schema freehold_t_acme create table precious (id int)")
+        connection.execute("create schema freehold_t_foreign create table precious (id int)")
         with pytest.raises(Exception, match="not Freehold's"):
-            stores.tenants.create("acme")
+            stores.tenants.create("foreign")
         with pytest.raises(Exception, match="nothing was dropped"):
-            stores.shards[HOME_SHARD].drop("acme")
-        assert connection.execute("select * from freehold_t_acme.precious").fetchall() == []
+            stores.shards[HOME_SHARD].drop("foreign")
+        assert connection.execute("select * from freehold_t_foreign.precious").fetchall() == []
 
 
 @pytest.mark.requirement("S4.2", "S1.7")
