@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 from collections.abc import Generator, Iterator
@@ -147,13 +148,21 @@ def pytest_terminal_summary(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: LONGEST.index(f) if (f := item.location[0]) in LONGEST else 99)
+    places = {file: place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
     if is_long():
         return
     left_out = {"long_form"} | ({"needs_spin"} if missing_tools() else set())
     without = [item for item in items if any(map(item.get_closest_marker, left_out))]
     config.hook.pytest_deselected(items=without)
     items[:] = [item for item in items if item not in without]
+
+
+def pytest_collection_finish() -> None:
+    """What was collected lives as long as the process. Every collection of garbage would go through
+    those million objects again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

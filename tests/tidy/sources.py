@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,11 @@ class Module:
 
     name: str
     path: Path
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Parsed by the first test that reads it: every process of a run collects all tests."""
+        return ast.parse(self.path.read_text(encoding="utf-8"))
 
     @property
     def path_in_package(self) -> str:
@@ -41,10 +45,7 @@ class Module:
 @cache
 def modules() -> tuple[Module, ...]:
     """Every module of the package, by name."""
-    return tuple(
-        Module(_name(path), path, ast.parse(path.read_text(encoding="utf-8")))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    )
+    return tuple(Module(_name(path), path) for path in sorted(PACKAGE.rglob("*.py")))
 
 
 def _name(path: Path) -> str:
