@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sqlite3
+import zlib
 from collections.abc import Generator, Iterator
 
 import psycopg
@@ -15,7 +16,7 @@ from freehold.lab.devpostgres import DevPostgres, DevPostgresError
 from tests.database_pool import DatabasePool
 from tests.progress import Progress
 from tests.promela.spin import missing_tools
-from tests.requirements_table import requirements_of
+from tests.requirements_table import STORES, requirements_of, stores_of
 from tests.sizes import LONG_VARIABLE, is_long
 from tests.stores import PostgresUnderTest, SqliteUnderTest, StoreUnderTest, fresh_database
 
@@ -153,9 +154,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if is_long():
         return
     left_out = {"long_form"} | ({"needs_spin"} if missing_tools() else set())
-    without = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    without = [
+        item
+        for item in items
+        if any(map(item.get_closest_marker, left_out))
+        or (_is_on_the_other_store(item) and item.nodeid not in config.args)
+    ]
     config.hook.pytest_deselected(items=without)
-    items[:] = [item for item in items if item not in without]
+    chosen = set(items).difference(without)
+    items[:] = [item for item in items if item in chosen]
+
+
+def _is_on_the_other_store(item: pytest.Item) -> bool:
+    """Of the tests on either store about a half runs on each, always the same ones."""
+    if item.get_closest_marker("either_store") is None:
+        return False
+    function = item.nodeid.partition("[")[0]
+    return STORES[zlib.crc32(function.encode()) % 2] not in stores_of(item)
 
 
 def pytest_collection_finish() -> None:

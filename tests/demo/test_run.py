@@ -94,6 +94,7 @@ def test_it_fails_if_a_job_is_lost(demo: Callable[..., DemoProcess], tmp_path: P
     assert run.leaves_nothing()
 
 
+@pytest.mark.either_store
 def test_ctrl_c_leaves_no_process_behind(demo: Callable[..., DemoProcess], url: str) -> None:
     run = demo("--url", url, "--jobs", "2000")
     eventually(lambda: len(run.worker_pids()) > 2)

@@ -14,6 +14,7 @@ from tests.worker.fleet import eventually
 
 
 @pytest.mark.requirement("S2.11", "S4.11")
+@pytest.mark.either_store
 def test_without_a_manager_idle_workers_end_and_busy_ones_finish_their_job_first(
     service: Service,
 ) -> None:
@@ -34,6 +35,7 @@ def test_without_a_manager_idle_workers_end_and_busy_ones_finish_their_job_first
 
 
 @pytest.mark.requirement("S2.11")
+@pytest.mark.either_store
 def test_the_next_manager_takes_over_the_running_workers(service: Service) -> None:
     """The workers are frozen meanwhile, so that a slow machine does not matter."""
     gate = service.folder / "gate"

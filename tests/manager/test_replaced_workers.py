@@ -62,6 +62,7 @@ def test_a_worker_with_a_handler_that_cannot_be_stopped_is_recycled(
 
 
 @pytest.mark.requirement("S2.11", "S2.1")
+@pytest.mark.either_store
 def test_after_a_kill_of_everything_a_new_service_finishes_the_jobs(service: Service) -> None:
     first = service.up()
     ids = [naps.enqueue(0.2).id for _ in range(40)]

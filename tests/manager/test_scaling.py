@@ -26,6 +26,7 @@ def times_of(lines: list[dict[str, Any]]) -> list[float]:
 
 
 @pytest.mark.requirement("S2.9")
+@pytest.mark.either_store
 def test_workers_follow_the_load_from_two_to_eight_and_back(service: Service) -> None:
     ids: list[int] = []
 

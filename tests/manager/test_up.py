@@ -27,6 +27,7 @@ PASSWORD = "a-secret-password"
 
 
 @pytest.mark.requirement("S4.11", "S2.11")
+@pytest.mark.either_store
 def test_a_stop_drains_all_workers_and_interrupts_nothing(service: Service) -> None:
     gate = service.folder / "gate"
     up = service.up()
@@ -43,6 +44,7 @@ def test_a_stop_drains_all_workers_and_interrupts_nothing(service: Service) -> N
 
 
 @pytest.mark.requirement("S4.11")
+@pytest.mark.either_store
 def test_a_second_signal_stops_running_jobs_and_nothing_stays_leased(service: Service) -> None:
     up = service.up()
     job_id = waits.enqueue(str(service.folder / "never")).id
@@ -110,6 +112,7 @@ def test_a_manager_whose_folder_is_removed_ends_and_its_workers_drain(
 
 
 @pytest.mark.requirement("S2.11")
+@pytest.mark.either_store
 def test_the_api_is_served_beside_the_manager(service: Service) -> None:
     up = service.up()
     served = eventually(lambda: re.findall(r"served on (http://[0-9.:]+)", service.log_text()))

@@ -30,6 +30,7 @@ def has_succeeded(service: Service, tenant: str, job_id: int) -> bool:
 
 
 @pytest.mark.requirement("S4.2", "S4.11")
+@pytest.mark.either_store
 def test_hosts_serve_all_tenants_and_their_number_follows_the_backlog(service: Service) -> None:
     gate = service.folder / "gate"
     for name in ("acme", "beta"):

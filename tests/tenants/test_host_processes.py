@@ -19,6 +19,7 @@ WEIGHTS = {"five": 5.0, "three": 3.0, "one": 1.0}
 
 
 @pytest.mark.requirement("S4.2", "S3.6")
+@pytest.mark.either_store
 def test_saturated_tenants_share_two_processes_by_weight(hosts: HostProcesses) -> None:
     """Jobs take a while, so that slots are scarce, and not the speed of a tenant's store."""
     for name, weight, count in (("five", 5.0, 2000), ("three", 3.0, 1400), ("one", 1.0, 700)):
@@ -36,6 +37,7 @@ def test_saturated_tenants_share_two_processes_by_weight(hosts: HostProcesses) -
 
 
 @pytest.mark.requirement("S4.2", "S3.6")
+@pytest.mark.either_store
 def test_an_idle_tenants_share_goes_to_the_others(hosts: HostProcesses) -> None:
     hosts.add("idle", 100.0)
     hosts.add("busy", 1.0)
@@ -75,6 +77,7 @@ def test_drain_leaves_nothing_leased_and_loses_nothing(hosts: HostProcesses) -> 
 
 
 @pytest.mark.requirement("S4.11")
+@pytest.mark.either_store
 def test_a_second_signal_stops_the_jobs_of_all_tenants(hosts: HostProcesses) -> None:
     for name in ("a", "b"):
         hosts.add(name)
@@ -138,6 +141,7 @@ def _rename(hosts: HostProcesses, before: str, after: str) -> None:
         sqlite.execute(f"alter table {before} rename to {after}")
 
 
+@pytest.mark.either_store
 def test_a_host_serves_the_named_tenants_only(hosts: HostProcesses) -> None:
     for name in ("a", "b", "c"):
         hosts.add(name)
@@ -146,6 +150,7 @@ def test_a_host_serves_the_named_tenants_only(hosts: HostProcesses) -> None:
     assert [hosts.ended(name) for name in ("a", "b", "c")] == [3, 0, 3]
 
 
+@pytest.mark.either_store
 def test_plain_functions_of_all_tenants_share_threads(hosts: HostProcesses) -> None:
     for name in ("a", "b"):
         hosts.add(name)

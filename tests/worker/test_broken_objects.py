@@ -80,6 +80,7 @@ def _field(error: type[BaseException]) -> Any:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, Odd])
 @kinds
+@pytest.mark.either_store
 def test_objects_that_raise_anything_end_their_own_attempts_only(
     local_worker: LocalWorker, kind: str, error: type[BaseException]
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_log_of_a_handler_is_kept_with_its_finished_job(
 
 
 @pytest.mark.requirement("S2.5")
+@pytest.mark.either_store
 def test_the_log_of_a_child_process_is_kept_with_its_finished_job(
     process_local_worker: LocalWorker,
 ) -> None:
@@ -114,6 +115,7 @@ def test_lines_over_the_limit_are_dropped_and_counted(local_worker: LocalWorker)
     assert "37 more" in lines[-1]
 
 
+@pytest.mark.either_store
 def test_lines_over_the_limit_of_a_child_process_are_dropped_and_counted(
     process_local_worker: LocalWorker,
 ) -> None:

@@ -80,6 +80,7 @@ def _facts(job: Job) -> tuple[State, int, str | None]:
 
 
 @pytest.mark.requirement("S4.11")
+@pytest.mark.either_store
 def test_a_second_signal_stops_running_jobs_at_once(fleet: Fleet) -> None:
     worker = fleet.start("--shutdown-grace-seconds", "3000", lease=30.0)
     job_id = fleet_app.sleeper.enqueue(600.0).id
@@ -94,6 +95,7 @@ def test_a_second_signal_stops_running_jobs_at_once(fleet: Fleet) -> None:
 
 
 @pytest.mark.requirement("S4.11", "P7")
+@pytest.mark.either_store
 def test_a_signal_to_the_whole_group_drains_child_processes_too(fleet: Fleet) -> None:
     """As init systems and terminals send it: the child may continue within the grace period."""
     worker = fleet.start("--shutdown-grace-seconds", "30", lease=30.0)

@@ -57,6 +57,7 @@ def _again_and_again() -> None:
 @pytest.mark.requirement("S2.5", "S3.8")
 @pytest.mark.timeout(30)  # its lease would be renewed for ever
 @pytest.mark.parametrize("leave", [_at_once, _twice, _taken_back, _soon, _again_and_again])
+@pytest.mark.either_store
 def test_a_job_with_a_leftover_cancellation_ends_and_its_lane_continues(
     local_worker: LocalWorker, leave: Callable[[], None]
 ) -> None:
@@ -79,6 +80,7 @@ def test_a_job_with_a_leftover_cancellation_ends_and_its_lane_continues(
 @pytest.mark.requirement("S2.5", "S3.8")
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError])
+@pytest.mark.either_store
 def test_a_job_log_that_breaks_does_not_keep_the_outcome_from_being_written(
     local_worker: LocalWorker, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:

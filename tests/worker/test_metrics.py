@@ -116,6 +116,7 @@ def test_a_metric_without_numbers_is_still_described() -> None:
 
 
 @pytest.mark.requirement("S3.8")
+@pytest.mark.either_store
 def test_a_worker_serves_its_counters_slots_and_durations(fleet: Fleet) -> None:
     worker = fleet.start("--metrics-port", "0", "--concurrency", "3")
     long_job = fleet_app.holds.enqueue("x").id

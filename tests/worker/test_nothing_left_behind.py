@@ -26,6 +26,7 @@ last_job: contextvars.ContextVar[int | None] = contextvars.ContextVar("last_job"
 
 @pytest.mark.requirement("S1.3")
 @kinds
+@pytest.mark.either_store
 def test_no_job_sees_the_context_variables_of_another(local_worker: LocalWorker, kind: str) -> None:
     seen: list[int | None] = []
 

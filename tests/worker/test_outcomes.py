@@ -24,6 +24,7 @@ _ENDS = {
 
 
 @pytest.mark.requirement("S4.10", "S2.5", "S2.7", "P7")
+@pytest.mark.either_store
 def test_every_handler_exception_leads_to_its_promised_state(fleet: Fleet) -> None:
     fleet.start()
     ids = {how: fleet_app.ends.enqueue(how).id for how in _ENDS}
@@ -47,6 +48,7 @@ def _events(fleet: Fleet, job_id: int) -> list[Event]:
 
 
 @pytest.mark.requirement("S2.6", "S2.7", "S3.3", "P7")
+@pytest.mark.either_store
 def test_attempts_and_waits_follow_the_policy_of_the_task_and_of_the_job(fleet: Fleet) -> None:
     fleet.start()
     by_task = fleet_app.always_fails.enqueue().id

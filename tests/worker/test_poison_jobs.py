@@ -42,6 +42,7 @@ def test_a_job_that_kills_its_worker_every_time_fails_and_the_others_run(fleet: 
 
 
 @pytest.mark.requirement("S2.5", "P7", "S3.3")
+@pytest.mark.either_store
 def test_a_child_that_dies_fails_only_its_own_attempt_with_the_cause(fleet: Fleet) -> None:
     worker = fleet.start("--concurrency", "4", lease=2.0)
     neighbour = fleet_app.sleeper.enqueue(3.0).id
@@ -68,6 +69,7 @@ def test_a_child_that_dies_fails_only_its_own_attempt_with_the_cause(fleet: Flee
 
 
 @pytest.mark.requirement("S2.7", "P7")
+@pytest.mark.either_store
 def test_a_child_that_dies_is_retried_in_a_fresh_one(fleet: Fleet) -> None:
     fleet.start(lease=2.0)
     job = fleet.until(fleet_app.dies.using(max_attempts=2).enqueue("9").id, State.FAILED)
@@ -77,6 +79,7 @@ def test_a_child_that_dies_is_retried_in_a_fresh_one(fleet: Fleet) -> None:
 
 
 @pytest.mark.parametrize("framed", [True, False])
+@pytest.mark.either_store
 def test_a_child_that_breaks_its_pipe_is_killed_and_replaced(fleet: Fleet, framed: bool) -> None:
     worker = fleet.start("--concurrency", "1", lease=2.0)
     job = fleet.until(
@@ -93,6 +96,7 @@ def test_a_child_that_breaks_its_pipe_is_killed_and_replaced(fleet: Fleet, frame
 
 
 @pytest.mark.requirement("S3.4")
+@pytest.mark.either_store
 def test_a_child_does_not_outlive_a_killed_worker(fleet: Fleet) -> None:
     """No handler runs on without a lease."""
     worker = fleet.start(lease=LEASE)
@@ -104,6 +108,7 @@ def test_a_child_does_not_outlive_a_killed_worker(fleet: Fleet) -> None:
 
 
 @pytest.mark.requirement("S2.5", "S3.3")
+@pytest.mark.either_store
 def test_a_child_that_cannot_be_started_fails_the_attempt_and_holds_no_slot(fleet: Fleet) -> None:
     worker = fleet.start("--concurrency", "2", lease=5.0).until_ready()
     choking = fleet_app.chokes.enqueue(2.0).id

@@ -22,6 +22,7 @@ JSON_LOG = ("--log-format", "json", "--log-level", "debug", "--shutdown-grace-se
 
 
 @pytest.mark.requirement("S3.8")
+@pytest.mark.either_store
 def test_logs_are_json_and_never_hold_arguments(fleet: Fleet) -> None:
     first = fleet.start(*JSON_LOG, environment={"FREEHOLD_WORKERS_MISFIT_SECONDS": "0"})
     quick = fleet_app.quick.enqueue(ARGUMENT).id

@@ -38,6 +38,7 @@ _EXPECTED = {
 
 
 @pytest.mark.requirement("S2.8", "S2.5", "S2.6")
+@pytest.mark.either_store
 def test_a_thousand_jobs_of_mixed_kinds_end_the_same_both_times(fleet: Fleet) -> None:
     """Twice the same input, run by two workers at once: nothing else may matter."""
     runs = [_enqueue(fleet), _enqueue(fleet)]

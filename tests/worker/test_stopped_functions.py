@@ -14,6 +14,7 @@ from tests.worker.local_worker import LocalWorker
 
 @pytest.mark.requirement("S4.5", "S4.6")
 @pytest.mark.parametrize(("returned", "state"), [(None, State.CANCELED), ("all", State.SUCCEEDED)])
+@pytest.mark.either_store
 def test_a_function_that_returns_none_after_its_stop_has_stopped(
     local_worker: LocalWorker, returned: Any, state: State
 ) -> None:
@@ -45,6 +46,7 @@ def _cancel(local_worker: LocalWorker, job_id: int, started: threading.Event) ->
 
 
 @pytest.mark.requirement("S4.5")
+@pytest.mark.either_store
 def test_a_function_that_never_read_its_stop_has_finished(local_worker: LocalWorker) -> None:
     started, proceed = threading.Event(), threading.Event()
 

@@ -13,6 +13,7 @@ from tests.worker.fleet import Fleet
 
 
 @pytest.mark.requirement("S3.5", "S4.6", "S4.11", "P13")
+@pytest.mark.either_store
 def test_threads_that_ignore_timeout_and_cancel_are_stuck_and_their_process_recycled(
     fleet: Fleet,
 ) -> None:
@@ -41,6 +42,7 @@ def test_threads_that_ignore_timeout_and_cancel_are_stuck_and_their_process_recy
 
 
 @pytest.mark.requirement("S4.11", "P13")
+@pytest.mark.either_store
 def test_handlers_that_ignore_a_drain_are_released_and_the_process_ends(fleet: Fleet) -> None:
     worker = fleet.start("--shutdown-grace-seconds", "0", lease=2.0)
     ids = {
@@ -70,6 +72,7 @@ def test_a_thread_with_a_transaction_open_does_not_keep_its_process_from_ending(
 
 
 @pytest.mark.requirement("S4.11")
+@pytest.mark.either_store
 def test_a_thread_that_a_coroutine_waits_for_does_not_keep_its_process_from_ending(
     fleet: Fleet,
 ) -> None:

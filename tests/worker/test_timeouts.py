@@ -31,6 +31,7 @@ def test_a_job_of_twelve_leases_lives(fleet: Fleet) -> None:
 
 
 @pytest.mark.requirement("S3.5", "S3.3", "P7", "S3.8")
+@pytest.mark.either_store
 def test_a_job_over_its_timeout_ends_and_fails_its_attempt(fleet: Fleet) -> None:
     fleet.start().until_ready()
     tasks: list[fleet_app.Sleeps] = [fleet_app.sleeper, fleet_app.polite, fleet_app.apart]
@@ -51,6 +52,7 @@ def test_a_job_over_its_timeout_ends_and_fails_its_attempt(fleet: Fleet) -> None
 
 
 @pytest.mark.requirement("S3.5", "S3.3", "S2.7")
+@pytest.mark.either_store
 def test_a_timeout_is_retried_like_any_failure(fleet: Fleet) -> None:
     fleet.start()
     job_id = fleet_app.late.using(timeout=0.5).enqueue(30.0).id
@@ -63,6 +65,7 @@ def test_a_timeout_is_retried_like_any_failure(fleet: Fleet) -> None:
 
 
 @pytest.mark.requirement("S3.5")
+@pytest.mark.either_store
 def test_a_hung_process_is_killed_and_its_slot_is_free_again(fleet: Fleet) -> None:
     worker = fleet.start("--concurrency", "1").until_ready()
     job_id = fleet_app.deaf_apart.using(timeout=3.0, max_attempts=1).enqueue(600.0).id

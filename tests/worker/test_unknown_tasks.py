@@ -63,6 +63,7 @@ def test_arguments_that_do_not_fit_wait_for_a_worker_whose_code_fits(
 
 
 @pytest.mark.requirement("P4")
+@pytest.mark.either_store
 def test_a_worker_until_idle_ends_though_a_misfit_waits(fleet: Fleet) -> None:
     job_id = fleet.app._submit(NewJob(task="weigh", args=b'{"grams": "heavy"}')).id
     for _ in range(2):
@@ -74,6 +75,7 @@ def test_a_worker_until_idle_ends_though_a_misfit_waits(fleet: Fleet) -> None:
 
 
 @pytest.mark.requirement("S2.5", "S2.6")
+@pytest.mark.either_store
 def test_arguments_that_no_code_fits_fail_with_the_reason_until_the_code_fits(
     fleet: Fleet,
 ) -> None:

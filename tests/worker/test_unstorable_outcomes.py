@@ -91,6 +91,7 @@ def test_an_outcome_that_the_store_refuses_does_not_block_the_others(
 
 
 @pytest.mark.requirement("S0.3")
+@pytest.mark.either_store
 def test_a_forked_grandchild_does_not_report_for_another_job(fleet: Fleet) -> None:
     fleet.start("--concurrency", "1")
     first = fleet_app.forks.enqueue("the child", 0.0).id
@@ -100,6 +101,7 @@ def test_a_forked_grandchild_does_not_report_for_another_job(fleet: Fleet) -> No
 
 
 @pytest.mark.requirement("S2.11")
+@pytest.mark.either_store
 def test_a_child_that_dies_is_noticed_though_a_grandchild_lives(fleet: Fleet) -> None:
     fleet.start()
     job_id = fleet_app.leaves_a_grandchild.enqueue(600.0).id

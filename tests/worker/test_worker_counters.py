@@ -18,6 +18,7 @@ _STEAL = "update {{s}}job set lease_owner = 'thief', lease_token = lease_token +
 
 
 @pytest.mark.requirement("S3.8", "S2.5")
+@pytest.mark.either_store
 def test_endings_are_counted_by_outcome(fleet: Fleet) -> None:
     hows = ("return", "retry_later", "snooze", "pause", "cancel", "fail", "error")
     ids = [fleet_app.ends.enqueue(how).id for how in hows]
