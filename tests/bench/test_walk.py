@@ -19,8 +19,17 @@ PASSED = {
 ONCE = {"Worker.run", "PostgresDatabase.migrate", "SqliteDatabase.migrate", "Freehold.__init__"}
 
 
-@pytest.mark.parametrize("walk", PASSED)
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    ("walk", "store"),
+    [
+        ("plain", "postgres"),
+        ("cancel", "sqlite"),
+        ("http", "sqlite"),
+        pytest.param("plain", "sqlite", marks=pytest.mark.long_form),
+        pytest.param("cancel", "postgres", marks=pytest.mark.long_form),
+        pytest.param("http", "postgres", marks=pytest.mark.long_form),
+    ],
+)
 def test_a_walk_lists_the_functions_in_order(walk: str, store: str, postgres_url: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench.walk", walk, f"--store={store}", f"--dsn={postgres_url}"],
