@@ -115,9 +115,9 @@ def swapped(holder: Any, name: str, value: Any) -> Iterator[None]:
 #: Seeds that find each bug.
 SEEDS: dict[str, tuple[int, ...]] = {
     "a success is accepted from any owner": (17,),
-    "an ending is accepted from any owner": (29, 46, 48),
+    "an ending is accepted from any owner": (46, 48, 29),
     "a renewal needs no token": (8, 36, 39),
-    "a valid lease is recovered": (9,),
+    "a valid lease is recovered": (11,),
     "leased jobs are claimed again": (2,),
     "the newest of a lane is next": (0,),
     "a paused job does not hold its lane": (0,),
@@ -139,7 +139,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "leases are not renewed": (1,),
     "a drain leaves leases": (22,),
     "timeouts are not applied": (0,),
-    "a success is accepted after the lease ended": (1,),
+    "a success is accepted after the lease ended": (5,),
     "an ending is accepted after the lease ended": (26, 34, 110),
     "an expired lease is renewed": (5,),
     "tokens do not grow": (0,),
@@ -147,7 +147,7 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a promotion is lost": (0,),
     "a job in backoff does not hold its lane": (0,),
     "a claim counts no attempt": (0,),
-    "a returned attempt is charged": (27, 39, 65),
+    "a returned attempt is charged": (39, 65, 27),
     "a drain is charged": (28, 41, 76),
     "a retry does not wait": (0,),
     "an operator's retry does not reset the attempts": (10,),
@@ -168,6 +168,9 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a limit is counted for each worker": (7,),
     "a rate limit is ignored": (10,),
     "limited jobs are never admitted": (1,),
+    "dead workers are not replaced": (8,),
+    "a new manager adopts no worker": (2,),
+    "a process slot is not locked": (2,),
 }
 #: These leave no trace in the history: only the invariants, which check every write, find them.
 FOUND_BY_INVARIANTS = frozenset(
