@@ -33,18 +33,18 @@ from freehold.store.types import (
     ClaimRequest,
     Finished,
     LeaseKey,
-    Misfit,
     QueueDemand,
     Recovered,
     Renewed,
 )
-from tests.oracle_table import READY, TIMED, Change, Table, attempt_of, seconds
+from tests.oracle_maintenance import Maintenance
+from tests.oracle_table import READY, Change, attempt_of, seconds
 
 #: The step by which the store spreads one random number over a batch.
 GOLDEN = 0.618033988749895
 
 
-class Oracle(Table):
+class Oracle(Maintenance):
     def __init__(self, now: datetime) -> None:
         super().__init__(now)
         self._keys: dict[str, tuple[int, datetime]] = {}
@@ -143,7 +143,7 @@ class Oracle(Table):
         """In order, up to the demand. Jobs that are not first in their lane are skipped."""
         claimed: list[Attempt] = []
         for job in self._ready(demand.queue):
-            if len(claimed) == demand.count or not self._leads_its_lane(job):
+            if len(claimed) == demand.count or not self.leads_its_lane(job):
                 continue
             if request.tasks is not None and job.task not in request.tasks:
                 why = "the claiming worker does not know this task"
@@ -159,7 +159,7 @@ class Oracle(Table):
         ready = [job for job in self.live() if job.queue == queue and job.stage in READY]
         return sorted(ready, key=lambda job: (-job.priority, job.id))
 
-    def _leads_its_lane(self, job: Job) -> bool:
+    def leads_its_lane(self, job: Job) -> bool:
         if job.target is None or job.stage is Stage.LANE_HEAD:
             return True
         return self.next_in(job.target) == job
@@ -239,15 +239,6 @@ class Oracle(Table):
             recovered.append(Recovered(end.attempt, self._end(end, end.attempt.owner)))
         self.promote(job.target for job in expired[:limit])
         return recovered
-
-    def expire_leases(self, owner: str) -> int:
-        expired = 0
-        for job in list(self.live()):
-            lease = job.lease
-            if lease and lease.owner == owner and lease.expires_at > self.now:
-                self.set_stage(job, Stage.LEASED, lease=replace(lease, expires_at=self.now))
-                expired += 1
-        return expired
 
     def _end(self, end: AttemptEnd, by: str) -> Decision:
         """A stop request on the job counts even if its worker had not read it."""
@@ -408,45 +399,3 @@ class Oracle(Table):
             return False
         until = self._pauses[name]
         return until is None or until > self.now
-
-    # -- maintenance -------------------------------------------------------------------------
-
-    def make_ready(self, limit: int) -> int:
-        due = [job for job in self.live() if job.stage in TIMED and job.run_at <= self.now]
-        due.sort(key=lambda job: (job.run_at, job.id))
-        for job in due[:limit]:
-            self.set_stage(job, Stage.LANE_HEAD if job.stage is Stage.BACKOFF else Stage.READY)
-        return len(due[:limit])
-
-    def next_due_seconds(self) -> float | None:
-        times = [job.run_at for job in self.live() if job.stage in TIMED]
-        return max(0.0, (min(times) - self.now).total_seconds()) if times else None
-
-    def unpark(self, tasks: Sequence[str], limit: int) -> int:
-        parked = [
-            job
-            for job in self.live()
-            if job.stage is Stage.PARKED and job.task in tasks and job.id not in self.parked_until
-        ]
-        return self._unpark(parked[:limit])
-
-    def misfits(self, tasks: Sequence[str], after: int, limit: int) -> list[Misfit]:
-        found = [
-            Misfit(job.id, job.task, job.args, self.parked_until[job.id] <= self.now)
-            for job in self.live()
-            if job.stage is Stage.PARKED and job.task in tasks and job.id in self.parked_until
-        ]
-        return [each for each in found if each.job_id > after][:limit]
-
-    def unpark_misfits(self, ids: Sequence[int]) -> int:
-        jobs = [job for job in self.live() if job.id in ids and job.stage is Stage.PARKED]
-        return self._unpark([job for job in jobs if job.id in self.parked_until])
-
-    def _unpark(self, parked: Sequence[Job]) -> int:
-        for job in parked:
-            self.set_stage(job, Stage.LANE_HEAD if job.target else Stage.READY, reason=None)
-            self.add_event(job, EventKind.UNPARKED, State.QUEUED, None, None)
-        return len(parked)
-
-    def advance(self, by: float) -> None:
-        self.now += seconds(by)

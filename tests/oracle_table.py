@@ -45,6 +45,7 @@ class Table:
         self.events: dict[int, list[Event]] = {}
         self.due: dict[int, datetime | None] = {}  # None: at once
         self.parked_until: dict[int, datetime] = {}  # of misfits
+        self.broken: dict[int, bool] = {}  # whether such a row must not be paused either
 
     def live(self) -> list[Job]:
         return [job for job in self.jobs.values() if job.stage is not None]

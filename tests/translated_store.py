@@ -23,7 +23,10 @@ from freehold.store.types import (
     Misfit,
     Recovered,
     Renewed,
+    SetAside,
 )
+from tests.broken_rows import FORBIDDEN, LOST_TOO_OFTEN, mend, poison
+from tests.oracle_maintenance import REFUSED
 from tests.stores import StoreUnderTest
 
 #: An id that no job has, in the stores or in the oracle.
@@ -43,6 +46,7 @@ class TranslatedStore:
         self._attempts: dict[LeaseKey, Attempt] = {}
         self._tokens: dict[int, int] = {}
         self._claims = 0
+        self._refusals: set[str | None] = set()
 
     # -- enqueue -----------------------------------------------------------------------------
 
@@ -118,6 +122,9 @@ class TranslatedStore:
     def expire_leases(self, owner: str) -> int:
         return self._store.expire_leases(owner)
 
+    def restart_leases(self, limit: int) -> int:
+        return self._store.restart_leases(limit)
+
     def _store_attempt(self, attempt: Attempt) -> Attempt:
         return self._attempts[LeaseKey(attempt.job_id, attempt.token)]
 
@@ -162,6 +169,25 @@ class TranslatedStore:
     def advance(self, by: float) -> None:
         self.under_test.advance(by)
 
+    # -- rows that the database refuses ------------------------------------------------------
+
+    def break_row(self, job_id: int, *, is_forbidden: bool) -> None:
+        how = FORBIDDEN if is_forbidden else LOST_TOO_OFTEN
+        poison(self.under_test, self._store_ids[job_id], how)
+
+    def mend_row(self, job: Job) -> None:
+        mend(self.under_test, self._store_ids[job.id], job.lost_attempts, job.max_attempts)
+
+    def set_aside_ready(self, queue: str) -> list[int]:
+        return self._aside(self._store.set_aside_ready(queue))
+
+    def set_aside_swept(self) -> list[int]:
+        return self._aside(self._store.set_aside_swept())
+
+    def _aside(self, found: Sequence[SetAside]) -> list[int]:
+        self._refusals |= {each.reason for each in found}
+        return sorted(self._oracle_ids[each.job_id] for each in found)
+
     # -- everything that is stored -----------------------------------------------------------
 
     def all_jobs(self) -> dict[int, Job]:
@@ -169,7 +195,7 @@ class TranslatedStore:
         return {self._oracle_ids[job_id]: self._job(job) for job_id, job in found.items()}
 
     def _job(self, job: Job) -> Job:
-        job = replace(job, id=self._oracle_ids[job.id])
+        job = replace(job, id=self._oracle_ids[job.id], reason=self._reason(job.reason))
         if job.lease is not None:
             job = replace(job, lease=replace(job.lease, token=self._tokens[job.lease.token]))
         if job.report is not None and job.report.token is not None:
@@ -184,6 +210,11 @@ class TranslatedStore:
             event = event_of(row)
             job_id = self._oracle_ids[event.job_id]
             token = None if event.token is None else self._tokens[event.token]
-            translated = replace(event, id=0, job_id=job_id, token=token)
+            reason = self._reason(event.reason)
+            translated = replace(event, id=0, job_id=job_id, token=token, reason=reason)
             found.setdefault(job_id, []).append(translated)
         return found
+
+    def _reason(self, reason: str | None) -> str | None:
+        """Each store sets rows aside with an error of its own."""
+        return REFUSED if reason in self._refusals else reason

@@ -23,39 +23,11 @@ from freehold.worker.served_queues import ServedQueues
 from freehold.worker.slots import Slots
 from freehold.worker.sweeper import Sweeper
 from freehold.worker.wakeups import Wakeups
+from tests.broken_rows import FORBIDDEN, LOST_TOO_OFTEN, OUT_OF_RANGE, poison
 from tests.stores import LEASE_SECONDS, PostgresUnderTest, StoreUnderTest
 
-#: PostgreSQL's counters have 16 bits. SQLite accepts any number, but no text outside of UTF-8.
-OUT_OF_RANGE = {"postgres": "attempt = 32767", "sqlite": "args = cast(x'7bff7d' as text)"}
-LOST_TOO_OFTEN = {
-    "postgres": "lost_attempts = 32767",
-    "sqlite": "args = cast(x'7bff7d' as text)",
-}
 MEGABYTE = "(select string_agg(md5(i::text), '') from generate_series(1, 32768) i)"
 LARGE_TASK = {"postgres": f"task = {MEGABYTE}"}
-
-
-#: Against the constraints of both stores.
-FORBIDDEN = {"postgres": "max_attempts = 0", "sqlite": "max_attempts = 0"}
-
-
-def poison(store: StoreUnderTest, job_id: int, how: dict[str, str]) -> None:
-    """As a row that is older than a constraint, or that its owner wrote."""
-    change = f"update {{s}}job set {how[store.kind]} where id = {job_id}"
-    if store.kind == "sqlite":
-        store.sql("pragma ignore_check_constraints = on")
-        store.sql(change)
-        store.sql("pragma ignore_check_constraints = off")
-        return
-    [(text,)] = store.sql(
-        "select pg_get_constraintdef(oid) from pg_constraint where conname = 'job_is_valid'"
-        " and conrelid = '{s}job'::regclass"
-    )
-    text = text.removesuffix(" NOT VALID")
-    store.sql(
-        f"begin; alter table {{s}}job drop constraint job_is_valid; {change};"
-        f" alter table {{s}}job add constraint job_is_valid {text} not valid; commit"
-    )
 
 
 def state_in_row(store: StoreUnderTest, job_id: int) -> str:

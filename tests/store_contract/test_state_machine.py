@@ -209,6 +209,22 @@ class StoresAgree(RuleBasedStateMachine):
         self.all(lambda store: store.expire_leases(owner))
 
     @precondition(lambda self: self._in(Stage.LEASED))
+    @rule(back=st.sampled_from([2.0, 15.0]), limit=st.sampled_from([1, EVERYTHING]))
+    def set_clock_back(self, back: float, limit: int) -> None:
+        """Leases that now begin in the future start again."""
+        self.all(lambda store: store.advance(-back))
+        self.all(lambda store: store.restart_leases(limit))
+
+    @precondition(lambda self: self._in_a_known_stage())
+    @rule(data=st.data(), is_forbidden=st.sampled_from([False, False, True]))
+    def set_aside(self, data: st.DataObject, is_forbidden: bool) -> None:
+        """A row that the database refuses, until a person has mended it."""
+        job = data.draw(st.sampled_from(self._in_a_known_stage()), label="job")
+        self.all(lambda store: store.break_row(job.id, is_forbidden=is_forbidden))
+        self.all(lambda store: (store.set_aside_ready(job.queue), store.set_aside_swept()))
+        self.all(lambda store: store.mend_row(job))
+
+    @precondition(lambda self: self._in(Stage.LEASED))
     @rule(data=st.data(), limit=st.sampled_from([2, EVERYTHING]), chance=chances)
     def lose_workers(self, data: st.DataObject, limit: int, chance: float) -> None:
         """The clock moves exactly to the end of a lease, and a sweep runs."""
@@ -270,6 +286,12 @@ class StoresAgree(RuleBasedStateMachine):
 
     def _in(self, *stages: Stage) -> bool:
         return any(job.stage in stages for job in self.oracle.jobs.values())
+
+    def _in_a_known_stage(self) -> list[Job]:
+        """Not in the middle of a lane, where stores differ: see `with_followers`."""
+        lane = (Stage.READY, Stage.FOLLOWER)
+        live = self.oracle.live()
+        return [job for job in live if job.stage not in lane or self.oracle.leads_its_lane(job)]
 
     def _stopped(self) -> list[Job]:
         return [job for job in self.oracle.jobs.values() if job.state in (State.PAUSED, *FINAL)]

@@ -1,0 +1,41 @@
+"""Rows that no claim or sweep can write: older than a constraint, or written by their owner."""
+
+from __future__ import annotations
+
+from tests.stores import StoreUnderTest
+
+#: PostgreSQL's counters have 16 bits. SQLite accepts any number, but no text outside of UTF-8.
+OUT_OF_RANGE = {"postgres": "attempt = 32767", "sqlite": "args = cast(x'7bff7d' as text)"}
+LOST_TOO_OFTEN = {
+    "postgres": "lost_attempts = 32767",
+    "sqlite": "args = cast(x'7bff7d' as text)",
+}
+#: Against the constraints of both stores.
+FORBIDDEN = {"postgres": "max_attempts = 0", "sqlite": "max_attempts = 0"}
+
+
+def poison(store: StoreUnderTest, job_id: int, how: dict[str, str]) -> None:
+    change = f"update {{s}}job set {how[store.kind]} where id = {job_id}"
+    if store.kind == "sqlite":
+        store.sql("pragma ignore_check_constraints = on")
+        store.sql(change)
+        store.sql("pragma ignore_check_constraints = off")
+        return
+    [(text,)] = store.sql(
+        "select pg_get_constraintdef(oid) from pg_constraint where conname = 'job_is_valid'"
+        " and conrelid = '{s}job'::regclass"
+    )
+    text = text.removesuffix(" NOT VALID")
+    store.sql(
+        f"begin; alter table {{s}}job drop constraint job_is_valid; {change};"
+        f" alter table {{s}}job add constraint job_is_valid {text} not valid; commit"
+    )
+
+
+def mend(store: StoreUnderTest, job_id: int, lost_attempts: int, max_attempts: int) -> None:
+    """As a person would, where the row is now. Its arguments are empty again."""
+    for table in ("job", "history"):
+        store.sql(
+            f"update {{s}}{table} set lost_attempts = {lost_attempts}, "
+            f"max_attempts = {max_attempts}, args = '{{}}' where id = {job_id}"
+        )
