@@ -120,10 +120,10 @@ def test_a_schema_of_another_program_is_neither_adopted_nor_dropped(stores: Tena
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
 def test_a_check_reads_little_however_many_jobs_a_tenant_has(stores: TenantStores) -> None:
     """Scheduled, leased and deleted jobs cost the check nothing."""
-    stores.tenants.create("acme")
+    stores.tenants.create("large")  # a tenant of this test only: no row of another was deleted
     with psycopg.connect(stores.urls[HOME_SHARD], autocommit=True) as connection:
         connection.execute(
-            "insert into freehold_t_acme.job (id, created_at, run_at, priority, max_attempts, "
+            "insert into freehold_t_large.job (id, created_at, run_at, priority, max_attempts, "
             "stage, queue, task, args, lease_owner, lease_token, lease_expires_at, leased_at) "
             "select i, now(), now() + '1 day', 0, 1, case when i % 2 = 0 then 'h' else 'w' end, "
             "'default', 't', '{}', v.owner, v.token, v.until, v.since "
@@ -132,9 +132,9 @@ def test_a_check_reads_little_however_many_jobs_a_tenant_has(stores: TenantStore
             "case when i % 2 = 0 then now() + '1 day' end as until, "
             "case when i % 2 = 0 then now() end as since) v"
         )
-        connection.execute("delete from freehold_t_acme.job where id % 4 = 0")
+        connection.execute("delete from freehold_t_large.job where id % 4 = 0")
         query = psycopg.sql.SQL("select * from freehold.tenants_with_work({})")
-        check = query.format(["freehold_t_acme"])
+        check = query.format(["freehold_t_large"])
         explain(connection, check)  # catalogs are read once
         reading = explain(connection, check)
         assert reading.buffers < 200, reading.story()
