@@ -33,6 +33,7 @@ TABLES = (
     "worker",
     "tenant",
     "schedule",
+    "audit",
 )
 
 #: The one override of the store's clock, for tests only (requirement P11).
@@ -133,7 +134,7 @@ class PostgresUnderTest(StoreUnderTest):
             *TABLES,
             "test_clock",
         )
-        sequences = ("job_id", "lease_token", "event_id")
+        sequences = ("job_id", "lease_token", "event_id", "audit_id")
         start = VirtualClock().micros // 1_000_000
         statements = [
             *(f"delete from {self.schema}.{table}" for table in tables),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from freehold.model.audit import SETTINGS
 from freehold.model.limit import ALL_QUEUES, QueueRule
 from freehold.operator import AsyncOperator
 from freehold.settings import Settings
@@ -37,9 +38,9 @@ async def _apply_queues(operator: AsyncOperator, queues: Mapping[str, QueueRule]
     limits = {rule.name: rule.limit for rule in await operator.queue_limits()}
     for name, rule in queues.items():
         if rule.weight is not None and weights.get(name, 1.0) != rule.weight:
-            await operator.set_weight(name, rule.weight)
+            await operator.set_weight(name, rule.weight, SETTINGS, via=SETTINGS)
         if rule.limit and limits.get(name) != rule.limit:
-            await operator.set_queue_limit(name, rule.limit)
+            await operator.set_queue_limit(name, rule.limit, SETTINGS, via=SETTINGS)
 
 
 async def _apply_keys(operator: AsyncOperator, settings: Settings) -> None:
@@ -48,4 +49,4 @@ async def _apply_keys(operator: AsyncOperator, settings: Settings) -> None:
     keys = {rule.name: rule.limit for rule in await operator.key_limits()}
     for key, limit in settings.limits.items():
         if keys.get(key) != limit:
-            await operator.set_key_limit(key, limit)
+            await operator.set_key_limit(key, limit, SETTINGS, via=SETTINGS)

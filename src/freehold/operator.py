@@ -6,12 +6,16 @@ offer them as methods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
+from functools import partial
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from freehold.errors import BadInput, IllegalTransition, JobNotFound
+from freehold.model.audit import OPERATOR, PYTHON, AuditFilter, AuditPage, Author
 from freehold.model.explain import Cause, Facts, LimitUse, explain
 from freehold.model.history import TimelineEntry, timeline
 from freehold.model.job import Job
@@ -22,8 +26,8 @@ from freehold.model.names import check_key, check_name
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.timestamps import check_timestamp
 from freehold.store.statements import AsyncMethods, BlockingMethods, Verb, method, nothing
-from freehold.store.store import AsyncStore, Store
 from freehold.store.types import PAGE_LIMIT, JobFilter, JobPage, LaneInfo
+from freehold.store.verbs import audit as audit_verbs
 from freehold.store.verbs import job_log, limits, queries, workers
 from freehold.store.verbs import operator as operator_verbs
 from freehold.store.verbs import pause as pause_verbs
@@ -34,6 +38,10 @@ LARGEST_ID = 2**63 - 1
 SHOWN_LIMIT = 1000
 #: A page with a rare filter reads at most this many pages of the store before it is returned short.
 _READS_PER_PAGE = 20
+_EVERY_CHANGE = AuditFilter()
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class JobDetail(msgspec.Struct, frozen=True):
@@ -144,48 +152,64 @@ def _check_range(what: str, since: datetime | None, until: datetime | None) -> N
 
 
 def act(
-    verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None = None
+    verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None = None, via: str = PYTHON
 ) -> Verb[list[ActionResult]]:
     """Apply one verb to jobs: all are checked before any is written."""
-    check_key("by", by)
-    results = yield from operator_verbs.operate(verb, _checked_ids(ids), by, check_reason(reason))
+    author = _author(by, via, reason)
+    results = yield from operator_verbs.operate(
+        verb, _checked_ids(ids), author.by, author.reason, author.via
+    )
     return results
 
 
-def cancel(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+def _author(by: str, via: str, reason: str | None = None) -> Author:
+    return Author(check_key("by", by), via, check_reason(reason))
+
+
+def cancel(
+    *ids: int, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[list[ActionResult]]:
     """End jobs; the worker of a running one is asked to stop it. A failed job is resolved."""
-    return act(OperatorVerb.CANCEL, ids, by, reason)
+    return act(OperatorVerb.CANCEL, ids, by, reason, via)
 
 
-def pause(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+def pause(
+    *ids: int, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[list[ActionResult]]:
     """Hold jobs back until they are resumed; the worker of a running one is asked to stop it."""
-    return act(OperatorVerb.PAUSE, ids, by, reason)
+    return act(OperatorVerb.PAUSE, ids, by, reason, via)
 
 
-def resume(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+def resume(
+    *ids: int, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[list[ActionResult]]:
     """Put paused or failed jobs back into the queue."""
-    return act(OperatorVerb.RESUME, ids, by, reason)
+    return act(OperatorVerb.RESUME, ids, by, reason, via)
 
 
-def retry(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+def retry(
+    *ids: int, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[list[ActionResult]]:
     """Run finished jobs again, with all their attempts."""
-    return act(OperatorVerb.RETRY, ids, by, reason)
+    return act(OperatorVerb.RETRY, ids, by, reason, via)
 
 
-def submit(*ids: int, by: str, reason: str | None = None) -> Verb[list[ActionResult]]:
+def submit(
+    *ids: int, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[list[ActionResult]]:
     """Put pending jobs into the queue."""
-    return act(OperatorVerb.SUBMIT, ids, by, reason)
+    return act(OperatorVerb.SUBMIT, ids, by, reason, via)
 
 
 def resume_in_lane(
-    target: str, job_id: int, by: str, reason: str | None = None
+    target: str, job_id: int, by: str, reason: str | None = None, via: str = PYTHON
 ) -> Verb[ActionResult]:
     """Resume a paused or failed job, if it belongs to this lane."""
     job = yield from _existing(job_id)
     if job.target != target:
         where = f"in lane {job.target}" if job.target else "in no lane"
         raise JobNotFound(f"target {target!r} has no job {job_id}: that job is {where}")
-    (result,) = yield from resume(job_id, by=by, reason=reason)
+    (result,) = yield from resume(job_id, by=by, reason=reason, via=via)
     if result.status is ActionStatus.ALREADY:
         raise IllegalTransition(
             f"job {job_id} is {result.state}: only a paused or failed job can be resumed"
@@ -194,13 +218,17 @@ def resume_in_lane(
 
 
 def pause_queue(
-    name: str, by: str, reason: str | None = None, until: datetime | None = None
+    name: str,
+    by: str,
+    reason: str | None = None,
+    until: datetime | None = None,
+    via: str = PYTHON,
 ) -> Verb[None]:
     """Pause a queue, or all of them (``*``)."""
     _queue_or_all(name)
-    check_key("by", by)
+    author = _author(by, via, reason)
     yield from _check_end(until)
-    yield from pause_verbs.pause_queue(name, by, check_reason(reason), until)
+    yield from pause_verbs.pause_queue(name, author.by, author.reason, until, author)
 
 
 def _check_end(until: datetime | None) -> Verb[None]:
@@ -213,27 +241,37 @@ def _check_end(until: datetime | None) -> Verb[None]:
         raise BadInput(f"until={until.isoformat()}: give a time after {now.isoformat()}")
 
 
-def resume_queue(name: str) -> Verb[bool]:
+def resume_queue(
+    name: str, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
+) -> Verb[bool]:
     """Returns whether the queue was paused."""
-    was_paused = yield from pause_verbs.resume_queue(_queue_or_all(name))
+    author = _author(by, via, reason)
+    was_paused = yield from pause_verbs.resume_queue(_queue_or_all(name), author)
     return was_paused
 
 
-def set_queue_limit(name: str, limit: Limit) -> Verb[None]:
+def set_queue_limit(
+    name: str, limit: Limit, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
+) -> Verb[None]:
     """Limit a queue, or all of them together (``*``)."""
-    yield from limits.set_queue_limit(_queue_or_all(name), limit)
+    yield from limits.set_queue_limit(_queue_or_all(name), limit, _author(by, via, reason))
 
 
-def set_weight(name: str, weight: float) -> Verb[None]:
+def set_weight(
+    name: str, weight: float, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
+) -> Verb[None]:
     """Set a queue's share of the workers; every other queue has 1 unless set."""
     if not 0.001 <= weight <= 1_000_000:
         raise BadInput(f"weight={weight!r}: give a number from 0.001 to 1000000")
-    yield from limits.set_weight(check_name("queue", name), weight)
+    yield from limits.set_weight(check_name("queue", name), weight, _author(by, via, reason))
 
 
-def set_key_limit(key: str, limit: Limit) -> Verb[None]:
+def set_key_limit(
+    key: str, limit: Limit, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
+) -> Verb[None]:
     """Limit the jobs of a limit key; ``github:*`` limits each key with that prefix."""
-    yield from limits.set_key_limit(check_key("limit key", key), limit)
+    author = _author(by, via, reason)
+    yield from limits.set_key_limit(check_key("limit key", key), limit, author)
 
 
 def _queue_or_all(name: str) -> str:
@@ -261,19 +299,39 @@ def lane_holders(targets: Sequence[str]) -> Verb[dict[str, int]]:
 
 
 def pause_lane(
-    target: str, by: str, reason: str | None = None, until: datetime | None = None
+    target: str,
+    by: str,
+    reason: str | None = None,
+    until: datetime | None = None,
+    via: str = PYTHON,
 ) -> Verb[None]:
     """Start no job of the lane until it is resumed, or until a time."""
     check_key("target", target)
-    check_key("by", by)
+    author = _author(by, via, reason)
     yield from _check_end(until)
-    yield from pause_verbs.pause_lane(target, by, check_reason(reason), until)
+    yield from pause_verbs.pause_lane(target, author.by, author.reason, until, author)
 
 
-def resume_lane(target: str) -> Verb[bool]:
+def resume_lane(
+    target: str, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
+) -> Verb[bool]:
     """Returns whether the lane was paused."""
-    was_paused = yield from pause_verbs.resume_lane(check_key("target", target))
+    author = _author(by, via, reason)
+    was_paused = yield from pause_verbs.resume_lane(check_key("target", target), author)
     return was_paused
+
+
+def audit(filter: AuditFilter = _EVERY_CHANGE) -> Verb[AuditPage]:
+    """A page of operators' changes, newest first."""
+    for what in ("by", "verb", "subject"):
+        if getattr(filter, what) is not None:
+            check_key(what, getattr(filter, what))
+    if filter.subject is not None and filter.kind is None:
+        raise BadInput("subject: give its kind too, such as job or queue")
+    if filter.before is not None and not 0 < filter.before <= LARGEST_ID:
+        raise BadInput(f"before={filter.before}: give the `next` of the page before")
+    page = yield from audit_verbs.audit(filter)
+    return page
 
 
 class _Actions:
@@ -309,17 +367,40 @@ class _Actions:
     lanes = method(lanes)
     pause_lane = method(pause_lane)
     resume_lane = method(resume_lane)
+    audit = method(audit)
 
 
 class Operator(_Actions, BlockingMethods):
-    """For callers that block."""
+    """For callers that block. ``via``: the interface that the audit records."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BlockingMethods, via: str = PYTHON) -> None:
         super().__init__(store.session)
+        self._via = via
+
+    def through(self, via: str) -> Operator:
+        """The same for another interface."""
+        return Operator(self, via)
+
+    def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, T]:
+        return super()._as_method(_through(self._via, verb))
 
 
 class AsyncOperator(_Actions, AsyncMethods):
     """The same for asyncio."""
 
-    def __init__(self, store: AsyncStore) -> None:
+    def __init__(self, store: AsyncMethods, via: str = PYTHON) -> None:
         super().__init__(store.session)
+        self._via = via
+
+    def through(self, via: str) -> AsyncOperator:
+        return AsyncOperator(self, via)
+
+    def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+        return super()._as_method(_through(self._via, verb))
+
+
+def _through(via: str, verb: Callable[P, Verb[T]]) -> Callable[P, Verb[T]]:
+    """A verb that changes something has the interface as its parameter."""
+    if "via" not in signature(verb).parameters:
+        return verb
+    return partial(verb, via=via)  # type: ignore[arg-type]

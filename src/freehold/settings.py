@@ -80,6 +80,7 @@ class WorkersSection(msgspec.Struct, frozen=True):
 
 class RetentionSection(msgspec.Struct, frozen=True):
     history_days: Duration
+    audit_days: Duration
 
 
 class HttpSection(msgspec.Struct, frozen=True):

@@ -57,6 +57,7 @@ ROLES = {
     "GET /api/lanes": Role.VIEWER,
     "GET /api/limits": Role.VIEWER,
     "GET /api/workers": Role.VIEWER,
+    "GET /api/audit": Role.OPERATOR,
     "POST /api/lanes/{target}/pause": Role.OPERATOR,
     "POST /api/lanes/{target}/resume": Role.OPERATOR,
     "POST /api/limits/all": Role.ADMIN,

@@ -58,6 +58,12 @@ insert into freehold.event (job_id, at, attempt, kind, state)
 select id, finished_at, attempt, 'retried', 'queued' from freehold.history where id % 5 = 0
 """
 
+_AUDIT = """
+insert into freehold.audit (at, by, via, verb, kind, subject, before, after)
+select now() - ({count} - i) * interval '1 minute', 'ann', 'cli', 'retry', 'job', i % 1000, '{{}}', '{{}}'
+from generate_series(1, {count}) i
+"""
+
 _KEYS = """
 insert into freehold.idempotency (key, job_id, expires_at)
 select 'key' || i, i, now() + interval '1 hour' from generate_series(1, {count}) i
@@ -99,6 +105,7 @@ def fill(connection: Connection[Any]) -> None:
     """Jobs in every stage, of which the planner has no statistics."""
     connection.execute(_FINISHED.format(count=FINISHED).encode())
     connection.execute(_EVENTS)
+    connection.execute(_AUDIT.format(count=KEYS).encode())
     connection.execute(_KEYS.format(count=KEYS).encode())
     connection.execute(_SCHEDULES.format(first=OLD_SCHEDULES + 1, last=SCHEDULES).encode())
     connection.execute("select setval('freehold.job_id', %s)", (FINISHED,))

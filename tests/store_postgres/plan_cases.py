@@ -12,6 +12,7 @@ from psycopg import Connection
 from freehold.model.state import Stage
 from freehold.store.stage_sql import STAGE_NAMES, stage_byte
 from freehold.store.statements import Statement
+from freehold.store.verbs import audit
 from freehold.store.verbs.queries import PAGE_WINDOW
 from tests.store_postgres.filling import FINISHED, LEASED, OWNER, QUEUES, SCHEDULED
 
@@ -27,6 +28,7 @@ NEWEST = 2**63 - 1
 ATTENTION = 1_100
 #: Statements that read days of history, which come and go, and their plans with them.
 READING_DAYS = {
+    "audit_jobs",
     "delete",
     "page_history",
     "page_unsuccessful",
@@ -325,9 +327,30 @@ def _history(found: Found) -> Iterator[Case]:
     }
     yield Case("requeue_finished", Statement("requeue_finished", known | back), 1, DAYS)
     yield Case("mark_resolved", Statement("mark_resolved", known), 1, DAYS)
+    yield from _audit(ids)
     yield Case(
         "apply_retention", Statement("apply_retention", {"history_days": 30.0, "limit": BATCH})
     )
+
+
+def _audit(ids: list[int]) -> Iterator[Case]:
+    author = {"by": "ann", "via": "cli", "reason": None, "verb": "retry"}
+    seen = {"seen_state": "failed", "token": None, "stop_request": None}
+    values = {"before": "{}", "after": "{}"}
+    rows = [
+        {"id": job_id, "seen_stage": None if job_id <= FINISHED else "r", **seen, **values}
+        for job_id in ids
+    ]
+    yield Case("audit_jobs", Statement("audit_jobs", author, rows), len(ids), DAYS)
+    setting = {"kind": "queue", "subject": "q5", "after": "{}", "only_if_paused": False}
+    yield Case("audit_setting", Statement("audit_setting", {**author, **setting}))
+    page = {"by": None, "verb": None, "kind": None, "subject": None}
+    page |= {"before": NEWEST, "limit": 50, "window": audit.WINDOW}
+    yield Case("audit_page", Statement("audit_page", page), 50)
+    one = page | {"kind": "job", "subject": "7"}
+    yield Case("audit_of_subject", Statement("audit_of_subject", one), 50)
+    old = {"audit_days": 400.0, "limit": BATCH}
+    yield Case("apply_audit_retention", Statement("apply_audit_retention", old), BATCH)
 
 
 def _filtered() -> Iterator[Case]:

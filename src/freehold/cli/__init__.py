@@ -23,6 +23,7 @@ _COMMANDS = LazyCommands(
         "limits": "freehold.cli.limits",
         "workers": "freehold.cli.workers",
         "top": "freehold.cli.top",
+        "audit": "freehold.cli.audit",
         "tenants": "freehold.cli.tenants",
         "migrate": "freehold.cli.migrate",
         "doctor": "freehold.cli.doctor",

@@ -19,6 +19,7 @@ import msgspec
 from freehold.app import Freehold
 from freehold.cli.text import escaped_json
 from freehold.errors import BadSettings, FreeholdError, SchemaMissing
+from freehold.model.audit import CLI, Author
 from freehold.settings import load, unknown_variables
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -233,3 +234,22 @@ def os_user() -> str:
 by_option = click.option(
     "--by", default=os_user, help="Your name, for the history. [default: your user name]"
 )
+
+
+def author_options(command: F) -> F:
+    """--reason and --by; the command receives both as ``author``, for the audit."""
+
+    def call(*args: Any, by: str, reason: str | None, **rest: Any) -> Any:
+        return command(*args, author=Author(by, CLI, reason), **rest)
+
+    call.__doc__ = command.__doc__
+    call.__name__ = command.__name__
+    call.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    by_option(call)
+    click.option("--reason", help="Reason, for the audit.")(call)
+    return call  # type: ignore[return-value]
+
+
+def change_by(author: Author) -> dict[str, Any]:
+    """The author as arguments of an operator's verb."""
+    return {"by": author.by, "reason": author.reason, "via": author.via}

@@ -18,6 +18,7 @@ from freehold.cli.errors import REFUSED
 from freehold.cli.job_view import job_view
 from freehold.cli.render import causes_text, is_too_late, result_sentence, show
 from freehold.json_views import job_detail_document
+from freehold.model.audit import CLI
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.operator import Operator
 
@@ -80,7 +81,7 @@ def _action(verb: OperatorVerb, method: Callable[..., list[ActionResult]], help:
         store: StoreChoice, ids: tuple[int, ...], reason: str | None, by: str, as_json: bool
     ) -> None:
         with store.open() as app:
-            results = method(app.operator, *ids, by=by, reason=reason)
+            results = method(app.operator, *ids, by=by, reason=reason, via=CLI)
         if as_json:
             print_json(results)
         else:

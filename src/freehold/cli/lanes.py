@@ -6,9 +6,18 @@ from datetime import datetime
 
 import click
 
-from freehold.cli.common import StoreChoice, StoreGroup, as_json, print_json, store_options
+from freehold.cli.common import (
+    StoreChoice,
+    StoreGroup,
+    as_json,
+    author_options,
+    change_by,
+    print_json,
+    store_options,
+)
 from freehold.cli.pause_options import pause_options, print_paused, print_resumed
 from freehold.cli.render import lane_table, show
+from freehold.model.audit import CLI, Author
 
 
 @click.group(cls=StoreGroup, invoke_without_command=True)
@@ -50,16 +59,17 @@ def pause(
 ) -> None:
     """Pause the lane TARGET. Its running job continues, the next one waits."""
     with store.open() as app:
-        app.operator.pause_lane(target, by, reason, until)
+        app.operator.pause_lane(target, by, reason, until, via=CLI)
     print_paused("lane", "target", target, until, as_json)
 
 
 @lanes.command()
 @click.argument("target")
+@author_options
 @as_json
 @store_options
-def resume(store: StoreChoice, target: str, as_json: bool) -> None:
+def resume(store: StoreChoice, target: str, author: Author, as_json: bool) -> None:
     """Resume the lane TARGET."""
     with store.open() as app:
-        was_paused = app.operator.resume_lane(target)
+        was_paused = app.operator.resume_lane(target, **change_by(author))
     print_resumed("lane", "target", target, was_paused, as_json)

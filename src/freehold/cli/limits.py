@@ -6,8 +6,17 @@ from collections.abc import Sequence
 
 import click
 
-from freehold.cli.common import StoreChoice, StoreGroup, as_json, print_json, store_options
+from freehold.cli.common import (
+    StoreChoice,
+    StoreGroup,
+    as_json,
+    author_options,
+    change_by,
+    print_json,
+    store_options,
+)
 from freehold.cli.render import UsedLimit, limit_table, show
+from freehold.model.audit import Author
 from freehold.model.explain import LimitUse
 from freehold.model.limit import ALL_QUEUES, NO_LIMIT, Limit, rate_of
 from freehold.operator import Operator
@@ -61,44 +70,59 @@ def _documents(limits: Sequence[UsedLimit]) -> list[dict[str, object]]:
 @click.argument("name")
 @_max
 @_rate
+@author_options
 @as_json
 @store_options
 def queue(
-    store: StoreChoice, name: str, max_leases: int | None, rate: str | None, as_json: bool
+    store: StoreChoice,
+    name: str,
+    max_leases: int | None,
+    rate: str | None,
+    author: Author,
+    as_json: bool,
 ) -> None:
     """Limit the queue NAME. Without --max and --rate its limit is removed."""
-    _set_queue(store, name, _limit(max_leases, rate), as_json)
+    _set_queue(store, name, _limit(max_leases, rate), author, as_json)
 
 
 @limits.command(name="all")
 @_max
 @_rate
+@author_options
 @as_json
 @store_options
-def all_queues(store: StoreChoice, max_leases: int | None, rate: str | None, as_json: bool) -> None:
+def all_queues(
+    store: StoreChoice, max_leases: int | None, rate: str | None, author: Author, as_json: bool
+) -> None:
     """Limit all queues together. The limit includes all tenants of the database."""
-    _set_queue(store, ALL_QUEUES, _limit(max_leases, rate), as_json)
+    _set_queue(store, ALL_QUEUES, _limit(max_leases, rate), author, as_json)
 
 
 @limits.command()
 @click.argument("key")
 @_max
 @_rate
+@author_options
 @as_json
 @store_options
 def key(
-    store: StoreChoice, key: str, max_leases: int | None, rate: str | None, as_json: bool
+    store: StoreChoice,
+    key: str,
+    max_leases: int | None,
+    rate: str | None,
+    author: Author,
+    as_json: bool,
 ) -> None:
     """Limit the jobs with limit_key=KEY. github:* sets one limit for each key that begins so."""
     limit = _limit(max_leases, rate)
     with store.open() as app:
-        app.operator.set_key_limit(key, limit)
+        app.operator.set_key_limit(key, limit, **change_by(author))
     _print_limit({"key": key, "limit": limit}, f"key {key}: {limit}", as_json)
 
 
-def _set_queue(store: StoreChoice, name: str, limit: Limit, as_json: bool) -> None:
+def _set_queue(store: StoreChoice, name: str, limit: Limit, author: Author, as_json: bool) -> None:
     with store.open() as app:
-        app.operator.set_queue_limit(name, limit)
+        app.operator.set_queue_limit(name, limit, **change_by(author))
     subject = "all queues together" if name == ALL_QUEUES else f"queue {name}"
     _print_limit({"name": name, "limit": limit}, f"{subject}: {limit}", as_json)
 

@@ -7,10 +7,19 @@ from difflib import get_close_matches
 
 import click
 
-from freehold.cli.common import StoreChoice, StoreGroup, as_json, print_json, store_options
+from freehold.cli.common import (
+    StoreChoice,
+    StoreGroup,
+    as_json,
+    author_options,
+    change_by,
+    print_json,
+    store_options,
+)
 from freehold.cli.pause_options import pause_options, print_paused, print_resumed
 from freehold.cli.render import queue_view, show
 from freehold.errors import BadInput
+from freehold.model.audit import CLI, Author
 from freehold.model.limit import ALL_QUEUES
 
 
@@ -49,7 +58,7 @@ def pause(
     _refuse_all_of_a_tenant(store, name, "pause")
     with store.open() as app:
         known = [each.name for each in app.operator.queues()]
-        app.operator.pause_queue(name, by, reason, until)
+        app.operator.pause_queue(name, by, reason, until, via=CLI)
     print_paused("queue", "name", name, until, as_json)
     if name not in (*known, ALL_QUEUES):
         click.echo(f"freehold: {_unknown(name, known)}", err=True)
@@ -57,26 +66,28 @@ def pause(
 
 @queues.command()
 @click.argument("name")
+@author_options
 @as_json
 @store_options
-def resume(store: StoreChoice, name: str, as_json: bool) -> None:
+def resume(store: StoreChoice, name: str, author: Author, as_json: bool) -> None:
     """Resume the queue NAME."""
     _refuse_all_of_a_tenant(store, name, "resume")
     with store.open() as app:
-        was_paused = app.operator.resume_queue(name)
+        was_paused = app.operator.resume_queue(name, **change_by(author))
     print_resumed("queue", "name", name, was_paused, as_json)
 
 
 @queues.command("set-weight")
 @click.argument("name")
 @click.argument("weight", type=float)
+@author_options
 @as_json
 @store_options
-def set_weight(store: StoreChoice, name: str, weight: float, as_json: bool) -> None:
+def set_weight(store: StoreChoice, name: str, weight: float, author: Author, as_json: bool) -> None:
     """Set the weight of the queue NAME. A queue of weight 2 gets twice the share of a queue of
     weight 1, which is the default."""
     with store.open() as app:
-        app.operator.set_weight(name, weight)
+        app.operator.set_weight(name, weight, **change_by(author))
     if as_json:
         print_json({"name": name, "weight": weight})
     else:

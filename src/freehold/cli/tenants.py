@@ -8,6 +8,7 @@ from freehold.cli.common import (
     StoreChoice,
     StoreGroup,
     as_json,
+    author_options,
     by_option,
     print_json,
     store_options,
@@ -17,6 +18,7 @@ from freehold.cli.progress import progress
 from freehold.cli.render import show, tenant_table
 from freehold.cli.text import one_line
 from freehold.cli.types import duration
+from freehold.model.audit import CLI, Author
 from freehold.model.plural import count
 from freehold.model.tenant import HOME_SHARD
 from freehold.tenants.tenants import TenantMigration, Tenants
@@ -57,15 +59,22 @@ def tenants(context: click.Context, store: StoreChoice, as_json: bool) -> None:
 )
 @click.option("--weight", type=float, default=1.0, show_default=True, help="Share of the workers.")
 @slots_option
+@author_options
 @as_json
 @store_options
 def create(
-    store: StoreChoice, name: str, shard: str, weight: float, max_slots: int | None, as_json: bool
+    store: StoreChoice,
+    name: str,
+    shard: str,
+    weight: float,
+    max_slots: int | None,
+    author: Author,
+    as_json: bool,
 ) -> None:
     """Create the tenant NAME."""
     with store.open(may_create=True) as app:
         app.migrate()
-        made = app.tenants.create(name, shard, weight, max_slots)
+        made = app.tenants.create(name, shard, weight, max_slots, author=author)
     if as_json:
         print_json(made)
     else:
@@ -77,12 +86,13 @@ def create(
 @click.option(
     "--force", is_flag=True, help="Drop it even if it has live jobs or schedules, which are lost."
 )
+@author_options
 @as_json
 @store_options
-def drop(store: StoreChoice, name: str, force: bool, as_json: bool) -> None:
+def drop(store: StoreChoice, name: str, force: bool, author: Author, as_json: bool) -> None:
     """Drop the tenant NAME with all its data."""
     with store.open() as app:
-        app.tenants.drop(name, force=force)
+        app.tenants.drop(name, force=force, author=author)
     if as_json:
         print_json({"name": name, "dropped": True})
     else:
@@ -98,7 +108,7 @@ def drop(store: StoreChoice, name: str, force: bool, as_json: bool) -> None:
 def pause(store: StoreChoice, name: str, reason: str | None, by: str, as_json: bool) -> None:
     """Pause the tenant NAME. Its jobs are not claimed; running jobs continue."""
     with store.open() as app:
-        app.tenants.pause(name, by, reason)
+        app.tenants.pause(name, by, reason, CLI)
     if as_json:
         print_json({"name": name, "paused": True})
     else:
@@ -107,12 +117,13 @@ def pause(store: StoreChoice, name: str, reason: str | None, by: str, as_json: b
 
 @tenants.command()
 @click.argument("name")
+@author_options
 @as_json
 @store_options
-def resume(store: StoreChoice, name: str, as_json: bool) -> None:
+def resume(store: StoreChoice, name: str, author: Author, as_json: bool) -> None:
     """Resume a paused or degraded tenant. A degraded tenant must be repaired first."""
     with store.open() as app:
-        was_paused = app.tenants.resume(name)
+        was_paused = app.tenants.resume(name, author)
     if as_json:
         print_json({"name": name, "paused": False, "was_paused": was_paused})
     else:
@@ -123,15 +134,21 @@ def resume(store: StoreChoice, name: str, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("weight", type=float)
 @slots_option
+@author_options
 @as_json
 @store_options
 def set_weight(
-    store: StoreChoice, name: str, weight: float, max_slots: int | None, as_json: bool
+    store: StoreChoice,
+    name: str,
+    weight: float,
+    max_slots: int | None,
+    author: Author,
+    as_json: bool,
 ) -> None:
     """Set the weight of the tenant NAME. A tenant of weight 2 gets twice the share of a tenant of
     weight 1, which is the default."""
     with store.open() as app:
-        app.tenants.set_weight(name, weight, max_slots)
+        app.tenants.set_weight(name, weight, max_slots, author)
     if as_json:
         print_json({"name": name, "weight": weight, "max_slots": max_slots})
     else:

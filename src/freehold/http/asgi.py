@@ -16,7 +16,18 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from freehold.app import Freehold
-from freehold.http import events, health, jobs, lanes, limits, openapi, queues, tenants, workers
+from freehold.http import (
+    audit,
+    events,
+    health,
+    jobs,
+    lanes,
+    limits,
+    openapi,
+    queues,
+    tenants,
+    workers,
+)
 from freehold.http.dispatch import dispatch
 from freehold.http.problems import ApiError, of_api_error
 from freehold.http.request import ApiService
@@ -35,6 +46,7 @@ TABLE: tuple[Route, ...] = (
     *limits.routes,
     *tenants.routes,
     *workers.routes,
+    *audit.routes,
     *events.routes,
 )
 #: A target is any text and can contain a slash.

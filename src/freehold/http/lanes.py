@@ -8,7 +8,7 @@ import msgspec
 
 from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
-from freehold.http.schemas import EmptyBody, LaneListQuery, PauseBody, TargetPath, value_or_none
+from freehold.http.schemas import ActionBody, LaneListQuery, PauseBody, TargetPath, value_or_none
 from freehold.http_auth import Role
 from freehold.model.operator_actions import ActionStatus
 from freehold.store.types import DEPTH_BOUND, LaneInfo
@@ -61,11 +61,11 @@ async def pause_lane(request: ApiRequest) -> LaneBody:
     "/api/lanes/{target}/resume",
     Role.OPERATOR,
     path=TargetPath,
-    body=EmptyBody,
+    body=ActionBody,
     responses={200: LaneBody},
 )
 async def resume_lane(request: ApiRequest) -> LaneBody:
     """Resume a paused lane."""
     target: str = request.path.target
-    was_paused = await request.operator.resume_lane(target)
+    was_paused = await request.operator.resume_lane(target, request.by, request.body.reason)
     return LaneBody(target, ActionStatus.DONE if was_paused else ActionStatus.ALREADY)

@@ -62,7 +62,7 @@ async def limit_key(request: ApiRequest) -> NamedLimit:
     """Limit the jobs that share a limit_key. ``github:*`` sets one limit for each key that begins
     so."""
     rule = NamedLimit(request.path.key, _limit_of(request.body))
-    await request.operator.set_key_limit(rule.name, rule.limit)
+    await request.operator.set_key_limit(rule.name, rule.limit, request.by, request.body.reason)
     return rule
 
 
@@ -76,13 +76,13 @@ async def limit_key(request: ApiRequest) -> NamedLimit:
 async def set_queue_weight(request: ApiRequest) -> WeightBody:
     """Set the weight of a queue, which is its share of the workers. The default is 1."""
     weight: WeightBody = request.body
-    await request.operator.set_weight(request.path.name, weight.weight)
+    await request.operator.set_weight(request.path.name, weight.weight, request.by)
     return weight
 
 
 async def _limit_queue(request: ApiRequest, name: str) -> NamedLimit:
     rule = NamedLimit(name, _limit_of(request.body))
-    await request.operator.set_queue_limit(name, rule.limit)
+    await request.operator.set_queue_limit(name, rule.limit, request.by, request.body.reason)
     return rule
 
 

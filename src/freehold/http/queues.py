@@ -9,7 +9,7 @@ import msgspec
 from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
 from freehold.http.schemas import (
-    EmptyBody,
+    ActionBody,
     PauseBody,
     QueueListQuery,
     QueuePath,
@@ -84,13 +84,13 @@ async def pause_queue(request: ApiRequest) -> QueueBody:
     "/api/queues/{name}/resume",
     Role.OPERATOR,
     path=QueuePath,
-    body=EmptyBody,
+    body=ActionBody,
     responses={200: QueueBody},
 )
 async def resume_queue(request: ApiRequest) -> QueueBody:
     """Resume a paused queue."""
     name: str = request.path.name
-    was_paused = await request.operator.resume_queue(name)
+    was_paused = await request.operator.resume_queue(name, request.by, request.body.reason)
     return QueueBody(name, ActionStatus.DONE if was_paused else ActionStatus.ALREADY)
 
 

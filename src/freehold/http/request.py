@@ -14,6 +14,7 @@ from freehold.http.open_streams import OpenStreams
 from freehold.http.readiness import Readiness
 from freehold.http.request_limits import RequestLimits
 from freehold.http_auth import Caller, Role, Token
+from freehold.model.audit import HTTP, Author
 from freehold.operator import AsyncOperator
 from freehold.telemetry import Telemetry
 
@@ -70,7 +71,12 @@ class ApiRequest:
 
     @property
     def operator(self) -> AsyncOperator:
-        return self.app.aoperator
+        return self.app.aoperator.through(HTTP)
+
+    @property
+    def author(self) -> Author:
+        """The author of a change, for the audit."""
+        return Author(self.by, HTTP, getattr(self.body, "reason", None))
 
     @property
     def by(self) -> str:

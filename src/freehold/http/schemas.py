@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from freehold.model.audit import AuditKind
 from freehold.model.job import IDEMPOTENCY_SECONDS, PRIORITY_LIMIT
 from freehold.model.job_log import REASON_LIMIT
 from freehold.model.limit import LIMIT_CEILING
@@ -94,6 +95,18 @@ class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     args: bool = False
 
 
+class AuditQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A filter of changes by operators. ``subject`` (the id of a job, or a name) needs a ``kind``.
+    ``before`` is the ``next`` of the previous page."""
+
+    by: Key | UnsetType = UNSET
+    verb: Name | UnsetType = UNSET
+    kind: AuditKind | UnsetType = UNSET
+    subject: Key | UnsetType = UNSET
+    before: Id | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
+
+
 class LaneListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``after`` is the ``next`` of the previous page."""
 
@@ -123,10 +136,6 @@ class ActionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     by: By | None = None
 
 
-class EmptyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A body without fields."""
-
-
 class PauseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The reason and author of a pause, and its end; without one it lasts until it is resumed."""
 
@@ -137,10 +146,12 @@ class PauseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class LimitBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``max``: the maximum number of running jobs. ``rate``: the maximum rate of starts, such as
-    ``100/min``."""
+    ``100/min``. The reason and the author are for the audit."""
 
     max: Annotated[int, Meta(ge=0, le=LIMIT_CEILING)] | None = None
     rate: Annotated[str, Meta(min_length=1, max_length=40)] | None = None
+    reason: Reason | None = None
+    by: By | None = None
 
 
 class WeightBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -19,12 +19,12 @@ from freehold.http.routes import Routes
 from freehold.http.schemas import (
     ActionBody,
     DropTenantBody,
-    EmptyBody,
     NewTenantBody,
     TenantPath,
     TenantShareBody,
 )
 from freehold.http_auth import Role
+from freehold.model.audit import HTTP
 from freehold.model.operator_actions import ActionStatus
 from freehold.model.tenant import Tenant
 
@@ -77,7 +77,9 @@ async def create_tenant(request: ApiRequest) -> ApiResponse:
     """Create a tenant: its schema or file, then its row in the directory."""
     new: NewTenantBody = request.body
     tenants = request.service.app.tenants
-    tenant = await asyncio.to_thread(tenants.create, new.name, new.shard, new.weight, new.max_slots)
+    tenant = await asyncio.to_thread(
+        tenants.create, new.name, new.shard, new.weight, new.max_slots, author=request.author
+    )
     return ApiResponse(201, tenant)
 
 
@@ -94,7 +96,7 @@ async def pause_tenant(request: ApiRequest) -> TenantBody:
     """Pause a tenant until it is resumed. Its jobs are not claimed; running jobs continue."""
     name: str = request.path.tenant
     await asyncio.to_thread(
-        request.service.app.tenants.pause, name, request.by, request.body.reason
+        request.service.app.tenants.pause, name, request.by, request.body.reason, HTTP
     )
     return TenantBody(name, ActionStatus.DONE)
 
@@ -104,14 +106,14 @@ async def pause_tenant(request: ApiRequest) -> TenantBody:
     Role.OPERATOR,
     scope=TenantScope.ALL,
     path=TenantPath,
-    body=EmptyBody,
+    body=ActionBody,
     responses={200: TenantBody},
     problems=(409,),
 )
 async def resume_tenant(request: ApiRequest) -> TenantBody:
     """Resume a paused or degraded tenant. A degraded tenant must be repaired first."""
     name: str = request.path.tenant
-    was_paused = await asyncio.to_thread(request.service.app.tenants.resume, name)
+    was_paused = await asyncio.to_thread(request.service.app.tenants.resume, name, request.author)
     return TenantBody(name, ActionStatus.DONE if was_paused else ActionStatus.ALREADY)
 
 
@@ -128,7 +130,11 @@ async def set_tenant_weight(request: ApiRequest) -> TenantBody:
     name: str = request.path.tenant
     share: TenantShareBody = request.body
     await asyncio.to_thread(
-        request.service.app.tenants.set_weight, name, share.weight, share.max_slots
+        request.service.app.tenants.set_weight,
+        name,
+        share.weight,
+        share.max_slots,
+        request.author,
     )
     return TenantBody(name, ActionStatus.DONE)
 
@@ -148,5 +154,7 @@ async def drop_tenant(request: ApiRequest) -> TenantBody:
     body: DropTenantBody = request.body
     if body.name != name:
         raise BadInput(f"to drop tenant {name}, repeat its name in the body, not {body.name!r}")
-    await asyncio.to_thread(request.service.app.tenants.drop, name, force=body.force)
+    await asyncio.to_thread(
+        request.service.app.tenants.drop, name, force=body.force, author=request.author
+    )
     return TenantBody(name, ActionStatus.DONE)

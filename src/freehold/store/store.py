@@ -8,6 +8,7 @@ each verb has its promise. `operator` composes verbs by `yield from`, without a 
 from __future__ import annotations
 
 from freehold.store.statements import AsyncMethods, BlockingMethods, method
+from freehold.store.verbs import audit as auditing
 from freehold.store.verbs import claim as claiming
 from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing
@@ -89,6 +90,8 @@ class Verbs:
     lanes = method(querying.lanes)
     retention_is_due = method(maintaining.retention_is_due)
     apply_retention = method(maintaining.apply_retention)
+    audit = method(auditing.audit)
+    apply_audit_retention = method(auditing.apply_audit_retention)
     heartbeat = method(worker_rows.heartbeat)
     remove_worker = method(worker_rows.remove_worker)
     workers = method(worker_rows.workers)

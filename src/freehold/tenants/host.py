@@ -110,6 +110,7 @@ class TenantHost:
             self._open_databases,
             tasks,
             settings.history_days,
+            settings.audit_days,
             self.telemetry,
             self._request_worker,
         )

@@ -23,6 +23,7 @@ from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, log
 from freehold.worker.misfits import MisfitCheck
 from freehold.worker.sweeper import (
+    AUDIT_BATCH,
     BATCH,
     LANES,
     RETENTION_SECONDS,
@@ -45,6 +46,7 @@ class TenantMaintenance:
         databases: Callable[[], dict[str, Callable[[], Database]]],
         tasks: Registry,
         history_days: float,
+        audit_days: float,
         telemetry: Telemetry,
         request_worker: Callable[[str], None],
     ) -> None:
@@ -53,6 +55,7 @@ class TenantMaintenance:
         self._request_worker = request_worker
         self._tasks, self._fits = tasks.names, tasks.fits
         self._history_days = history_days
+        self._audit_days = audit_days
         self._telemetry = telemetry
         self._error_wait = GrowingWait()
 
@@ -84,6 +87,7 @@ class TenantMaintenance:
                 self._request_worker(tenant)
             while await store.apply_retention(self._history_days, BATCH):
                 pass
+            await store.apply_audit_retention(self._audit_days, AUDIT_BATCH)
             await store.remove_silent_workers(SILENT_SECONDS)
             self._error_wait.reset()
         except FreeholdError as error:

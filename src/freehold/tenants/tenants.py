@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from freehold.errors import BadInput, FreeholdError, Refused, SchemaMissing, TenantExists
+from freehold.model.audit import OPERATOR, PYTHON, Author
 from freehold.model.job_log import check_reason
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.names import check_key
@@ -19,6 +20,8 @@ from freehold.tenants.move import TenantMove, drop_leftovers, locked_tenant
 from freehold.tenants.served_tenants import ServedTenants
 from freehold.tenants.shards import Shards
 from freehold.tenants.tenant_database import TenantDatabase
+
+_OPERATOR = Author(OPERATOR, PYTHON)
 
 
 class TenantMigration(msgspec.Struct, frozen=True):
@@ -63,7 +66,13 @@ class Tenants:
     # -- create and drop ---------------------------------------------------------------------
 
     def create(
-        self, name: str, shard: str = HOME_SHARD, weight: float = 1.0, max_slots: int | None = None
+        self,
+        name: str,
+        shard: str = HOME_SHARD,
+        weight: float = 1.0,
+        max_slots: int | None = None,
+        *,
+        author: Author = _OPERATOR,
     ) -> Tenant:
         """Creates the schema first, then the row of the directory: a creation that died in between
         is not visible, and can be repeated."""
@@ -73,12 +82,12 @@ class Tenants:
             raise TenantExists(f"tenant {name} exists already: choose another name")
         self._directory.run(check_room_for_tenants())
         self.shards[shard].create(name)
-        created = self._directory.add_tenant(name, shard, weight, max_slots)
+        created = self._directory.add_tenant(name, shard, weight, max_slots, author)
         if created is None:
             raise TenantExists(f"tenant {name} exists already: another process has created it")
         return created
 
-    def drop(self, name: str, *, force: bool = False) -> None:
+    def drop(self, name: str, *, force: bool = False, author: Author = _OPERATOR) -> None:
         """Removes the row of the directory last, so that a drop that died can be repeated."""
         with locked_tenant(self._directory, self.shards, name) as tenant:
             _check_not_moving(tenant)
@@ -88,7 +97,7 @@ class Tenants:
                     "the schedules, or drop the tenant with --force, which loses them"
                 )
             drop_leftovers(self._directory, self.shards, tenant)
-            self._directory.remove_tenant(name)
+            self._directory.remove_tenant(name, author)
 
     def _drop(self, tenant: Tenant, force: bool) -> bool:
         """Checks first without a lock, which would hold up the workers of a busy tenant. The shard
@@ -110,33 +119,38 @@ class Tenants:
 
     # -- state -------------------------------------------------------------------------------
 
-    def pause(self, name: str, by: str, reason: str | None = None) -> None:
+    def pause(self, name: str, by: str, reason: str | None = None, via: str = PYTHON) -> None:
         """No worker claims its jobs until it is resumed; running jobs continue."""
-        check_key("by", by)
-        check_reason(reason)
+        author = Author(check_key("by", by), via, check_reason(reason))
         tenant = self._not_moving(name)
         self._store_of(tenant).pause_queue(ALL_QUEUES, by, reason, None)
         note = f"{by}: {reason}" if reason else by
-        self._set_state(name, TenantState.PAUSED, note)
+        self._set_state(name, TenantState.PAUSED, note, author)
 
-    def resume(self, name: str) -> bool:
+    def resume(self, name: str, author: Author = _OPERATOR) -> bool:
         """Resume a paused or degraded tenant. Returns whether it was one."""
         tenant = self._not_moving(name)
         was_paused = self._store_of(tenant).resume_queue(ALL_QUEUES)
-        self._set_state(name, TenantState.ACTIVE, None)
+        self._set_state(name, TenantState.ACTIVE, None, author)
         return was_paused or tenant.state is not TenantState.ACTIVE
 
-    def _set_state(self, name: str, state: TenantState, note: str | None) -> None:
-        if not self._directory.set_tenant_state(name, state, note):
+    def _set_state(self, name: str, state: TenantState, note: str | None, author: Author) -> None:
+        if not self._directory.set_tenant_state(name, state, note, author=author):
             self._not_moving(name)  # raises if that is why
             raise Refused(f"tenant {name} was changed by another process: try again")
 
-    def set_weight(self, name: str, weight: float, max_slots: int | None = None) -> None:
+    def set_weight(
+        self,
+        name: str,
+        weight: float,
+        max_slots: int | None = None,
+        author: Author = _OPERATOR,
+    ) -> None:
         """Set the tenant's share of the workers, beside 1 for every other tenant, and the most
         slots that it may use in one process."""
         _check_share(weight, max_slots)
         self.get(name)
-        self._directory.set_tenant_share(name, weight, max_slots)
+        self._directory.set_tenant_share(name, weight, max_slots, author)
 
     def migrate(self) -> list[TenantMigration]:
         """Migrate each tenant; one that fails does not stop the others."""

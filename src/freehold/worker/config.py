@@ -32,6 +32,7 @@ class WorkerSettings:
     #: A child process is replaced after so many jobs; 0: never.
     child_max_jobs: int = 0
     history_days: float = 30.0
+    audit_days: float = 365.0
     until_idle: bool = False
     #: The manager's folder, and the open file of this worker's slot: see `manager.process_slots`.
     managed_in: Path | None = None
@@ -101,6 +102,7 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         "misfit_seconds": settings.workers.misfit_seconds,
         "child_max_jobs": settings.workers.child_max_jobs,
         "history_days": settings.retention.history_days,
+        "audit_days": settings.retention.audit_days,
     }
     if given.get("metrics_port") is not None and given.get("tokens") is None:
         # Only a worker that serves metrics needs the tokens to be present.

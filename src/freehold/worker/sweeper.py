@@ -36,6 +36,8 @@ _PROMPT_WORKERS = 8
 LANES_SECONDS = 60.0
 LANES = 1000
 RETENTION_SECONDS = 3600.0
+#: Changes by operators are few: one batch with each retention is enough.
+AUDIT_BATCH = 10_000
 #: Batches of retention in the first sweep, for workers that end soon after.
 _FIRST_BATCHES = 25
 #: Workers without a heartbeat for this long are deleted with the history.
@@ -69,6 +71,8 @@ class SweepStore(MisfitStore, Protocol):
     async def retention_is_due(self, history_days: float) -> bool: ...
 
     async def apply_retention(self, history_days: float, limit: int) -> int: ...
+
+    async def apply_audit_retention(self, audit_days: float, limit: int) -> int: ...
 
     async def remove_silent_workers(self, silent_seconds: float) -> int: ...
 
@@ -113,6 +117,7 @@ class Sweeper:
         self._wakeups = wakeups
         self._jobs = jobs
         self._history_days = settings.history_days
+        self._audit_days = settings.audit_days
         self._chance = chance
         self._is_hosted = is_hosted
         self._misfits = MisfitCheck(self._tasks, tasks.fits)
@@ -257,6 +262,7 @@ class Sweeper:
             self._retention_at, batches = now, _FIRST_BATCHES
         for _ in range(batches):
             if not await self._store.apply_retention(self._history_days, BATCH):
+                await self._store.apply_audit_retention(self._audit_days, AUDIT_BATCH)
                 await self._store.remove_silent_workers(SILENT_SECONDS)
                 self._retention_at = asyncio.get_running_loop().time() + RETENTION_SECONDS
                 return

@@ -27,15 +27,18 @@ def then_promote(
     *,
     lanes: Iterable[str | None] = (),
     keys: Iterable[str | None] = (),
+    preceded_by: Sequence[Statement] = (),
 ) -> Verb[Rows]:
-    """Execute the statements, then promote and admit. Returns the rows of the first statement."""
+    """Execute the statements, then promote and admit. Returns the rows of the first statement.
+    ``preceded_by``: statements that come before it, in the same transaction."""
     left = sorted({target for target in lanes if target is not None})
     promotions = [_promote(left)] if left else []
     admissions = then_admit({key for key in keys if key is not None})
-    answers = yield from together_retrying_lanes(*statements, *promotions, *admissions)
-    rows = answers[0]
+    executed = [*preceded_by, *statements]
+    answers = yield from together_retrying_lanes(*executed, *promotions, *admissions)
+    rows = answers[len(preceded_by)]
     if promotions:
-        yield from _promote_again([target for (target,) in answers[len(statements)]])
+        yield from _promote_again([target for (target,) in answers[len(executed)]])
     return rows
 
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from freehold.errors import Refused
+from freehold.model.audit import AuditKind, Author
 from freehold.model.explain import LimitUse, PauseInfo, QueueRules, TenantUse
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, Limit, Rate
 from freehold.store.rows import maybe_time, time_of
-from freehold.store.statements import Row, Statement, Verb, read, together, write
+from freehold.store.statements import Row, Statement, Verb, read, together
 from freehold.store.types import NamedLimit
+from freehold.store.verbs import audit
 from freehold.store.verbs.lanes import then_admit
 
 _KEYS_AT_ONCE = 100
 
 
-def set_queue_limit(name: str, limit: Limit) -> Verb[None]:
+def set_queue_limit(name: str, limit: Limit, author: Author | None = None) -> Verb[None]:
     """Of a queue, or of all together (``*``). Live leases stay."""
     setting = Statement("set_queue_limit", {"queue": name, **_columns(limit)})
+    record = audit.of_setting(author, "set_limit", AuditKind.QUEUE, name, _columns(limit))
     if name != ALL_QUEUES or limit.max_leases is None:
-        yield from together(setting)
+        yield from together(*record, setting)
         return
     _, has_tenants = (yield from read("shared_limit_conflict"))[0]
     if has_tenants:
@@ -29,21 +33,23 @@ def set_queue_limit(name: str, limit: Limit) -> Verb[None]:
             "with SQLite a tenant is a file of its own, and no limit holds over several: limit "
             "each tenant (--tenant), or use PostgreSQL"
         )
-    yield from together(Statement("reset_shared_counts", {}), setting)
+    yield from together(*record, Statement("reset_shared_counts", {}), setting)
 
 
-def set_weight(name: str, weight: float) -> Verb[None]:
+def set_weight(name: str, weight: float, author: Author | None = None) -> Verb[None]:
     """The queue's share of the workers beside others."""
-    yield from write("set_weight", queue=name, weight=weight)
+    record = audit.of_setting(author, "set_weight", AuditKind.QUEUE, name, {"weight": weight})
+    yield from together(*record, Statement("set_weight", {"queue": name, "weight": weight}))
 
 
-def set_key_limit(key: str, limit: Limit) -> Verb[None]:
+def set_key_limit(key: str, limit: Limit, author: Author | None = None) -> Verb[None]:
     """Of a limit_key, or of a class of them (``github:*``); NO_LIMIT removes the rule."""
     name = "set_key_limit" if limit else "drop_key_limit"
-    yield from together(Statement(name, {"key": key, **_columns(limit)}))
+    record = audit.of_setting(author, "set_limit", AuditKind.LIMIT, key, _columns(limit))
+    yield from together(*record, Statement(name, {"key": key, **_columns(limit)}))
 
 
-def _columns(limit: Limit) -> dict[str, float | None]:
+def _columns(limit: Limit) -> dict[str, Any]:
     rate = limit.rate
     return {
         "max_leases": limit.max_leases,

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from freehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
+from freehold.model.audit import Author
 from freehold.model.job import Job
 from freehold.model.operator_actions import (
     ActionResult,
@@ -22,7 +23,8 @@ from freehold.model.operator_actions import (
 )
 from freehold.store import notifications
 from freehold.store.stage_sql import stage_byte
-from freehold.store.statements import UNIQUE_INDEX, Conflict, Statement, Verb, read, write
+from freehold.store.statements import UNIQUE_INDEX, Conflict, Statement, Verb, read, together
+from freehold.store.verbs import audit
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.queries import read_jobs
 from freehold.store.verbs.transition import transition_row
@@ -31,16 +33,17 @@ _TRIES = 50
 
 
 def operate(
-    verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None
+    verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None, via: str | None = None
 ) -> Verb[list[ActionResult]]:
-    """Cancel, pause, resume, retry or submit jobs. All are checked before any is written."""
+    """Cancel, pause, resume, retry or submit jobs. All are checked before any is written. ``via``:
+    the interface, for the audit; without it nothing is recorded there."""
     answers: dict[int, ActionResult] = {}
     waiting = list(dict.fromkeys(ids))
     for _ in range(_TRIES):
         jobs = yield from read_jobs(waiting)
         plans = {job_id: plan(verb, _existing(jobs, job_id)) for job_id in waiting}
         for job_id, step in plans.items():
-            answer = yield from _carry_out(jobs[job_id], step, by, reason)
+            answer = yield from _carry_out(verb, jobs[job_id], step, by, reason, via)
             if answer is not None:
                 answers[job_id] = answer
         waiting = [job_id for job_id in waiting if job_id not in answers]
@@ -62,35 +65,47 @@ def _existing(jobs: dict[int, Job], job_id: int) -> Job:
 
 
 def _carry_out(
-    job: Job, step: Transition | RequestStop | NoChange, by: str, reason: str | None
+    verb: OperatorVerb,
+    job: Job,
+    step: Transition | RequestStop | NoChange,
+    by: str,
+    reason: str | None,
+    via: str | None,
 ) -> Verb[ActionResult | None]:
     """None: the job changed after it was read."""
+    author = None if via is None else Author(by, via, reason)
     match step:
         case NoChange():
             return ActionResult(job.id, ActionStatus.ALREADY, step.state)
         case RequestStop():
-            asked = yield from _request_stop(job, step, by, reason)
+            record = audit.of_jobs(author, verb, [(job, {"stop_request": step.request})])
+            asked = yield from _request_stop(job, step, by, reason, record)
             return ActionResult(job.id, ActionStatus.REQUESTED, job.state) if asked else None
         case Transition():
-            moved = yield from _transition(job, step, by, reason)
+            record = audit.of_jobs(author, verb, [(job, {"state": step.state})])
+            moved = yield from _transition(job, step, by, reason, record)
             return ActionResult(job.id, ActionStatus.DONE, step.state) if moved else None
 
 
-def _request_stop(job: Job, ask: RequestStop, by: str, reason: str | None) -> Verb[bool]:
+def _request_stop(
+    job: Job, ask: RequestStop, by: str, reason: str | None, record: Sequence[Statement]
+) -> Verb[bool]:
     assert job.lease is not None
-    rows = yield from write(
-        "request_stop",
-        id=job.id,
-        token=job.lease.token,
-        stop_request=ask.request.value,
-        event=ask.event.value,
-        by=by,
-        reason=reason,
-    )
+    request = {
+        "id": job.id,
+        "token": job.lease.token,
+        "stop_request": ask.request.value,
+        "event": ask.event.value,
+        "by": by,
+        "reason": reason,
+    }
+    *_, rows = yield from together(*record, Statement("request_stop", request))
     return bool(rows)
 
 
-def _transition(job: Job, move: Transition, by: str, reason: str | None) -> Verb[bool]:
+def _transition(
+    job: Job, move: Transition, by: str, reason: str | None, record: Sequence[Statement]
+) -> Verb[bool]:
     statements = [
         _requeue_finished(job, move, by, reason)
         if job.stage is None
@@ -99,7 +114,9 @@ def _transition(job: Job, move: Transition, by: str, reason: str | None) -> Verb
     # This job is ready now, or the next one of its lane.
     statements.append(notifications.notify_within({notifications.queue_ready(job.queue)}))
     try:
-        rows = yield from then_promote(statements, lanes=[job.target], keys=[job.limit_key])
+        rows = yield from then_promote(
+            statements, lanes=[job.target], keys=[job.limit_key], preceded_by=record
+        )
     except Conflict as conflict:
         if conflict.index == UNIQUE_INDEX:
             yield from _refuse_if_key_taken(job)

@@ -4,27 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
+from freehold.model.audit import AuditKind, Author
 from freehold.model.limit import ALL_QUEUES
 from freehold.store import notifications
-from freehold.store.statements import Statement, Verb, read, together, write
+from freehold.store.statements import Statement, Verb, read, together
+from freehold.store.verbs import audit
 
 #: The workers find the jobs of the other queues by polling.
 _NOTIFIED_QUEUES = 1000
 
 
-def pause_queue(name: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
+def pause_queue(
+    name: str,
+    by: str,
+    reason: str | None,
+    until: datetime | None,
+    author: Author | None = None,
+) -> Verb[None]:
     """Nothing of the queue is claimed until it is resumed, or until a time."""
-    yield from write("pause_queue", queue=name, by=by, reason=reason, until=until)
+    pause = {"by": by, "reason": reason, "until": until}
+    record = audit.of_setting(author, "pause", AuditKind.QUEUE, name, _after(until))
+    yield from together(*record, Statement("pause_queue", {"queue": name, **pause}))
 
 
-def resume_queue(name: str) -> Verb[bool]:
+def _after(until: datetime | None) -> dict[str, Any]:
+    return {"paused": True, "paused_until": until}
+
+
+def resume_queue(name: str, author: Author | None = None) -> Verb[bool]:
     """Returns whether it was paused. Notifies workers, which read an idle queue every 10 s."""
+    record = audit.of_setting(
+        author, "resume", AuditKind.QUEUE, name, {"paused": False}, only_if_paused=True
+    )
     resume = Statement("resume_queue", {"queue": name})
     if name != ALL_QUEUES:
-        rows, _ = yield from together(resume, _notify([name]))
+        *_, rows, _ = yield from together(*record, resume, _notify([name]))
         return bool(rows)
-    (rows,) = yield from together(resume)
+    *_, rows = yield from together(*record, resume)
     ready = yield from read("ready_queues", after="", limit=_NOTIFIED_QUEUES)
     if ready:
         yield from together(_notify(queue for (queue,) in ready))
@@ -35,19 +53,31 @@ def _notify(queues: Iterable[str]) -> Statement:
     return notifications.notify_within(map(notifications.queue_ready, queues))
 
 
-def pause_lane(target: str, by: str, reason: str | None, until: datetime | None) -> Verb[None]:
+def pause_lane(
+    target: str,
+    by: str,
+    reason: str | None,
+    until: datetime | None,
+    author: Author | None = None,
+) -> Verb[None]:
     """Nothing of the lane is started until it is resumed, or until a time. A running job continues;
     the claim marks the next one as paused with its lane."""
-    yield from write("pause_lane", target=target, by=by, reason=reason, until=until)
+    pause = {"by": by, "reason": reason, "until": until}
+    record = audit.of_setting(author, "pause", AuditKind.LANE, target, _after(until))
+    yield from together(*record, Statement("pause_lane", {"target": target, **pause}))
 
 
-def resume_lane(target: str) -> Verb[bool]:
+def resume_lane(target: str, author: Author | None = None) -> Verb[bool]:
     """Returns whether it was paused. Delete the pause first: from then on no job is marked. Then
     wake those that were."""
-    answers = yield from together(
-        Statement("resume_lane", {"target": target}), Statement("wake_lane", {"target": target})
+    lane = {"target": target}
+    record = audit.of_setting(
+        author, "resume", AuditKind.LANE, target, {"paused": False}, only_if_paused=True
     )
-    return bool(answers[0])
+    *_, rows, _ = yield from together(
+        *record, Statement("resume_lane", lane), Statement("wake_lane", lane)
+    )
+    return bool(rows)
 
 
 def wake_lanes(limit: int) -> Verb[int]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from freehold.errors import Refused
+from freehold.model.audit import AuditKind, Author
 from freehold.model.tenant import Tenant, TenantState
 from freehold.store.rows import time_of
-from freehold.store.statements import Row, Verb, read, write
+from freehold.store.statements import Row, Statement, Verb, read, together, write
+from freehold.store.verbs import audit
 
 
 def tenants() -> Verb[list[Tenant]]:
@@ -21,12 +23,16 @@ def tenant(name: str) -> Verb[Tenant | None]:
 
 
 def add_tenant(
-    name: str, shard: str, weight: float = 1.0, max_slots: int | None = None
+    name: str,
+    shard: str,
+    weight: float = 1.0,
+    max_slots: int | None = None,
+    author: Author | None = None,
 ) -> Verb[Tenant | None]:
     """None: a tenant of this name exists already."""
-    rows = yield from write(
-        "add_tenant", tenant=name, shard=shard, weight=weight, max_slots=max_slots
-    )
+    values = {"shard": shard, "weight": weight, "max_slots": max_slots}
+    record = audit.of_setting(author, "create", AuditKind.TENANT, name, values)
+    *_, rows = yield from together(*record, Statement("add_tenant", {"tenant": name, **values}))
     return _tenant_of(rows[0]) if rows else None
 
 
@@ -41,9 +47,10 @@ def check_room_for_tenants() -> Verb[None]:
         )
 
 
-def remove_tenant(name: str) -> Verb[bool]:
+def remove_tenant(name: str, author: Author | None = None) -> Verb[bool]:
     """Returns whether it existed."""
-    rows = yield from write("remove_tenant", tenant=name)
+    record = audit.of_setting(author, "drop", AuditKind.TENANT, name)
+    *_, rows = yield from together(*record, Statement("remove_tenant", {"tenant": name}))
     return bool(rows)
 
 
@@ -52,18 +59,25 @@ def set_tenant_state(
     state: TenantState,
     note: str | None = None,
     before: TenantState | None = None,
+    author: Author | None = None,
 ) -> Verb[bool]:
     """``note``: by whom, and why. False: there is no such tenant, it is moving, or its state is
     another than ``before``."""
-    rows = yield from write(
-        "set_tenant_state", tenant=name, state=state.value, note=note, before=before
-    )
+    verb = "pause" if state is TenantState.PAUSED else "resume"
+    record = audit.of_setting(author, verb, AuditKind.TENANT, name, {"state": state})
+    values = {"tenant": name, "state": state.value, "note": note, "before": before}
+    *_, rows = yield from together(*record, Statement("set_tenant_state", values))
     return bool(rows)
 
 
-def set_tenant_share(name: str, weight: float, max_slots: int | None) -> Verb[bool]:
+def set_tenant_share(
+    name: str, weight: float, max_slots: int | None, author: Author | None = None
+) -> Verb[bool]:
     """Its share of the workers, and the maximum of slots in one process."""
-    rows = yield from write("set_tenant_share", tenant=name, weight=weight, max_slots=max_slots)
+    values = {"weight": weight, "max_slots": max_slots}
+    record = audit.of_setting(author, "set_weight", AuditKind.TENANT, name, values)
+    share = Statement("set_tenant_share", {"tenant": name, **values})
+    *_, rows = yield from together(*record, share)
     return bool(rows)
 
 

@@ -1,0 +1,4 @@
+with examined as materialized (
+    select * from audit where id < :before order by id desc limit :window
+)
+{page_of_audit}
