@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from freehold.model.audit import Author
 from freehold.model.tenant import TenantState
 from freehold.tenants import maintenance
 from freehold.tenants.host import TenantHost
@@ -23,7 +24,7 @@ def _for_first_tenant(self: Contexts, held: Any) -> Any:
 
 
 def _in_directory_only(self: Tenants, name: str, by: str, _reason: Any = None) -> None:
-    self._set_state(name, TenantState.PAUSED, by)
+    self._set_state(name, TenantState.PAUSED, by, Author(by, "python"))
 
 
 def _end(self: TenantHost, tenant: str, error: str) -> None:

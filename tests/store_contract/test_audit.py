@@ -92,13 +92,14 @@ def test_a_change_that_lost_a_race_is_not_recorded(store: StoreUnderTest) -> Non
     request to the worker, and recorded once."""
     job_id = store.add()
     steps = operator.operate(OperatorVerb.PAUSE, [job_id], "ann", None, "http")
-    group, claimed = next(steps), False
+    pause = steps.send(store.store.session.execute(next(steps)))
+    assert pause.writes
+    store.claim_one()
+    read_again = steps.send(store.store.session.execute(pause))
+    assert changes(store) == []
+    request = steps.send(store.store.session.execute(read_again))
     with pytest.raises(StopIteration):
-        while True:
-            if group.writes and not claimed:
-                store.claim_one()
-                claimed = True
-            group = steps.send(store.store.session.execute(group))
+        steps.send(store.store.session.execute(request))
     (entry,) = changes(store)
     assert (entry.after, entry.via) == ({"stop_request": "pause"}, "http")
 

@@ -60,7 +60,8 @@ select id, finished_at, attempt, 'retried', 'queued' from freehold.history where
 
 _AUDIT = """
 insert into freehold.audit (at, by, via, verb, kind, subject, before, after)
-select now() - ({count} - i) * interval '1 minute', 'ann', 'cli', 'retry', 'job', i % 1000, '{{}}', '{{}}'
+select now() - ({count} - i) * interval '1 minute', 'ann', 'cli', 'retry', 'job', i % 1000,
+    '{{}}', '{{}}'
 from generate_series(1, {count}) i
 """
 

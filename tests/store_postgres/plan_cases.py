@@ -344,7 +344,7 @@ def _audit(ids: list[int]) -> Iterator[Case]:
     yield Case("audit_jobs", Statement("audit_jobs", author, rows), len(ids), DAYS)
     setting = {"kind": "queue", "subject": "q5", "after": "{}", "only_if_paused": False}
     yield Case("audit_setting", Statement("audit_setting", {**author, **setting}))
-    page = {"by": None, "verb": None, "kind": None, "subject": None}
+    page: dict[str, Any] = {"by": None, "verb": None, "kind": None, "subject": None}
     page |= {"before": NEWEST, "limit": 50, "window": audit.WINDOW}
     yield Case("audit_page", Statement("audit_page", page), 50)
     one = page | {"kind": "job", "subject": "7"}
