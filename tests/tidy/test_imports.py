@@ -217,8 +217,8 @@ OF_THE_STORE = {
     "manager": {"types"},
     "operator": {
         "statements",
-        "store",
         "types",
+        "verbs.audit",
         "verbs.job_log",
         "verbs.limits",
         "verbs.operator",
