@@ -1,7 +1,7 @@
 """scripts/bench: measure, or write the report of the newest results.
 
     scripts/bench [core]  [--rounds 3] [--jobs 50000] [--only raw-sql,freehold] [--quick]
-    scripts/bench core --against COMMIT [--pairs 10] [--quick]
+    scripts/bench core --against COMMIT [--pairs 10] [--session plain] [--quick]
                           this tree and another commit in alternating pairs
     scripts/bench growth  [--rounds 3] [--jobs 50000] [--only clean,finished] [--quick]
     scripts/bench wide    the same for wider payloads, more processes, tenants, idle workers
@@ -87,7 +87,14 @@ def _compare(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, Any
     details = {"command": shlex.join(["scripts/bench", *sys.argv[1:]])}
     with server(arguments.dsn, pairs.SERVER_SETTINGS) as used:
         document = pairs.compare(
-            used, folder, arguments.against, arguments.against_python, sizes, out, details
+            used,
+            folder,
+            arguments.against,
+            arguments.against_python,
+            sizes,
+            out,
+            details,
+            arguments.session,
         )
     return document, out
 
@@ -124,6 +131,9 @@ def _arguments() -> argparse.Namespace:
         help="interpreter for --against; default: an environment made from that commit's\n"
         "lock file, or for a path its .venv, or else the current interpreter",
     )
+    parser.add_argument(
+        "--session", choices=["pipelined", "plain"], help="store.session, for --against"
+    )
     for name in (
         "pairs",
         "rounds",
@@ -141,6 +151,8 @@ def _arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.against and arguments.case != "core":
         parser.error("--against measures core only")
+    if arguments.session and not arguments.against:
+        parser.error("--session is for --against")
     return arguments
 
 

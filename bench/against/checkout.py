@@ -27,13 +27,15 @@ _IGNORED = shutil.ignore_patterns("__pycache__", "results")
 
 @dataclass(frozen=True)
 class Checkout:
-    """One program. ``harness`` is the folder of the module `bench` that its processes import."""
+    """One program. ``harness`` is the folder of the module `bench` that its processes import;
+    ``session`` its setting `store.session`, None for the default."""
 
     name: str
     root: Path
     python: Path
     harness: Path
     commit: str | None
+    session: str | None = None
 
     @property
     def package(self) -> str:
@@ -56,6 +58,8 @@ class Checkout:
         """Without the settings of the user: every program has its defaults."""
         prefix = f"{self.package.upper()}_"
         kept = {name: value for name, value in os.environ.items() if not name.startswith(prefix)}
+        if self.session is not None:
+            kept[f"{prefix}STORE_SESSION"] = self.session
         return {**kept, "PYTHONPATH": f"{self.root / 'src'}{os.pathsep}{self.harness}"}
 
     def describe(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -58,11 +58,16 @@ def compare(
     sizes: Sizes,
     out: Path,
     details: Mapping[str, Any],
+    session: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the document of the run; ``out`` has it after each round already."""
+    """Returns the document of the run; ``out`` has it after each round already. ``session``: the
+    kind of sessions that all programs use."""
     harness = copy_harness(folder)
-    this, copy = (this_tree(name, folder, harness) for name in ("this", "copy"))
-    with other(source, python, folder, harness) as against:
+    this, copy = (
+        replace(this_tree(name, folder, harness), session=session) for name in ("this", "copy")
+    )
+    with other(source, python, folder, harness) as found:
+        against = replace(found, session=session)
         comparison = Comparison(server, folder, sizes)
         programs = {each.name: each.describe() for each in (this, against, copy)}
         for program in (this, against, copy):
