@@ -13,6 +13,7 @@ import psycopg
 from freehold.clock import VirtualClock
 from freehold.model.job import Attempt, Job, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.sqlfiles import with_stages
 from freehold.store.sqlite.database import SqliteDatabase
@@ -68,12 +69,16 @@ class StoreUnderTest:
         return self.store.enqueue([NewJob(**{"task": "t", **fields})])[0].id
 
     def claim(
-        self, owner: str = "w1", count: int = 100, queue: str = "default", **fields: Any
+        self,
+        owner: str = "w1",
+        count: int = 100,
+        queue: str = "default",
+        cursors: ClaimCursors | None = None,
+        **fields: Any,
     ) -> list[Attempt]:
         fields = {"lease_seconds": LEASE_SECONDS} | fields
-        return self.store.claim(
-            ClaimRequest(owner=owner, demands=(QueueDemand(queue, count),), **fields)
-        )
+        request = ClaimRequest(owner=owner, demands=(QueueDemand(queue, count),), **fields)
+        return self.store.claim(request, cursors)
 
     def claim_one(self, owner: str = "w1", **fields: Any) -> Attempt:
         attempts = self.claim(owner, 1, **fields)

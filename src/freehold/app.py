@@ -20,9 +20,8 @@ from freehold.model.tenant import HOME_SHARD, check_tenant
 from freehold.operator import AsyncOperator, Operator
 from freehold.settings import load
 from freehold.simulated_kinds import register
-from freehold.store.database import Database, Migration
+from freehold.store.database import Database, Migration, check_migrated
 from freehold.store.open import identity_of, missing_file, open_database, open_shard, scratch_store
-from freehold.store.schema_version import check_migrated
 from freehold.task_group import TaskDefiner, TaskGroup
 from freehold.telemetry import log
 from freehold.tenants.host import TenantHost

@@ -24,8 +24,8 @@ from freehold.errors import (
     StoreUnavailable,
 )
 from freehold.model.job import NewJob
+from freehold.store.database import check_migrated
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.schema_version import check_migrated
 from freehold.store.store import AsyncStore, Store
 from tests.concurrency import wait_until
 from tests.store_postgres.conftest import Connect

@@ -73,8 +73,8 @@ class Claimers:
     def _claim(self, store: Store, owner: str, cursors: ClaimCursors, dies: bool) -> list[Attempt]:
         lease = SHORT_LEASE_SECONDS if dies else LONG_LEASE_SECONDS
         demands = (QueueDemand("default", 3),)
-        request = ClaimRequest(owner=owner, lease_seconds=lease, demands=demands, cursors=cursors)
-        return store.claim(request)
+        request = ClaimRequest(owner=owner, lease_seconds=lease, demands=demands)
+        return store.claim(request, cursors)
 
     def _finish(
         self, store: Store, owner: str, attempts: list[Attempt], rng: random.Random

@@ -97,16 +97,14 @@ def test_the_limit_can_be_removed_and_set_again(stores: TenantStores) -> None:
     acme, beta = create_tenants(stores, "acme", "beta")
     shared = control(stores)
     cursors = ClaimCursors(time.monotonic)
-    demands = ClaimRequest(
-        owner="w", lease_seconds=30.0, demands=(QueueDemand("default", 3),), cursors=cursors
-    )
+    demands = ClaimRequest(owner="w", lease_seconds=30.0, demands=(QueueDemand("default", 3),))
     shared.set_queue_limit(ALL_QUEUES, Limit(1))
-    assert len(acme.claim(demands)) == 1
+    assert len(acme.claim(demands, cursors)) == 1
     shared.set_queue_limit(ALL_QUEUES, NO_LIMIT)
-    assert len(acme.claim(demands)) == 3
+    assert len(acme.claim(demands, cursors)) == 3
     assert not cursors.of("default").limit_reached
     shared.set_queue_limit(ALL_QUEUES, Limit(5))
-    assert len(acme.claim(demands)) == 1
+    assert len(acme.claim(demands, cursors)) == 1
     assert cursors.of("default").limit_reached
     assert beta.claim(claim_request()) == []
 
@@ -183,22 +181,20 @@ def test_a_claim_is_one_statement_without_the_limit_and_one_round_trip_with_it(
     create_tenants(stores, "acme", "beta")
     session = RecordingSession(stores.shards[HOME_SHARD].open("acme").session())
     acme, cursors = Store(session), ClaimCursors(lambda: 0.0)
-    demands = ClaimRequest(
-        owner="w", lease_seconds=30.0, demands=(QueueDemand("default", 1),), cursors=cursors
-    )
-    acme.claim(demands)
-    acme.claim(demands)
+    demands = ClaimRequest(owner="w", lease_seconds=30.0, demands=(QueueDemand("default", 1),))
+    acme.claim(demands, cursors)
+    acme.claim(demands, cursors)
     assert session.groups == [["claim_plain"]] * 2
     control(stores).set_queue_limit(ALL_QUEUES, Limit(5))
     session.groups.clear()
-    acme.claim(demands)  # learns of the limit
-    acme.claim(demands)
+    acme.claim(demands, cursors)  # learns of the limit
+    acme.claim(demands, cursors)
     limited = ["grant_leases", "claim"]
     assert session.groups == [["claim_plain"], ["claim"], limited, limited]
     control(stores).set_queue_limit(ALL_QUEUES, NO_LIMIT)
     session.groups.clear()
-    acme.claim(demands)
-    acme.claim(demands)
+    acme.claim(demands, cursors)
+    acme.claim(demands, cursors)
     assert session.groups == [limited, ["claim"]]
 
 
@@ -224,10 +220,8 @@ def test_an_idle_tenant_uses_no_room_and_is_not_limited(stores: TenantStores) ->
     acme, beta = create_tenants(stores, "acme", "beta", jobs=0)
     control(stores).set_queue_limit(ALL_QUEUES, Limit(5))
     cursors = ClaimCursors(time.monotonic)
-    demands = ClaimRequest(
-        owner="w", lease_seconds=30.0, demands=(QueueDemand("default", 5),), cursors=cursors
-    )
-    assert acme.claim(demands) == []
+    demands = ClaimRequest(owner="w", lease_seconds=30.0, demands=(QueueDemand("default", 5),))
+    assert acme.claim(demands, cursors) == []
     assert not cursors.of("default").limit_reached
     beta.enqueue([NewJob(task="t")] * 9)
     assert len(beta.claim(claim_request())) == 5

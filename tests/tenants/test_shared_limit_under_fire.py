@@ -59,11 +59,10 @@ class Claimers:
             owner=owner,
             lease_seconds=LEASE_SECONDS,
             demands=(QueueDemand("default", 3),),
-            cursors=cursors,
         )
         while not self._done.is_set():
             try:
-                attempts = store.claim(ask)
+                attempts = store.claim(ask, cursors)
                 if attempts and chance.random() >= DEATH:
                     self._finish(store, owner, attempts, chance)
             except StoreError:

@@ -12,6 +12,7 @@ import pytest
 from freehold.clock import VirtualClock
 from freehold.errors import StoreUnavailable
 from freehold.model.job import DEFAULT_QUEUE, Attempt
+from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.types import ClaimRequest, SetAside
 from freehold.testing.virtual_loop import VirtualLoop
 from freehold.worker.claimer import Claimer
@@ -133,9 +134,8 @@ class EverNewQueues(Directory):
         self.reads += 1
         return ["stays", f"q{self.reads}"]
 
-    async def claim(self, request: ClaimRequest) -> list[Attempt]:
-        assert request.cursors is not None
-        request.cursors.of(request.demands[0].queue)
+    async def claim(self, request: ClaimRequest, cursors: ClaimCursors) -> list[Attempt]:
+        cursors.of(request.demands[0].queue)
         return []
 
     async def set_aside_ready(self, queue: str) -> list[SetAside]:

@@ -7,6 +7,7 @@ import asyncio
 from freehold.clock import VirtualClock
 from freehold.errors import RowRefused, StoreUnavailable
 from freehold.model.job import Attempt
+from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.types import ClaimRequest, SetAside
 from freehold.testing.virtual_loop import VirtualLoop
 from tests.worker.lone_claimer import claimer_without_jobs
@@ -24,11 +25,10 @@ class Unreachable:
     async def ready_queues(self, after: str, limit: int) -> list[str]:
         raise AssertionError("its queues are given")
 
-    async def claim(self, request: ClaimRequest) -> list[Attempt]:
+    async def claim(self, request: ClaimRequest, cursors: ClaimCursors) -> list[Attempt]:
         self.claims += 1
-        assert request.cursors is not None
         if self.claims == 1:
-            request.cursors.of("mail").advance(0, 7)
+            cursors.of("mail").advance(0, 7)
         raise StoreUnavailable("the connection was refused")
 
     async def set_aside_ready(self, queue: str) -> list[SetAside]:
@@ -45,7 +45,7 @@ def test_a_claimer_that_is_unsure_of_a_queue_does_not_hammer_an_unreachable_stor
 class OneBrokenQueue(Unreachable):
     """No claim from the queue "default" succeeds, for a reason that no job can be paused for."""
 
-    async def claim(self, request: ClaimRequest) -> list[Attempt]:
+    async def claim(self, request: ClaimRequest, cursors: ClaimCursors) -> list[Attempt]:
         if request.demands[0].queue == "default":
             raise RowRefused("a value is out of range")
         self.claims += 1

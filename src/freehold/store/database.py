@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
+from freehold.errors import SchemaMissing, SchemaTooNew
 from freehold.store.statements import AsyncSession, Session
 
 
@@ -111,3 +112,20 @@ class Database(Protocol):
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
         ...
+
+
+def check_not_newer(where: str, applied: int, known: Sequence[Migration]) -> None:
+    newest = known[-1].version
+    if applied > newest:
+        raise SchemaTooNew(
+            f"{where} has schema version {applied}, this program knows up to {newest}: "
+            "upgrade freehold here, or use the version that migrated the database"
+        )
+
+
+def check_migrated(database: Database) -> None:
+    """Raise SchemaMissing with what to do, before anything else fails less clearly."""
+    if pending := database.pending():
+        raise SchemaMissing(
+            f"{database.shown} needs {len(pending)} migration(s): run `freehold migrate`"
+        )

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from freehold.decoders import decoder
 from freehold.model.history import Event, EventKind
-from freehold.model.job import Attempt, ErrorInfo, Job, Lease, Report, StopRequest
-from freehold.model.job_log import LogLine, Progress
+from freehold.model.job import ErrorInfo, Job, Lease, Report, StopRequest
+from freehold.model.job_log import Progress
 from freehold.model.meta import decode_meta
 from freehold.model.policy import Policy, unpack
 from freehold.model.secrets import HIDDEN, hide_arguments
 from freehold.model.state import Stage, State, state_of
 from freehold.store.stage_sql import stage_of
-from freehold.store.statements import Row, Rows
+from freehold.store.statements import Row
 
 T = TypeVar("T")
 
@@ -51,54 +51,6 @@ def _readable(decode: Callable[[str], T], text: str | None) -> T | None:
 
 def maybe_time(value: datetime | int | None) -> datetime | None:
     return None if value is None else time_of(value)
-
-
-#: How many columns of a claim are those of an attempt: see `_attempt_columns.sql`.
-ATTEMPT_COLUMNS = 15
-
-
-def attempts_of(rows: Rows, owner: str) -> list[Attempt]:
-    """Rows begin with the columns of an attempt; those without a job are left out. Unpacked here
-    and not named, because claims return many of them: a NamedTuple takes six times as long."""
-    return [
-        Attempt(
-            job_id,
-            owner,
-            token,
-            task,
-            queue,
-            args,
-            number,
-            max_attempts,
-            lost_attempts,
-            priority,
-            target,
-            timeout_seconds,
-            policy,
-            limit_key,
-            bool(is_overdue),
-            meta,
-        )
-        for (
-            job_id,
-            token,
-            task,
-            queue,
-            args,
-            number,
-            max_attempts,
-            lost_attempts,
-            priority,
-            target,
-            timeout_seconds,
-            policy,
-            limit_key,
-            meta,
-            is_overdue,
-            *_,
-        ) in rows
-        if job_id is not None
-    ]
 
 
 _JOB_COLUMNS = (
@@ -214,29 +166,41 @@ def error_of(text: str | None) -> ErrorInfo | None:
     return _readable(_error_of, text)
 
 
-def event_of(row: Row) -> Event:
-    """Columns: id, job_id, at, kind, state, attempt, by, reason, error, token, leased_at,
-    started_at, due_at."""
+class EventRow(NamedTuple):
+    """An event as both stores return it."""
+
+    id: int
+    job_id: int
+    at: datetime | int
+    kind: str
+    state: str
+    attempt: int
+    by: str | None
+    reason: str | None
+    error: str | None
+    token: int | None
+    leased_at: datetime | int | None
+    started_at: datetime | int | None
+    due_at: datetime | int | None
+
+
+def event_of(columns: Row) -> Event:
+    row = EventRow._make(columns)
     return Event(
-        id=row[0],
-        job_id=row[1],
-        at=time_of(row[2]),
-        kind=EventKind(row[3]),
-        state=State(row[4]),
-        attempt=row[5],
-        by=row[6],
-        reason=row[7],
-        error=error_of(row[8]),
-        token=row[9],
-        leased_at=maybe_time(row[10]),
-        started_at=maybe_time(row[11]),
-        due_at=maybe_time(row[12]),
+        id=row.id,
+        job_id=row.job_id,
+        at=time_of(row.at),
+        kind=EventKind(row.kind),
+        state=State(row.state),
+        attempt=row.attempt,
+        by=row.by,
+        reason=row.reason,
+        error=error_of(row.error),
+        token=row.token,
+        leased_at=maybe_time(row.leased_at),
+        started_at=maybe_time(row.started_at),
+        due_at=maybe_time(row.due_at),
     )
-
-
-def log_line_of(row: Row) -> LogLine:
-    """Columns: job_id, token, number, at, line."""
-    return LogLine(row[0], row[1], row[2], time_of(row[3]), row[4])
 
 
 def names_of(text: str | None) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ class Verbs:
     has_live_jobs = method(querying.has_live_jobs)
     queues = method(querying.queues)
     pause_of_all = method(querying.pause_of_all)
-    ready_queues = method(querying.ready_queues)
+    ready_queues = method(claiming.ready_queues)
     pause_queue = method(pausing.pause_queue)
     resume_queue = method(pausing.resume_queue)
     set_queue_limit = method(limiting.set_queue_limit)

@@ -13,7 +13,6 @@ from freehold.model.limit import NO_LIMIT, Limit
 from freehold.model.meta import MetaValue
 from freehold.model.outcome import Decision, Outcome
 from freehold.model.state import State
-from freehold.store.claim_cursor import ClaimCursors
 
 PAGE_LIMIT = 1000
 DEPTH_BOUND = 10_000
@@ -28,15 +27,12 @@ class QueueDemand(msgspec.Struct, frozen=True):
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The owner, the length of its leases, and its demand. ``tasks=None``: it can run any task.
-
-    ``cursors`` belongs to the claimer, which passes the same object each time."""
+    """The owner, the length of its leases, and its demand. ``tasks=None``: it can run any task."""
 
     owner: str
     lease_seconds: float
     demands: tuple[QueueDemand, ...]
     tasks: frozenset[str] | None = None
-    cursors: ClaimCursors | None = None
 
 
 class LeaseKey(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ _warned_of: set[str] = set()
 
 
 class ClaimStore(ReadyQueues, Protocol):
-    async def claim(self, request: ClaimRequest) -> list[Attempt]: ...
+    async def claim(self, request: ClaimRequest, cursors: ClaimCursors) -> list[Attempt]: ...
 
     async def set_aside_ready(self, queue: str) -> list[SetAside]: ...
 
@@ -169,15 +169,14 @@ class Claimer:
             lease_seconds=self._lease_seconds,
             demands=(QueueDemand(queue, count, max(0, count - starting_soon)),),
             tasks=self._tasks,
-            cursors=self._cursors,
         )
         try:
             try:
-                attempts = await self._store.claim(request)
+                attempts = await self._store.claim(request, self._cursors)
             except RowRefused:
                 if not await self._set_aside(queue):
                     raise
-                attempts = await self._store.claim(request)
+                attempts = await self._store.claim(request, self._cursors)
         except StoreError as error:
             # If the response was lost, the leases of this claim run out by themselves.
             self._failed(error)

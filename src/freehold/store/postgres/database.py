@@ -11,7 +11,7 @@ from psycopg.errors import LockNotAvailable
 
 from freehold.errors import StoreUnavailable
 from freehold.model.names import check_name, check_schema
-from freehold.store.database import Diagnosis, Migration
+from freehold.store.database import Diagnosis, Migration, check_not_newer
 from freehold.store.postgres import sequences
 from freehold.store.postgres.caller_drivers import async_caller_connection, caller_connection
 from freehold.store.postgres.caller_transaction import AsyncCallerSession, CallerSession
@@ -29,7 +29,6 @@ from freehold.store.postgres.session import (
     PostgresSession,
     Statements,
 )
-from freehold.store.schema_version import check_not_newer
 from freehold.store.sqlfiles import load_migrations
 from freehold.store.statements import AsyncSession, Session
 from freehold.store.url import redacted

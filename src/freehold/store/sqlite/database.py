@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from collections.abc import Coroutine
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,13 @@ from typing import Any
 from freehold.clock import Micros, system_micros
 from freehold.errors import BadInput, SchemaMissing, StoreError
 from freehold.model.plural import count
-from freehold.store.database import AsyncTransaction, Diagnosis, Migration, Transaction
-from freehold.store.schema_version import check_not_newer
+from freehold.store.database import (
+    AsyncTransaction,
+    Diagnosis,
+    Migration,
+    Transaction,
+    check_not_newer,
+)
 from freehold.store.sqlfiles import (
     Property,
     load_migrations,
@@ -93,11 +99,10 @@ class SqliteDatabase:
             return AsyncMemoryTransaction(self._engine)
         return AsyncFileTransaction(self._engine)
 
-    async def listen(self, on_notification: OnNotification) -> None:
+    def listen(self, on_notification: OnNotification) -> Coroutine[Any, Any, None]:
         if self.path is None:
-            await self._notifier.listen(on_notification)
-        else:
-            await listen(self.path, on_notification)
+            return self._notifier.listen(on_notification)
+        return listen(self.path, on_notification)
 
     # -- migrations --------------------------------------------------------------------------
 

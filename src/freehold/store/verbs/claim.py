@@ -16,9 +16,16 @@ import msgspec
 from freehold.errors import StoreError
 from freehold.model.job import Attempt
 from freehold.model.limit import ALL_QUEUES
-from freehold.store.claim_cursor import ClaimCursor, no_cursors
-from freehold.store.rows import ATTEMPT_COLUMNS, attempts_of
-from freehold.store.statements import Conflict, Statement, StatementGroup, Verb, together
+from freehold.store.claim_cursor import ClaimCursor, ClaimCursors, no_cursors
+from freehold.store.statements import (
+    Conflict,
+    Rows,
+    Statement,
+    StatementGroup,
+    Verb,
+    read,
+    together,
+)
 from freehold.store.types import ClaimRequest, QueueDemand
 
 #: Maximum rounds of one claim. A round can end without a lease because it only moved followers
@@ -26,17 +33,19 @@ from freehold.store.types import ClaimRequest, QueueDemand
 _ROUNDS = 50
 #: Rounds in a row that changed nothing: other claimers have locked the rest.
 _IDLE_ROUNDS = 2
+#: How many columns of a claim are those of an attempt: see `_attempt_columns.sql`.
+_ATTEMPT_COLUMNS = 15
 _STRIDE = 10
 _STRIDE_LIMIT = 1000
 
 
-def claim(request: ClaimRequest) -> Verb[list[Attempt]]:
+def claim(request: ClaimRequest, cursors: ClaimCursors | None = None) -> Verb[list[Attempt]]:
     """Lease ready jobs: highest priority first, then oldest. Counts an attempt, never returns a job
     twice for a token. On PostgreSQL it never waits for another claimer; on SQLite writers take
     turns. A ready job has no stop request: `transition` has cleared it. Jobs of tasks that the
     claimer does not know are parked. Never leaves more live leases than a limit allows. A job that
-    is limited, or lost its worker before, is not prefetched."""
-    cursors = request.cursors or no_cursors()
+    is limited, or lost its worker before, is not prefetched. ``cursors``: those of the claimer."""
+    cursors = cursors or no_cursors()
     attempts: list[Attempt] = []
     for demand in request.demands:
         attempts += yield from _claim_queue(request, demand, cursors.of(demand.queue))
@@ -136,6 +145,50 @@ class _Found:
     shared: bool = False
 
 
+def attempts_of(rows: Rows, owner: str) -> list[Attempt]:
+    """Rows begin with the columns of an attempt; those without a job are left out. Unpacked here
+    and not named, because claims return many of them: a NamedTuple takes six times as long."""
+    return [
+        Attempt(
+            job_id,
+            owner,
+            token,
+            task,
+            queue,
+            args,
+            number,
+            max_attempts,
+            lost_attempts,
+            priority,
+            target,
+            timeout_seconds,
+            policy,
+            limit_key,
+            bool(is_overdue),
+            meta,
+        )
+        for (
+            job_id,
+            token,
+            task,
+            queue,
+            args,
+            number,
+            max_attempts,
+            lost_attempts,
+            priority,
+            target,
+            timeout_seconds,
+            policy,
+            limit_key,
+            meta,
+            is_overdue,
+            *_,
+        ) in rows
+        if job_id is not None
+    ]
+
+
 class _PlainColumns(NamedTuple):
     """What `claim_plain` returns beside the attempts: complete in its last row."""
 
@@ -176,7 +229,7 @@ def _claim_plain(
     )
     (rows,) = yield StatementGroup((statement,), writes=True)
     cursor.ended()
-    beside = _PlainColumns._make(rows[-1][ATTEMPT_COLUMNS:])
+    beside = _PlainColumns._make(rows[-1][_ATTEMPT_COLUMNS:])
     cursor.weight, is_special = beside.weight, bool(beside.needs_full_claim)
     found = _Found(bool(beside.more), needs_full_claim=is_special, was_skipped=is_special)
     return attempts_of(rows, request.owner), found
@@ -208,7 +261,7 @@ def _claim_fully(
     cursor.ended()
     rows = answers[-1]
     won = attempts_of(rows, request.owner)
-    beside = _FullColumns._make(rows[-1][ATTEMPT_COLUMNS:])
+    beside = _FullColumns._make(rows[-1][_ATTEMPT_COLUMNS:])
     cursor.weight = beside.weight
     cursor.unknown_tasks.update(_names(beside.unknown_tasks))
     keys = _names(beside.keys)
@@ -237,3 +290,9 @@ def _under_limits(queue: str, wanted: int, cursor: ClaimCursor) -> list[Statemen
     if cursor.shared:
         statements.append(Statement("grant_leases", {"queue": queue, "wanted": wanted}))
     return statements
+
+
+def ready_queues(after: str, limit: int) -> Verb[list[str]]:
+    """Open queues with ready jobs, by name, beyond ``after``: for workers without named queues."""
+    rows = yield from read("ready_queues", after=after, limit=limit)
+    return [queue for (queue,) in rows]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from freehold.model.job_log import LogLine
-from freehold.store.rows import json_text, log_line_of
+from freehold.store.rows import json_text, time_of
 from freehold.store.statements import Verb, read, write
 from freehold.store.types import LogChunk
 
@@ -26,11 +26,14 @@ def append_log(owner: str, chunks: Sequence[LogChunk]) -> Verb[tuple[int, ...]]:
         }
         for chunk in chunks
     ]
-    held = {row[0] for row in (yield from write("append_log", rows, owner=owner))}
+    held = {job_id for (job_id,) in (yield from write("append_log", rows, owner=owner))}
     return tuple(chunk.lease.job_id for chunk in chunks if chunk.lease.job_id not in held)
 
 
 def read_log(job_id: int, newest: int | None = None) -> Verb[list[LogLine]]:
     """The stored log lines of a job, oldest first; only so many of the newest, if given."""
     rows = yield from read("read_log", id=job_id, newest=newest)
-    return [log_line_of(row) for row in reversed(rows)]
+    return [
+        LogLine(job, token, number, time_of(at), text)
+        for job, token, number, at, text in reversed(rows)
+    ]

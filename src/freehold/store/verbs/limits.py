@@ -76,14 +76,14 @@ def key_limits() -> Verb[list[NamedLimit]]:
 
 
 def _rule(row: Row) -> NamedLimit:
-    return NamedLimit(row[0], limit_of(*row[1:]))
+    name, *limit = row
+    return NamedLimit(name, limit_of(*limit))
 
 
 def key_use(key: str) -> Verb[LimitUse]:
     """A limit_key: its limit, and how much of it is used."""
-    rows = yield from read("key_use", key=key)
-    max_leases, starts, seconds, leased, holder, started = rows[0]
-    use = LimitUse(limit_of(max_leases, starts, seconds), leased, started, holder)
+    ((*limit, leased, holder, started),) = yield from read("key_use", key=key)
+    use = LimitUse(limit_of(*limit), leased, started, holder)
     return (yield from _with_next_start(f"k/{key}", use))
 
 
@@ -91,8 +91,7 @@ def _with_next_start(name: str, use: LimitUse) -> Verb[LimitUse]:
     rate = use.limit.rate
     if rate is None or use.started < rate.starts:
         return use
-    rows = yield from read("next_start", of=name, starts=rate.starts, seconds=rate.seconds)
-    seconds = rows[0][0]
+    ((seconds,),) = yield from read("next_start", of=name, starts=rate.starts, seconds=rate.seconds)
     # None: the last start has left the window since the read before.
     return msgspec.structs.replace(use, next_start_seconds=max(0.0, float(seconds or 0.0)))
 
@@ -106,11 +105,11 @@ def queue_use(name: str) -> Verb[LimitUse]:
 def queue_rules(queue: str) -> Verb[list[QueueRules]]:
     """Pause and limits of a queue, and of all queues together."""
     rows = yield from read("queue_rules", queue=queue)
-    now = yield from read("now")
+    ((now,),) = yield from read("now")
     shared = yield from shared_use()
     found = []
     for row in rows:
-        rule = _queue_rule(row, time_of(now[0][0]))
+        rule = _queue_rule(row, time_of(now))
         use = yield from _with_next_start(f"q/{rule.name}", rule.use)
         found.append(msgspec.structs.replace(rule, use=use))
     return [*found, QueueRules(ALL_TENANTS, use=shared)] if shared is not None else found
@@ -120,10 +119,13 @@ def shared_use() -> Verb[LimitUse | None]:
     """The limit over all tenants of this database, and its use by each. None: there is no such
     limit, or no tenant, and it is a limit like any other."""
     rows = yield from read("shared_leases")
-    tenants = tuple(TenantUse(name, live) for *_, name, live in rows if live)
-    if not rows or (rows[0][1] and not any(each.tenant for each in tenants)):
+    if not rows:
         return None
-    return LimitUse(Limit(rows[0][0]), sum(each.leased for each in tenants), tenants=tenants)
+    max_leases, is_control, *_ = rows[0]  # the same in all
+    tenants = tuple(TenantUse(name, live) for *_, name, live in rows if live)
+    if is_control and not any(each.tenant for each in tenants):
+        return None
+    return LimitUse(Limit(max_leases), sum(each.leased for each in tenants), tenants=tenants)
 
 
 def _queue_rule(row: Row, now: datetime) -> QueueRules:
@@ -140,7 +142,7 @@ def admit_limited(limit: int) -> Verb[int]:
     total, after = 0, ""
     while True:
         rows = yield from read("waiting_keys", after=after, limit=min(limit, _KEYS_AT_ONCE))
-        keys = [row[0] for row in rows]
+        keys = [key for (key,) in rows]
         if not keys:
             return total
         answers = yield from together(*then_admit(keys))

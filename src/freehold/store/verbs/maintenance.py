@@ -43,8 +43,8 @@ def unpark(tasks: Sequence[str], limit: int) -> Verb[int]:
 def retention_is_due(history_days: float) -> Verb[bool]:
     """Whether `apply_retention` has something to do. One read, for workers that live less than the
     hour between two retentions."""
-    rows = yield from read("retention_is_due", history_days=history_days)
-    return bool(rows[0][0])
+    ((is_due,),) = yield from read("retention_is_due", history_days=history_days)
+    return bool(is_due)
 
 
 def misfits(tasks: Sequence[str], after: int, limit: int) -> Verb[list[Misfit]]:
@@ -67,4 +67,4 @@ def apply_retention(history_days: float, limit: int) -> Verb[int]:
     many partitions (PostgreSQL) or rows (SQLite) went. Repeat while it is > 0."""
     days = yield from write("rotate_partitions", history_days=history_days)
     rows = yield from write("apply_retention", history_days=history_days, limit=limit)
-    return sum(row[0] for row in days + rows)
+    return sum(removed for (removed,) in days + rows)

@@ -121,7 +121,7 @@ def _transition(
         if conflict.index == UNIQUE_INDEX:
             yield from _refuse_if_key_taken(job)
         return False
-    return bool(rows) and bool(rows[0][1])
+    return any(hit for _, hit, *_ in rows)
 
 
 def _requeue_finished(job: Job, move: Transition, by: str, reason: str | None) -> Statement:
@@ -176,4 +176,4 @@ def delete(ids: Sequence[int]) -> Verb[list[int]]:
         lanes=[job.target for job in jobs.values()],
         keys=[job.limit_key for job in jobs.values()],
     )
-    return sorted({row[0] for row in rows})
+    return sorted({job_id for (job_id,) in rows})

@@ -62,13 +62,14 @@ def events_after(event_id: int, limit: int) -> Verb[list[Event]]:
     # The time first: what is old by then was old when the events were read.
     asked = Statement("events_after", {"after": event_id, "limit": limit})
     now, rows = yield StatementGroup((Statement("now", {}), asked), writes=False)
-    return before_first_gap(event_id, [event_of(row) for row in rows], time_of(now[0][0]))
+    ((read_at,),) = now
+    return before_first_gap(event_id, [event_of(row) for row in rows], time_of(read_at))
 
 
 def newest_event() -> Verb[int]:
     """The largest id of an event, 0 if there is none: where a reader starts to follow."""
-    rows = yield from read("newest_event")
-    return int(rows[0][0])
+    ((newest,),) = yield from read("newest_event")
+    return int(newest)
 
 
 def page(filter: JobFilter) -> Verb[JobPage]:
@@ -196,8 +197,8 @@ def depth(queues: Sequence[str], bound: int = DEPTH_BOUND) -> Verb[int]:
     """How many jobs can be claimed right now, counted up to a bound."""
     total = 0
     for queue in queues:
-        rows = yield from read("depth", queue=queue, bound=bound - total)
-        total += rows[0][0]
+        ((found,),) = yield from read("depth", queue=queue, bound=bound - total)
+        total += found
         if total >= bound:
             break
     return total
@@ -205,42 +206,38 @@ def depth(queues: Sequence[str], bound: int = DEPTH_BOUND) -> Verb[int]:
 
 def counts() -> Verb[JobCounts]:
     """Live jobs by stage."""
-    rows = yield from read("counts", bound=DEPTH_BOUND)
-    return JobCounts(*rows[0])
+    (columns,) = yield from read("counts", bound=DEPTH_BOUND)
+    return JobCounts(*columns)
 
 
 def has_live_jobs() -> Verb[bool]:
     """Whether there is any live job, whatever it waits for. Counts by stage cannot decide this: a
     stage that is not counted would be missed."""
-    rows = yield from read("has_live_jobs")
-    return bool(rows[0][0])
+    ((found,),) = yield from read("has_live_jobs")
+    return bool(found)
 
 
 def queues() -> Verb[list[QueueInfo]]:
     """Queues that have jobs or settings."""
     rows = yield from read("queues", bound=DEPTH_BOUND)
-    return [
-        QueueInfo(
-            row[0],
-            row[1],
-            row[2],
-            row[3],
-            maybe_time(row[4]),
-            maybe_time(row[5]),
-            row[6],
-            row[7],
-            maybe_time(row[8]),
-            row[9],
-            limit_of(*row[10:]),
-        )
-        for row in rows
-    ]
+    return [_queue(row) for row in rows]
 
 
-def ready_queues(after: str, limit: int) -> Verb[list[str]]:
-    """Open queues with ready jobs, by name, beyond ``after``."""
-    rows = yield from read("ready_queues", after=after, limit=limit)
-    return [row[0] for row in rows]
+def _queue(row: Row) -> QueueInfo:
+    name, ready, leased, not_ready, oldest, paused_at, by, reason, until, weight, *limit = row
+    return QueueInfo(
+        name,
+        ready,
+        leased,
+        not_ready,
+        oldest_ready_at=maybe_time(oldest),
+        paused_at=maybe_time(paused_at),
+        paused_by=by,
+        pause_reason=reason,
+        paused_until=maybe_time(until),
+        weight=weight,
+        limit=limit_of(*limit),
+    )
 
 
 def pause_of_all() -> Verb[PauseInfo | None]:
@@ -264,18 +261,20 @@ def lanes(after: str, limit: int) -> Verb[list[LaneInfo]]:
 
 
 def _lane(row: Row) -> LaneInfo:
-    stage = None if row[3] is None else stage_of(row[3])
+    target, depth, head, byte, started_at, head_reason, since, paused_at, by, reason, until = row
+    stage = None if byte is None else stage_of(byte)
+    pause = None
+    if paused_at is not None:
+        pause = PauseInfo(time_of(paused_at), by, reason, maybe_time(until))
     return LaneInfo(
-        target=row[0],
-        depth=row[1],
-        head=row[2],
-        head_state=None if stage is None else state_of(stage, row[4] is not None),
-        head_reason=row[5],
-        head_since=maybe_time(row[6]),
+        target=target,
+        depth=depth,
+        head=head,
+        head_state=None if stage is None else state_of(stage, started_at is not None),
+        head_reason=head_reason,
+        head_since=maybe_time(since),
         blocked=stage in _BLOCKS_LANE,
-        pause=None
-        if row[7] is None
-        else PauseInfo(time_of(row[7]), row[8], row[9], maybe_time(row[10])),
+        pause=pause,
     )
 
 
@@ -286,20 +285,20 @@ def lane(target: str) -> Verb[LaneInfo | None]:
 
 
 def lane_holder(target: str) -> Verb[Job | None]:
-    """Whoever holds the lane: leased, backing off, paused, failed, parked or next."""
+    """The holder of the lane: leased, backing off, paused, failed, parked or next."""
     rows = yield from read("lane_holder", target=target)
     return job_of(rows[0]) if rows else None
 
 
 def ahead(job: Job, bound: int) -> Verb[int]:
     """How many ready jobs of its queue would be claimed before this one."""
-    rows = yield from read(
+    ((count,),) = yield from read(
         "jobs_ahead", queue=job.queue, priority=job.priority, id=job.id, bound=bound
     )
-    return int(rows[0][0])
+    return int(count)
 
 
 def now() -> Verb[datetime]:
     """The store's clock, which decides."""
-    rows = yield from read("now")
-    return time_of(rows[0][0])
+    ((at,),) = yield from read("now")
+    return time_of(at)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from freehold.model.job import StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
-from freehold.store.rows import attempts_of
 from freehold.store.statements import Verb, read, write
 from freehold.store.types import AttemptEnd, Recovered
+from freehold.store.verbs.claim import attempts_of
 from freehold.store.verbs.finish import end_attempts
 
 

@@ -8,14 +8,14 @@ correct or cancel them, and their lane keeps its order.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from freehold.errors import RowRefused
 from freehold.model.history import EventKind
 from freehold.model.operator_actions import paused_stage
 from freehold.model.state import Stage, State
 from freehold.store.stage_sql import stage_byte, stage_of
-from freehold.store.statements import Row, Rows, Statement, Verb, read, trial
+from freehold.store.statements import Statement, Verb, read, trial
 from freehold.store.types import SetAside
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.transition import transition_row
@@ -26,21 +26,32 @@ _ROWS = 1000
 _TRIED = ((Stage.READY, 0), (Stage.LEASED, 1), (Stage.PARKED, 0), (Stage.LIMITED, 0))
 
 
+class TriedRow(NamedTuple):
+    """A row as it was read, with what guards its change."""
+
+    id: int
+    stage: str
+    target: str | None
+    token: int | None
+    owner: str | None
+    stop_request: str | None
+
+
 def set_aside_ready(queue: str) -> Verb[list[SetAside]]:
     """After `RowRefused` from a claim: pause the ready jobs of the queue that no claim can write,
     and only those. A job that another transaction has locked is left alone."""
     rows = yield from read("ready_rows", queue=queue, limit=_ROWS)
-    return (yield from _set_aside_refused(rows))
+    return (yield from _set_aside_refused([TriedRow._make(row) for row in rows]))
 
 
 def set_aside_swept() -> Verb[list[SetAside]]:
     """The same after `RowRefused` from a sweep: expired leases, due jobs, and jobs that wait for a
     limit, a lane or a worker. A live lease is left alone."""
     rows = yield from read("sweep_rows", limit=_ROWS)
-    return (yield from _set_aside_refused(rows))
+    return (yield from _set_aside_refused([TriedRow._make(row) for row in rows]))
 
 
-def _set_aside_refused(rows: Rows) -> Verb[list[SetAside]]:
+def _set_aside_refused(rows: list[TriedRow]) -> Verb[list[SetAside]]:
     found: list[SetAside] = []
     refused = yield from _refused(rows)
     for row, error in refused:
@@ -50,21 +61,21 @@ def _set_aside_refused(rows: Rows) -> Verb[list[SetAside]]:
             # It breaks a constraint that is younger than the row: only the history accepts it.
             written = yield from _write(row, _failed(row, str(error)))
         if written:
-            found.append(SetAside(row[0], str(error)))
+            found.append(SetAside(row.id, str(error)))
     return found
 
 
-def _write(row: Row, change: dict[str, Any]) -> Verb[bool]:
+def _write(row: TriedRow, change: dict[str, Any]) -> Verb[bool]:
     statement = Statement("transition", {"by": None}, [change])
-    hits = yield from then_promote([statement], lanes=[row[2]])
+    hits = yield from then_promote([statement], lanes=[row.target])
     return any(hit for _, hit, *_ in hits)
 
 
-def _refused(rows: Rows) -> Verb[list[tuple[Row, RowRefused]]]:
+def _refused(rows: list[TriedRow]) -> Verb[list[tuple[TriedRow, RowRefused]]]:
     """The rows that fail alone, with their errors."""
     if not rows:
         return []
-    ids = [{"id": row[0]} for row in rows]
+    ids = [{"id": row.id} for row in rows]
     try:
         yield from trial(
             *(
@@ -82,31 +93,30 @@ def _refused(rows: Rows) -> Verb[list[tuple[Row, RowRefused]]]:
     return []
 
 
-def _paused(row: Row, reason: str) -> dict[str, Any]:
-    stage = paused_stage(stage_of(row[1]), has_lane=row[2] is not None)
+def _paused(row: TriedRow, reason: str) -> dict[str, Any]:
+    stage = paused_stage(stage_of(row.stage), has_lane=row.target is not None)
     return _change(row, State.PAUSED, EventKind.PAUSED, (stage, stage), reason)
 
 
-def _failed(row: Row, reason: str) -> dict[str, Any]:
+def _failed(row: TriedRow, reason: str) -> dict[str, Any]:
     return _change(row, State.FAILED, EventKind.FAILED, None, reason)
 
 
 def _change(
-    row: Row, state: State, event: EventKind, stages: tuple[Stage, Stage] | None, reason: str
+    row: TriedRow, state: State, event: EventKind, stages: tuple[Stage, Stage] | None, reason: str
 ) -> dict[str, Any]:
     """Guarded by what was read: a row that was claimed meanwhile, or a live lease, stays."""
-    job_id, byte, _, token, owner, stop_request = row
-    stage = stage_of(byte)
+    stage = stage_of(row.stage)
     return transition_row(
-        job_id,
+        row.id,
         stage,
         state=state,
         event=event,
         stages=stages,
         reason=reason,
-        token=token,
-        owner=owner,
+        token=row.token,
+        owner=row.owner,
         expired=stage is Stage.LEASED,
-        stop_request=stop_request,
+        stop_request=row.stop_request,
         keep_run_at=True,
     )

@@ -112,14 +112,15 @@ def clear_move(name: str) -> Verb[None]:
 
 def _tenant_of(row: Row) -> Tenant:
     """Columns as in `_tenant_columns.sql`."""
+    name, shard, state, weight, max_slots, created_at, note, moving_to, moved_from = row
     return Tenant(
-        name=row[0],
-        shard=row[1],
-        state=TenantState(row[2]),
-        weight=row[3],
-        max_slots=row[4],
-        created_at=time_of(row[5]),
-        note=row[6],
-        moving_to=row[7],
-        moved_from=row[8],
+        name=name,
+        shard=shard,
+        state=TenantState(state),
+        weight=weight,
+        max_slots=max_slots,
+        created_at=time_of(created_at),
+        note=note,
+        moving_to=moving_to,
+        moved_from=moved_from,
     )

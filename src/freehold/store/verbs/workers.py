@@ -5,9 +5,12 @@ These rows are for people and decide nothing: only leases say which worker owns 
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import NamedTuple
+
 from freehold.model.worker_info import Heartbeat, LiveWorker, WorkerState
 from freehold.store.rows import json_text, names_of, time_of
-from freehold.store.statements import Row, Statement, Verb, read, write
+from freehold.store.statements import Statement, Verb, read, write
 
 
 def heartbeat(heartbeat: Heartbeat, heartbeat_seconds: float) -> Verb[None]:
@@ -46,7 +49,7 @@ def remove_worker(owner: str) -> Verb[None]:
 def workers() -> Verb[list[LiveWorker]]:
     """Workers with a recent heartbeat, in the order in which they started."""
     rows = yield from read("workers")
-    return [_worker_of(row) for row in rows]
+    return [_worker_of(WorkerRow._make(row)) for row in rows]
 
 
 def remove_silent_workers(silent_seconds: float) -> Verb[int]:
@@ -55,22 +58,41 @@ def remove_silent_workers(silent_seconds: float) -> Verb[int]:
     return len(rows)
 
 
-def _worker_of(row: Row) -> LiveWorker:
-    """Columns as in `workers.sql`."""
+class WorkerRow(NamedTuple):
+    """The columns of `workers`."""
+
+    owner: str
+    manager: str | None
+    host: str
+    pid: int
+    started_at: datetime | int
+    seen_at: datetime | int
+    expires_at: datetime | int
+    concurrency: int
+    running: int
+    waiting: int
+    finished: int
+    state: str
+    version: str
+    queues: str | None
+    tasks: str | None
+
+
+def _worker_of(row: WorkerRow) -> LiveWorker:
     return LiveWorker(
-        owner=row[0],
-        manager=row[1],
-        host=row[2],
-        pid=row[3],
-        started_at=time_of(row[4]),
-        seen_at=time_of(row[5]),
-        expires_at=time_of(row[6]),
-        concurrency=row[7],
-        running=row[8],
-        waiting=row[9],
-        finished=row[10],
-        state=WorkerState(row[11]),
-        version=row[12],
-        queues=names_of(row[13]),
-        tasks=names_of(row[14]),
+        owner=row.owner,
+        manager=row.manager,
+        host=row.host,
+        pid=row.pid,
+        started_at=time_of(row.started_at),
+        seen_at=time_of(row.seen_at),
+        expires_at=time_of(row.expires_at),
+        concurrency=row.concurrency,
+        running=row.running,
+        waiting=row.waiting,
+        finished=row.finished,
+        state=WorkerState(row.state),
+        version=row.version,
+        queues=names_of(row.queues),
+        tasks=names_of(row.tasks),
     )
