@@ -12,9 +12,9 @@ from freehold.json_views import job_document
 from freehold.model.history import EventKind
 from freehold.model.job import Attempt
 from freehold.model.operator_actions import OperatorVerb
-from freehold.model.outcome import OutcomeKind
+from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.state import State
-from freehold.store.types import JobFilter
+from freehold.store.types import AttemptEnd, JobFilter
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry
 from freehold.worker.claimer import Claimer
@@ -28,6 +28,10 @@ from tests.stores import LEASE_SECONDS, PostgresUnderTest, StoreUnderTest
 
 MEGABYTE = "(select string_agg(md5(i::text), '') from generate_series(1, 32768) i)"
 LARGE_TASK = {"postgres": f"task = {MEGABYTE}"}
+
+
+#: Against the constraints of both stores, also where only the stage is written.
+HALF_LEASED = {"postgres": "lease_owner = 'x'", "sqlite": "lease_owner = 'x'"}
 
 
 def state_in_row(store: StoreUnderTest, job_id: int) -> str:
@@ -210,3 +214,57 @@ def test_a_value_that_cannot_be_decoded_leaves_its_page_readable(
     store.claim()
     store.advance(LEASE_SECONDS)
     assert len(store.store.recover(10, 0.5)) == 2
+
+
+@pytest.mark.requirement("S3.3", "S4.3", "P7")
+def test_a_broken_follower_does_not_fail_the_end_of_its_lanes_holder(store: StoreUnderTest) -> None:
+    holder, broken, behind = (store.add(target="lane") for _ in range(3))
+    other_holder, other_behind = (store.add(target="other") for _ in range(2))
+    attempts = {each.job_id: each for each in store.claim()}
+    assert sorted(attempts) == [holder, other_holder]
+    assert store.claim() == []  # the others are followers now
+    poison(store, broken, HALF_LEASED)
+    ended = [
+        AttemptEnd(attempts[job_id], Outcome(kind=OutcomeKind.SUCCESS))
+        for job_id in (holder, other_holder)
+    ]
+    assert store.store.finish("w1", ended).lost == ()
+    assert [each.job_id for each in store.claim()] == [other_behind]
+    assert [each.job_id for each in store.store.promote_stalled_lanes("", 10).aside] == [broken]
+    assert (store.job(broken).state, store.claim()) == (State.PAUSED, [])
+    store.store.operate(OperatorVerb.CANCEL, [broken], "ann", None)
+    assert [each.job_id for each in store.claim()] == [behind]
+
+
+@pytest.mark.requirement("S4.3", "P7")
+def test_a_broken_next_job_of_a_stalled_lane_is_paused_in_its_place(
+    postgres_store: StoreUnderTest,
+) -> None:
+    store = postgres_store
+    holder, broken, _ = (store.add(target="lane") for _ in range(3))
+    attempt = store.claim_one()
+    assert (attempt.job_id, store.claim()) == (holder, [])
+    poison(store, broken, {"postgres": "priority = -32768"})
+    assert store.end(attempt, OutcomeKind.SUCCESS)
+    assert [each.job_id for each in store.store.promote_stalled_lanes("", 10).aside] == [broken]
+    assert state_in_row(store, broken) == State.PAUSED
+    assert store.store.lanes("", 10)[0].head == broken
+    assert store.claim() == []
+
+
+@pytest.mark.requirement("S3.3", "P7")
+@pytest.mark.parametrize("verb", ["ready", "swept"])
+def test_a_broken_row_behind_more_than_a_page_of_others_is_found(
+    store: StoreUnderTest, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freehold.store.verbs.set_aside._ROWS", 2)
+    jobs = [store.add() for _ in range(7)]
+    if verb == "swept":
+        store.claim()
+        store.advance(LEASE_SECONDS)
+    poison(store, jobs[5], FORBIDDEN)
+    set_aside = {
+        "ready": lambda: store.store.set_aside_ready("default"),
+        "swept": store.store.set_aside_swept,
+    }[verb]
+    assert [each.job_id for each in set_aside()] == [jobs[5]]

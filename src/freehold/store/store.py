@@ -14,7 +14,6 @@ from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing
 from freehold.store.verbs import fire as firing
 from freehold.store.verbs import job_log as job_logging
-from freehold.store.verbs import lanes as lane_verbs
 from freehold.store.verbs import limits as limiting
 from freehold.store.verbs import maintenance as maintaining
 from freehold.store.verbs import operator as operating
@@ -24,6 +23,7 @@ from freehold.store.verbs import recover as recovering
 from freehold.store.verbs import renew as renewing
 from freehold.store.verbs import schedules as scheduling
 from freehold.store.verbs import set_aside as setting_aside
+from freehold.store.verbs import stalled_lanes
 from freehold.store.verbs import tenant_directory as directory
 from freehold.store.verbs import workers as worker_rows
 
@@ -52,7 +52,7 @@ class Verbs:
     unpark_misfits = method(maintaining.unpark_misfits)
     admit_limited = method(limiting.admit_limited)
     wake_lanes = method(pausing.wake_lanes)
-    promote_stalled_lanes = method(lane_verbs.promote_stalled_lanes)
+    promote_stalled_lanes = method(stalled_lanes.promote_stalled_lanes)
     schedules = method(scheduling.schedules)
     read_schedule = method(scheduling.read_schedule)
     put_schedule = method(scheduling.put_schedule)

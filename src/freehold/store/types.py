@@ -245,3 +245,5 @@ class LaneScan(msgspec.Struct, frozen=True):
 
     freed: tuple[str, ...]
     reached: str
+    #: Next jobs that could not be promoted.
+    aside: tuple[SetAside, ...] = ()

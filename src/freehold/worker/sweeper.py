@@ -78,6 +78,7 @@ class SweepStore(MisfitStore, Protocol):
 
 
 def log_promoted_lanes(scan: LaneScan, telemetry: Telemetry) -> None:
+    log_set_aside(scan.aside, telemetry)
     for lane in scan.freed:
         telemetry.count("lanes_freed")
         log.warning(

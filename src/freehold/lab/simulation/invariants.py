@@ -191,7 +191,7 @@ class InvariantChecker:
         promotion run in one transaction, so the sweep must never find a stalled lane."""
         for statement, rows in zip(group.statements, results, strict=True):
             if statement.name == "stalled_lanes":
-                for target in (target for target, queue in rows if queue is not None):
+                for target in (target for target, queue, *_ in rows if queue is not None):
                     self._violate("S4.3", 0, f"lane {target} has waiting jobs but no holder")
 
     def _violate(self, rule: str, job_id: int, text: str) -> None:

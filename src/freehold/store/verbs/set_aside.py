@@ -20,8 +20,9 @@ from freehold.store.types import SetAside
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.transition import transition_row
 
-#: As many as the largest claim examines at first.
+#: As many as the largest claim examines at first; the row that is refused can be further behind.
 _ROWS = 1000
+_PAGES = 100
 #: What becomes of rows in claims and sweeps, and whether an attempt is counted.
 _TRIED = ((Stage.READY, 0), (Stage.LEASED, 1), (Stage.PARKED, 0), (Stage.LIMITED, 0))
 
@@ -40,29 +41,49 @@ class TriedRow(NamedTuple):
 def set_aside_ready(queue: str) -> Verb[list[SetAside]]:
     """After `RowRefused` from a claim: pause the ready jobs of the queue that no claim can write,
     and only those. A job that another transaction has locked is left alone."""
-    rows = yield from read("ready_rows", queue=queue, limit=_ROWS)
-    return (yield from _set_aside_refused([TriedRow._make(row) for row in rows]))
+    return (yield from _first_refused("ready_rows", queue=queue))
 
 
 def set_aside_swept() -> Verb[list[SetAside]]:
     """The same after `RowRefused` from a sweep: expired leases, due jobs, and jobs that wait for a
     limit, a lane or a worker. A live lease is left alone."""
-    rows = yield from read("sweep_rows", limit=_ROWS)
-    return (yield from _set_aside_refused([TriedRow._make(row) for row in rows]))
+    return (yield from _first_refused("sweep_rows"))
+
+
+def set_aside_stalled(
+    job_id: int, stage: str, target: str, error: RowRefused
+) -> Verb[list[SetAside]]:
+    """The same for the next job of a lane without a holder, whose promotion was refused."""
+    return (yield from _set_aside(TriedRow(job_id, stage, target, None, None, None), error))
+
+
+def _first_refused(name: str, **params: Any) -> Verb[list[SetAside]]:
+    """Of the first page that has such rows."""
+    for page in range(_PAGES):
+        rows = yield from read(name, limit=_ROWS, offset=page * _ROWS, **params)
+        found = yield from _set_aside_refused([TriedRow._make(row) for row in rows])
+        if found or not rows:
+            return found
+    return []
 
 
 def _set_aside_refused(rows: list[TriedRow]) -> Verb[list[SetAside]]:
     found: list[SetAside] = []
     refused = yield from _refused(rows)
     for row, error in refused:
-        try:
-            written = yield from _write(row, _paused(row, str(error)))
-        except RowRefused:
-            # It breaks a constraint that is younger than the row: only the history accepts it.
-            written = yield from _write(row, _failed(row, str(error)))
-        if written:
-            found.append(SetAside(row.id, str(error)))
+        found += yield from _set_aside(row, error)
     return found
+
+
+def _set_aside(row: TriedRow, error: RowRefused) -> Verb[list[SetAside]]:
+    """Empty if the row has changed since it was read."""
+    reason = str(error)
+    try:
+        written = yield from _write(row, _paused(row, reason))
+    except RowRefused:
+        # It breaks a constraint that is younger than the row: only the history accepts it.
+        written = yield from _write(row, _failed(row, reason))
+    return [SetAside(row.id, reason)] if written else []
 
 
 def _write(row: TriedRow, change: dict[str, Any]) -> Verb[bool]:

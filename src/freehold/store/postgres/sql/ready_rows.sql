@@ -2,4 +2,4 @@
 select id, stage::text, target, null, null, null from {schema}.job
 where queue = :queue::text and {is_ready}
 order by queue, (-priority), id
-limit :limit::integer
+limit :limit::integer offset :offset::integer

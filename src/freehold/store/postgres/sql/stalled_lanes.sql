@@ -1,5 +1,5 @@
--- Lanes with waiting jobs, after the cursor of the last scan; with the queue of the first job where the
--- lane has no holder and that job cannot become ready by itself. Locked rows are left out.
+-- Lanes with waiting jobs, after the cursor of the last scan; with queue, id and stage of the first job where
+-- the lane has no holder and that job cannot become ready by itself. Locked rows are left out.
 with recursive scanned as (
     (select j.target, 1 as position from {schema}.job j
      where j.target > :after::text and j.stage in ({in_lane})
@@ -21,11 +21,11 @@ stalled as materialized (
            where h.target = w.target and h.stage in ({holds_lane}) limit 1) is null
 ),
 free as materialized (
-    select target, queue from {schema}.job
+    select target, queue, id, stage::text from {schema}.job
     where id = any (array(select id from stalled))
     for update skip locked
 )
-select w.target, f.queue
+select w.target, f.queue, f.id, f.stage
 from scanned w left join free f on f.target = w.target
 where w.target is not null
 order by w.position

@@ -2,11 +2,11 @@
 -- a lane or a worker that knows them.
 (select id, stage::text, target, lease_token, lease_owner, stop_request from {schema}.job
  where stage = {leased} and lease_expires_at <= (select {schema}.clock())
- order by lease_expires_at limit :limit::integer)
+ order by lease_expires_at limit :limit::integer offset :offset::integer)
 union all
 (select id, stage::text, target, null, null, null from {schema}.job
  where stage in ({scheduled}, {backoff}) and run_at <= (select {schema}.clock())
- order by run_at limit :limit::integer)
+ order by run_at limit :limit::integer offset :offset::integer)
 union all
 (select id, stage::text, target, null, null, null from {schema}.job
- where stage in ({limited}, {parked}, {lane_paused}) order by id limit :limit::integer)
+ where stage in ({limited}, {parked}, {lane_paused}) order by id limit :limit::integer offset :offset::integer)

@@ -2,4 +2,4 @@
 select id, stage, target, null, null, null from job
 where queue = :queue and stage in ({ready}, {lane_head})
 order by queue, -priority, id
-limit :limit
+limit :limit offset :offset

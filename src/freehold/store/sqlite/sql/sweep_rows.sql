@@ -2,12 +2,12 @@
 -- worker that knows them.
 select * from (
     select id, stage, target, lease_token, lease_owner, stop_request from job
-    where stage = {leased} and lease_expires_at <= clock() order by lease_expires_at limit :limit)
+    where stage = {leased} and lease_expires_at <= clock() order by lease_expires_at limit :limit offset :offset)
 union all
 select * from (
     select id, stage, target, null, null, null from job
-    where stage in ({scheduled}, {backoff}) and run_at <= clock() order by run_at limit :limit)
+    where stage in ({scheduled}, {backoff}) and run_at <= clock() order by run_at limit :limit offset :offset)
 union all
 select * from (
     select id, stage, target, null, null, null from job
-    where stage in ({limited}, {parked}, {lane_paused}) order by id limit :limit)
+    where stage in ({limited}, {parked}, {lane_paused}) order by id limit :limit offset :offset)
