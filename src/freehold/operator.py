@@ -16,7 +16,7 @@ import msgspec
 
 from freehold.errors import BadInput, IllegalTransition, JobNotFound
 from freehold.model.audit import OPERATOR, PYTHON, AuditFilter, AuditPage, Author
-from freehold.model.explain import Cause, Facts, LimitUse, explain
+from freehold.model.explain import Cause, Facts, LimitUse, explain, queue_wait
 from freehold.model.history import TimelineEntry, timeline
 from freehold.model.job import Job
 from freehold.model.job_log import LogLine, check_reason
@@ -298,6 +298,18 @@ def lane_holders(targets: Sequence[str]) -> Verb[dict[str, int]]:
     return found
 
 
+def queue_waits(queues: Sequence[str]) -> Verb[dict[str, str]]:
+    """What the ready jobs of each of these queues wait for, besides a worker: a pause, or room."""
+    if len(queues) > PAGE_LIMIT:
+        raise BadInput(f"{len(queues)} queues: give at most {PAGE_LIMIT}")
+    found = {}
+    for queue in dict.fromkeys(queues):
+        rules = yield from limits.queue_rules(queue)
+        if text := queue_wait(rules):
+            found[queue] = text
+    return found
+
+
 def pause_lane(
     target: str,
     by: str,
@@ -364,6 +376,7 @@ class _Actions:
     queue_use = method(limits.queue_use)
     key_use = method(limits.key_use)
     lane_holders = method(lane_holders)
+    queue_waits = method(queue_waits)
     lanes = method(lanes)
     pause_lane = method(pause_lane)
     resume_lane = method(resume_lane)

@@ -6,7 +6,7 @@ import pytest
 
 from freehold import operator
 from freehold.model.job import ErrorInfo, Job
-from freehold.model.limit import Limit
+from freehold.model.limit import Limit, Rate
 from freehold.model.outcome import OutcomeKind
 from freehold.store.verbs import queries
 from tests.cli.shell import Shell
@@ -150,6 +150,25 @@ def test_the_table_says_what_a_queued_job_waits_for(shell: Shell) -> None:
         (plain, "due"),
     ):
         assert text in rows[str(job_id)], rows
+
+
+def test_a_job_of_a_queue_that_may_not_start_any_is_not_shown_as_due(shell: Shell) -> None:
+    store = shell.store
+    store.store.pause_queue("held", "ann", None, None)
+    store.store.set_queue_limit("full", Limit(1))
+    store.store.set_queue_limit("spent", Limit(None, Rate(1, 3600.0)))
+    store.add(queue="full")
+    store.add(queue="spent")
+    store.claim(queue="full")
+    store.claim(queue="spent")
+    expected = {"held": "its queue is paused", "full": "at the limit of its queue"}
+    expected |= {"spent": "at the rate of its queue", "default": "due"}
+    jobs = {store.add(queue=queue): text for queue, text in expected.items()}
+    rows = {line.split()[0]: line for line in shell("jobs").out.splitlines()[2:]}
+    for job_id, text in jobs.items():
+        assert text in rows[str(job_id)], rows
+    store.store.pause_queue("*", "ann", None, None)
+    assert shell("jobs").out.count("all queues are paused") == 1  # its own queue is named first
 
 
 def test_arguments_are_shown_only_on_request(shell: Shell) -> None:

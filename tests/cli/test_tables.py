@@ -43,7 +43,7 @@ def test_a_list_of_jobs_has_one_line_for_each(sqlite_shell: Shell) -> None:
     for name in ("tasks.slow_async", "tasks.slow_thread", "tasks.slow_process"):
         sqlite_shell.store.add(task=name, queue="a-queue-with-a-long-name", target=name)
     operator = Operator(sqlite_shell.store.store)
-    head, rule, *rows = lines(job_table(operator.jobs(JobFilter()), {}, operator.now()))
+    head, rule, *rows = lines(job_table(operator.jobs(JobFilter()), {}, {}, operator.now()))
     assert len(rows) == 4
     assert max(map(len, (head, rule, *rows))) <= 80
     assert [row.split()[1][-5:] for row in rows] == ["ocess", "hread", "async", "pages"]

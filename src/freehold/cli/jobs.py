@@ -10,8 +10,10 @@ from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, 
 from freehold.cli.job_filter import filter_options, job_filter
 from freehold.cli.render import job_table, show
 from freehold.json_views import job_document
-from freehold.model.state import State
+from freehold.model.state import Stage, State
 from freehold.store.types import PAGE_LIMIT
+
+_READY = (Stage.READY, Stage.LANE_HEAD)
 
 
 @click.command(cls=StoreCommand)
@@ -33,9 +35,11 @@ def jobs(store: StoreChoice, show_args: bool, as_json: bool, **fields: Any) -> N
         page = app.operator.jobs(job_filter(app, fields))
         waiting = [job.target for job in page.jobs if job.state is State.QUEUED and job.target]
         holders = {} if as_json else app.operator.lane_holders(waiting)
+        ready = [job.queue for job in page.jobs if job.stage in _READY]
+        waits = {} if as_json else app.operator.queue_waits(ready)
         now = app.operator.now()
     if as_json:
         found = [job_document(job, show_args=show_args) for job in page.jobs]
         print_json({"jobs": found, "next": page.next, "looked_until": page.looked_until})
     else:
-        show(job_table(page, holders, now))
+        show(job_table(page, holders, waits, now))

@@ -134,8 +134,11 @@ def is_too_late(verb: OperatorVerb, result: ActionResult) -> bool:
 # -- tables ----------------------------------------------------------------------------------
 
 
-def job_table(page: JobPage, holders: Mapping[str, int], now: datetime) -> RenderableType:
-    """``holders``: the job that holds each lane."""
+def job_table(
+    page: JobPage, holders: Mapping[str, int], waits: Mapping[str, str], now: datetime
+) -> RenderableType:
+    """``holders``: the job that holds each lane; ``waits``: what keeps a queue from being claimed
+    from."""
     if not page.jobs and page.next is None:
         return Text("no jobs", style="dim")
     table = ListTable(
@@ -152,7 +155,7 @@ def job_table(page: JobPage, holders: Mapping[str, int], now: datetime) -> Rende
             state_text(job.state),
             f"{job.attempt}/{job.max_attempts}",
             span((now - job.created_at).total_seconds()),
-            _when(job, holders.get(job.target or ""), now),
+            _when(job, holders.get(job.target or ""), waits.get(job.queue), now),
             clean(job.target or ""),
         )
     if page.next is None:
@@ -167,7 +170,7 @@ def _more(page: JobPage) -> str:
     return f"{looked}; more: --before {page.next}"
 
 
-def _when(job: Job, holder: int | None, now: datetime) -> Text:
+def _when(job: Job, holder: int | None, queue_wait: str | None, now: datetime) -> Text:
     """When the job starts, ends or ended, what it waits for, and why it failed."""
     if job.lease is not None:
         left = (job.lease.expires_at - now).total_seconds()
@@ -183,11 +186,11 @@ def _when(job: Job, holder: int | None, now: datetime) -> Text:
     if job.stage is Stage.PARKED:
         return Text(shorten_end(one_line(f"parked: {job.reason}"), _ERROR_LENGTH), style="yellow")
     if job.state is State.QUEUED:
-        return Text(_waits_for(job, holder, now))
+        return Text(_waits_for(job, holder, queue_wait, now))
     return Text(one_line(job.reason or ""), style="dim")
 
 
-def _waits_for(job: Job, holder: int | None, now: datetime) -> str:
+def _waits_for(job: Job, holder: int | None, queue_wait: str | None, now: datetime) -> str:
     match job.stage:
         case Stage.FOLLOWER | Stage.READY if holder not in (None, job.id):
             return f"behind job {holder}"
@@ -197,6 +200,8 @@ def _waits_for(job: Job, holder: int | None, now: datetime) -> str:
             return f"at the limit of {clean(job.limit_key or '')}"
         case Stage.LANE_PAUSED:
             return "its lane is paused"
+        case Stage.READY | Stage.LANE_HEAD if queue_wait is not None:
+            return queue_wait
     return f"due {since(job.run_at, now)}" if job.run_at > now else "due"
 
 

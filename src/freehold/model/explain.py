@@ -166,6 +166,18 @@ def _queue_causes(rules: QueueRules, seen_by: str | None) -> list[Cause]:
     return causes + _use_causes(what, rules.use, seen_by)
 
 
+def queue_wait(all_rules: Sequence[QueueRules]) -> str | None:
+    """What keeps the ready jobs of a queue from being claimed, in a few words; None: nothing."""
+    for rules in all_rules:
+        what = _LIMITED.get(rules.name)
+        if rules.pause is not None:
+            return f"{what} are paused" if what else "its queue is paused"
+        for cause in _use_causes("", rules.use):
+            kind = "rate" if cause.code == "rate_full" else "limit"
+            return f"at the {kind} of {what or 'its queue'}"
+    return None
+
+
 def _use_causes(what: str, use: LimitUse, seen_by: str | None = None) -> list[Cause]:
     causes, limit, rate = [], use.limit, use.limit.rate
     if limit.max_leases == 0:
