@@ -128,12 +128,9 @@ class Freehold(TaskDefiner):
         served = self.tenants.served(None if tenants == "all" else tenants, without_tenants)
         await served.check()
         await apply_to_all_tenants(self.aoperator, configured)
-        registration = None
-        if chosen.managed_in is not None and chosen.slot_file is not None:
-            registration = HostRegistration(
-                served.control, new_owner(), chosen.managed_in, chosen.slot_file
-            )
-        return await TenantHost(served, self.tasks, chosen, registration=registration).run()
+        own = HostRegistration(served.control, new_owner(), chosen.managed_in, chosen.slot_file)
+        host = TenantHost(served, self.tasks, chosen, registration=own, name_worker=own.name_worker)
+        return await host.run()
 
     def _check_selection(self, tenants: TenantSelection, without: Collection[str]) -> None:
         if tenants is not None and self._tenant_name is not None:

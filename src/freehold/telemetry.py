@@ -32,6 +32,9 @@ class RunningAttempt(Protocol):
 #: The attempt that the running code belongs to. Coroutines and threads of a handler inherit it.
 running_attempt: ContextVar[RunningAttempt | None] = ContextVar("running_attempt", default=None)
 
+#: The tenant whose worker the running code belongs to, in a process that serves several.
+running_tenant: ContextVar[str | None] = ContextVar("running_tenant", default=None)
+
 COUNTERS = {
     "claims": "claim statements sent",
     "claimed": "jobs leased",

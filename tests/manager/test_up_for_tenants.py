@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,27 @@ def test_hosts_serve_all_tenants_and_their_number_follows_the_backlog(service: S
     up.send(signal.SIGTERM)
     assert up.ended() == 0
     assert service.registered() == []
+
+
+@pytest.mark.requirement("S4.2", "S2.11")
+def test_the_jobs_of_a_killed_host_do_not_wait_for_the_end_of_their_leases(
+    service: Service,
+) -> None:
+    gate, names = service.folder / "gate", ("acme", "beta")
+    for name in names:
+        service.app.tenants.create(name)
+    up = service.up(
+        *("--tenants", "all", "--default-count", "1", "--max-count", "1", "--no-http"),
+        FREEHOLD_WORKERS_LEASE_TIMEOUT_SECONDS="3600",
+    )
+    jobs = [(name, enqueue(service, name, waits, str(gate))) for name in names]
+    eventually(lambda: len(service.record.lines()) == len(jobs))
+    os.kill(service.record.lines()[0].pid, signal.SIGKILL)
+    eventually(lambda: len(service.record.lines()) == 2 * len(jobs))
+    gate.touch()
+    eventually(lambda: all(has_succeeded(service, *job) for job in jobs))
+    up.send(signal.SIGTERM)
+    assert up.ended() == 0
 
 
 @pytest.mark.requirement("S4.2")

@@ -226,3 +226,14 @@ def test_the_leases_of_a_dead_owner_end_at_once_and_those_of_others_do_not(
     assert [(each.attempt.owner, each.attempt.number) for each in recovered] == [("dead", 1)] * 2
     assert {store.job(each.attempt.job_id).lost_attempts for each in recovered} == {1}
     assert store.end(other, OutcomeKind.SUCCESS)
+
+
+@pytest.mark.requirement("S3.1")
+def test_the_leases_of_all_workers_of_a_dead_host_end_and_no_others(store: StoreUnderTest) -> None:
+    owners = ("w1", "w1.1", "w1.a2", "w12", "w12.1", "W1.1", "w")
+    for owner in owners:
+        store.add()
+        store.claim_one(owner)
+    assert store.store.expire_leases("w1") == 3
+    recovered = store.store.recover(10, 0.0)
+    assert sorted(each.attempt.owner for each in recovered) == ["w1", "w1.1", "w1.a2"]

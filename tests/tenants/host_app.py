@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import time
 from typing import Any
@@ -60,3 +61,8 @@ async def record_tenant(ctx: Context) -> None:
 @app.task(isolation="process")
 def record_tenant_in_child(ctx: Context) -> None:
     note(ctx, str(ctx.tenant), "start")
+
+
+@app.task
+def logs() -> None:
+    logging.getLogger("shop").warning("hello")

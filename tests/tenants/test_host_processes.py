@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 from collections import Counter
@@ -11,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from freehold.model.job import NewJob
 from freehold.model.tenant import TenantState
 from tests.tenants import host_app
 from tests.tenants.host_processes import HostProcesses
@@ -201,3 +203,29 @@ def test_a_handler_knows_the_tenant_of_its_job(sqlite_hosts: HostProcesses, task
         sqlite_hosts.app.tenant(name).enqueue_many([task.prepare()])
     assert sqlite_hosts.start("--until-idle").ended() == 0
     assert sorted(line.tenant for line in sqlite_hosts.lines("start")) == ["a", "b"]
+
+
+@pytest.mark.requirement("S4.2")
+def test_a_host_without_a_manager_is_among_the_workers(hosts: HostProcesses) -> None:
+    hosts.add("acme")
+    process = hosts.start()
+    hosts.until(lambda: [worker.queues for worker in hosts.app.operator.workers()] == [()])
+    assert process.drain() == 0
+    assert hosts.app.operator.workers() == []
+
+
+@pytest.mark.requirement("S4.2")
+def test_a_line_about_a_job_of_a_host_names_the_tenant(hosts: HostProcesses) -> None:
+    """An id is that of a job in each tenant."""
+    hosts.add("acme")
+    hosts.add("beta")
+    hosts.app.tenant("acme")._client.enqueue([NewJob(task="unknown")])
+    hosts.app.tenant("beta").enqueue_many([host_app.logs.prepare()])
+    process = hosts.start("--log-format", "json")
+    log = hosts.folder / "host-1.log"
+    hosts.until(lambda: "does not know the task" in log.read_text() and "hello" in log.read_text())
+    assert process.drain() == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (unknown,) = [line for line in lines if "does not know the task" in line["message"]]
+    (handler,) = [line for line in lines if line["message"] == "hello"]
+    assert (unknown["tenant"], handler["tenant"], handler["job"]) == ("acme", "beta", 1)

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from freehold.cli.text import escaped, escaped_json
-from freehold.telemetry import running_attempt
+from freehold.telemetry import running_attempt, running_tenant
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LEVEL_COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
@@ -42,6 +42,7 @@ def set_up_logs(level: str, format: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_formatter(format))
     handler.addFilter(_name_attempt)
+    handler.addFilter(_name_tenant)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
@@ -53,6 +54,15 @@ def _name_attempt(record: logging.LogRecord) -> bool:
     if attempt is not None and not hasattr(record, "freehold"):
         record.freehold = {"job": attempt.job_id, "task": attempt.task, "attempt": attempt.number}
         record.is_of_handler = True
+    return True
+
+
+def _name_tenant(record: logging.LogRecord) -> bool:
+    """Ids of jobs are unique within a tenant only."""
+    named = getattr(record, "freehold", {})
+    if (tenant := running_tenant.get()) is not None and "tenant" not in named:
+        record.freehold = {**named, "tenant": tenant}
+        record.is_of_tenant = True
     return True
 
 
@@ -91,9 +101,10 @@ class _Text(logging.Formatter):
 
 def _of_attempt(record: logging.LogRecord) -> str:
     """Freehold's own lines name the job themselves."""
-    if not getattr(record, "is_of_handler", False):
-        return ""
-    return "job {job} of {task}, attempt {attempt}: ".format_map(getattr(record, "freehold", {}))
+    text = "tenant {tenant}: " if getattr(record, "is_of_tenant", False) else ""
+    if getattr(record, "is_of_handler", False):
+        text += "job {job} of {task}, attempt {attempt}: "
+    return text.format_map(getattr(record, "freehold", {}))
 
 
 class _TerminalText(_Text):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from freehold.errors import StoreError
+from freehold.errors import FreeholdError, StoreError
 from freehold.model.explain import PauseInfo
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.worker_info import LiveWorker
@@ -25,6 +25,8 @@ class TenantBacklog:
     def __init__(self, served: ServedTenants, enough: int) -> None:
         self._served = served
         self._enough = enough
+        #: The tenants whose leases of a dead host are ended already: all can take several calls.
+        self._handed_back: dict[str, set[str]] = {}
 
     async def queues(self) -> list[QueueInfo]:
         found: dict[str, QueueInfo] = {}
@@ -61,10 +63,23 @@ class TenantBacklog:
     async def workers(self) -> list[LiveWorker]:
         return await self._served.control.workers()
 
-    async def expire_leases(self, _owner: str) -> int:
-        """The leases belong to workers of the host, whose names only their tenants' stores have:
-        they expire by time."""
-        return 0
+    async def expire_leases(self, owner: str) -> int:
+        """Of all workers of a host, in the stores of their tenants. A tenant that is not reachable
+        waits until they expire."""
+        done, ended = self._handed_back.setdefault(owner, set()), 0
+        for tenant in await self._served.tenants():
+            if tenant.name in done:
+                continue
+            try:
+                shard = self._served.shard(tenant.shard)
+                ended += await AsyncStore(shard.open(tenant.name).async_session()).expire_leases(
+                    owner
+                )
+            except FreeholdError as error:
+                log.debug("the leases in tenant %s cannot be ended: %s", tenant.name, error)
+            done.add(tenant.name)
+        del self._handed_back[owner]
+        return ended
 
     async def remove_worker(self, owner: str) -> None:
         await self._served.control.remove_worker(owner)

@@ -35,7 +35,7 @@ from freehold.store import notifications
 from freehold.store.database import Database
 from freehold.store.shard import Shard, TenantActivity
 from freehold.tasks import Registry
-from freehold.telemetry import Telemetry, fields, log
+from freehold.telemetry import Telemetry, fields, log, running_tenant
 from freehold.tenants.host_registration import HostRegistration
 from freehold.tenants.maintenance import TenantMaintenance
 from freehold.tenants.served_tenants import TenantSource
@@ -408,6 +408,7 @@ class TenantHost:
 
     async def _run_worker(self, worker: TenantWorker) -> None:
         name, failure = worker.tenant.name, None
+        running_tenant.set(name)  # inherited by all tasks of the worker
         try:
             code = await worker.worker.run()
             if code == EXIT_CRASHED:

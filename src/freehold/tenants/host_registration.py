@@ -1,4 +1,4 @@
-"""A managed host: its slot, its manager, and its row among the workers of the control store.
+"""A host's row among the workers of the control store; of a managed host also slot and manager.
 
 Its workers send their heartbeats to their tenants' stores, and an idle host has no worker. So the
 manager reads here whether a host is alive and idle. The row serves no queue and knows no task: jobs
@@ -34,16 +34,30 @@ class RegistrationStore(Protocol):
 
 
 class HostRegistration:
-    """One per managed host."""
+    """One per host. ``folder`` and ``slot_file``: of its manager, if it has one."""
 
-    def __init__(self, store: RegistrationStore, owner: str, folder: Path, slot_file: int) -> None:
+    def __init__(
+        self, store: RegistrationStore, owner: str, folder: Path | None, slot_file: int | None
+    ) -> None:
         self._store = store
         self._owner = owner
-        self._link = ManagerLink(folder, slot_file, owner)
+        self._named = 0
+        self._link: ManagerLink | None = None
+        if folder is not None and slot_file is not None:
+            self._link = ManagerLink(folder, slot_file, owner)
+
+    def name_worker(self) -> str:
+        """The owner of a worker of this host. By the host's name a manager that has seen it die
+        finds the leases of all its workers: see `expire_leases`."""
+        self._named += 1
+        return f"{self._owner}.{self._named:x}"
 
     async def until_gone(self) -> None:
-        """Returns when the manager is gone."""
-        await self._link.until_gone(lambda: None)
+        """Returns when the manager is gone; never, if there is none."""
+        if self._link is None:
+            await asyncio.Event().wait()
+        else:
+            await self._link.until_gone(lambda: None)
 
     async def run(
         self, slots: SharedSlots, is_draining: Callable[[], bool], telemetry: Telemetry
@@ -62,7 +76,7 @@ class HostRegistration:
                 state=WorkerState.DRAINING if is_draining() else WorkerState.WORKING,
                 running=slots.use.running,
                 waiting=slots.use.held - slots.use.running,
-                manager=self._link.manager,
+                manager=None if self._link is None else self._link.manager,
             )
 
         schedule = HeartbeatSchedule(current)

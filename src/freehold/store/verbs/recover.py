@@ -33,8 +33,9 @@ def recover(limit: int, chance: float) -> Verb[list[Recovered]]:
 
 
 def expire_leases(owner: str) -> Verb[int]:
-    """End all leases of an owner whose process is known to be dead. Returns how many. Its jobs can
-    be recovered at once; a write that it sent before is refused, as after any expiry."""
+    """End all leases of an owner whose process is known to be dead, or of the workers of a host
+    (``owner.1``, ``owner.2``). Returns how many. Its jobs can be recovered at once; a write that it
+    sent before is refused, as after any expiry."""
     rows = yield from write("expire_leases", owner=owner)
     return len(rows)
 

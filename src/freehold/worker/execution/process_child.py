@@ -24,7 +24,7 @@ from freehold.model.job import Attempt
 from freehold.model.outcome import Outcome
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Task
-from freehold.telemetry import running_attempt
+from freehold.telemetry import running_attempt, running_tenant
 from freehold.worker.execution import outcomes
 from freehold.worker.execution.context import Context, NoTransactions
 from freehold.worker.held_leases import HeldLease, StopReason
@@ -118,6 +118,7 @@ def _set_up(setup: ChildSetup, order: ChildOrder) -> Outcome | None:
 def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
     began = time.monotonic()
     running_attempt.set(order.attempt)
+    running_tenant.set(order.tenant)
     lease = HeldLease(order.attempt, valid_until=float("inf"))
     has_ended = False
 
