@@ -108,9 +108,11 @@ class TenantSlots(Slots):
         return leases
 
     def give_back_late(self) -> list[HeldLease]:
-        """A tenant that runs nothing waits for a slot, not for its own long jobs. Its waiting jobs
-        stay, because they would only be claimed again."""
-        return super().give_back_late() if self.running else []
+        """A tenant that runs nothing waits for a slot, not for its own long jobs. While slots
+        become free its jobs stay, because they would only be claimed again; behind long jobs of
+        other tenants they would wait although another host may be free."""
+        is_stuck = self.running or not self._shared.use.ahead()
+        return super().give_back_late() if is_stuck else []
 
     def _give_back(self, given: list[HeldLease]) -> list[HeldLease]:
         super()._give_back(given)
