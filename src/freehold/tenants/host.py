@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import random
 from collections import ChainMap
 from collections.abc import Callable, Coroutine
@@ -385,7 +386,10 @@ class TenantHost:
             managed_in=None,  # the slot of the process is the host's
             slot_file=None,
         )
-        worker = Worker(
+        context = contextvars.copy_context()  # inherited by all tasks of the worker
+        context.run(running_tenant.set, tenant.name)
+        worker = context.run(
+            Worker,
             database,
             self._tasks,
             settings,
@@ -401,14 +405,15 @@ class TenantHost:
         tenant_worker = self.workers[tenant.name] = TenantWorker(tenant, worker, slots)
         self._attempts.maps.append(worker.attempts)
         task = asyncio.create_task(
-            self._run_worker(tenant_worker), name=f"worker of tenant {tenant.name}"
+            self._run_worker(tenant_worker),
+            name=f"worker of tenant {tenant.name}",
+            context=context,
         )
         self._worker_tasks.add(task)
         task.add_done_callback(self._worker_tasks.discard)
 
     async def _run_worker(self, worker: TenantWorker) -> None:
         name, failure = worker.tenant.name, None
-        running_tenant.set(name)  # inherited by all tasks of the worker
         try:
             code = await worker.worker.run()
             if code == EXIT_CRASHED:

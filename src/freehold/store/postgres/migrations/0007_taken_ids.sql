@@ -17,16 +17,17 @@ begin
             or exists (select from {schema}.lane where paused_until <= at)) then
         return false;
     end if;
-    -- A lease of the future is restarted, and an expired one recovered, even where nothing may start. A
-    -- second more: a claim can be younger than `at`.
-    if exists (select from {schema}.job
-               where stage = {leased} and coalesce(heartbeat_at, leased_at) > at + interval '1 s') then
-        return true;
-    end if;
+    -- A lease of the future is restarted, and an expired one recovered, even where nothing may start. The
+    -- leases of the future are those that end last. A second more: a claim can be younger than `at`.
     in_queue := (select min(queue) from {schema}.job where stage = {leased});
     while in_queue is not null loop
         if exists (select from {schema}.job
-                   where stage = {leased} and queue = in_queue and lease_expires_at <= at) then
+                   where stage = {leased} and queue = in_queue and lease_expires_at <= at)
+            or exists (select from (
+                   select coalesce(heartbeat_at, leased_at) as began from {schema}.job
+                   where stage = {leased} and queue = in_queue
+                   order by queue desc, lease_expires_at desc limit 10) last
+                   where last.began > at + interval '1 s') then
             return true;
         end if;
         in_queue := (select min(queue) from {schema}.job where stage = {leased} and queue > in_queue);
