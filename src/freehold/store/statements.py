@@ -196,8 +196,8 @@ class AsyncMethods:
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
         session = self.session
 
-        async def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await arun(verb(*args, **kwargs), session)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+            return arun(verb(*args, **kwargs), session)
 
         return call
 

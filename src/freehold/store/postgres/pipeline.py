@@ -205,8 +205,6 @@ def _encode(value: Any) -> bytes | None:
     """In PostgreSQL's text format; the statement names the type."""
     if value is None:
         return None
-    if isinstance(value, str):
-        return _encode_text(value)
     if isinstance(value, bool):
         return b"t" if value else b"f"
     if isinstance(value, int | float):
@@ -214,15 +212,12 @@ def _encode(value: Any) -> bytes | None:
     if isinstance(value, datetime):
         return value.isoformat().encode()
     if isinstance(value, list):
-        return _encode_text("{" + ",".join(map(_element, value)) + "}")
-    raise TypeError(f"no value for PostgreSQL: {value!r}")
-
-
-def _encode_text(text: str) -> bytes:
-    """libpq would cut the text at a NUL character."""
-    if "\0" in text:
+        value = "{" + ",".join(map(_element, value)) + "}"
+    if not isinstance(value, str):
+        raise TypeError(f"no value for PostgreSQL: {value!r}")
+    if "\0" in value:  # libpq would cut the text there
         raise psycopg.DataError("PostgreSQL's texts cannot contain the character \\0")
-    return text.encode()
+    return value.encode()
 
 
 def _element(value: str | int) -> str:

@@ -166,6 +166,7 @@ class Engine(ForkAware):
         # Readers of a file have a connection of their own, so that they wait for no fsync.
         self._reader = _Handle(path, must_exist, clock) if path is not None else self._writer
         self._write_lock = WriteLock(path) if path is not None else None
+        self._translating = Translating(path)
         self._is_tenant = must_exist
         self._reported: tuple[int, int] | None = None
         self.loop_lock = LoopLock()
@@ -200,7 +201,7 @@ class Engine(ForkAware):
 
     def read(self, group: StatementGroup) -> list[Rows]:
         """Reads see the last commit, and wait for no writer."""
-        with self._reader.lock, Translating(self.path):
+        with self._reader.lock, self._translating:
             self._check_file(self._reader)
             connection = self._reader.connection()
             self._reader.new_instant()
@@ -210,7 +211,7 @@ class Engine(ForkAware):
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Under the write lock, from BEGIN to COMMIT."""
         write_lock = self._write_lock or contextlib.nullcontext()
-        with self._writer.lock, Translating(self.path):
+        with self._writer.lock, self._translating:
             self._check_file(self._writer)
             connection = self._writer.connection()
             with write_lock:
@@ -256,7 +257,7 @@ class Engine(ForkAware):
     ) -> list[Rows] | Exception:
         connection.execute("savepoint statement_group")
         try:
-            with Translating(self.path):
+            with self._translating:
                 results = [self._execute(connection, each) for each in group.statements]
         except Exception as error:  # the other groups of the transaction are not affected
             if not connection.in_transaction:  # SQLite itself has rolled back all of it
@@ -271,13 +272,13 @@ class Engine(ForkAware):
 
     def _execute(self, connection: sqlite3.Connection, statement: Statement) -> Rows:
         script = self._scripts[statement.name]
-        params = {name: _bound(value) for name, value in statement.params.items()}
+        params = _bound_all(statement.params)
         found: Rows = []
         rows = statement.rows if statement.rows is not None else ({},)
         if script.takes_whole_set:
-            rows = ({"rows": [_bound_row(row) for row in rows]},)
+            rows = ({"rows": [_bound_all(row) for row in rows]},)
         for row in rows:
-            values = params | _bound_row(row)
+            values = params | _bound_all(row)
             for sql in script.parts:
                 cursor = connection.execute(sql, values)
                 try:
@@ -302,11 +303,11 @@ class Engine(ForkAware):
         self._reader.may_adopt = self._writer.may_adopt = True
 
     def user_version(self) -> int:
-        with self._reader.lock, Translating(self.path):
+        with self._reader.lock, self._translating:
             return int(self._reader.connection().execute("pragma user_version").fetchone()[0])
 
     def integrity(self) -> tuple[bool, str]:
-        with self._reader.lock, Translating(self.path):
+        with self._reader.lock, self._translating:
             result = str(self._reader.connection().execute("pragma quick_check(1)").fetchone()[0])
         return result == "ok", result
 
@@ -389,14 +390,14 @@ def _use_write_ahead_log(connection: sqlite3.Connection, path: Path) -> None:
         write_lock.close()
 
 
-def _bound_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _bound(value) for name, value in row.items()}
+def _bound_all(values: Mapping[str, Any]) -> dict[str, Any]:
+    """In types that SQLite can bind, which most values have already."""
+    return {
+        name: value if type(value) in _PLAIN else _bound(value) for name, value in values.items()
+    }
 
 
 def _bound(value: Any) -> Any:
-    """The value in a type that SQLite can bind."""
-    if type(value) in _PLAIN:
-        return value
     if isinstance(value, datetime):
         return micros_of(value)
     if isinstance(value, list | tuple):
