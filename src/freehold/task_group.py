@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from freehold.client import JobHandle
 from freehold.errors import BadSettings
 from freehold.model.job import DEFAULT_QUEUE, NewJob
+from freehold.model.limit import Limit
 from freehold.model.names import check_name
 from freehold.model.plural import count
 from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
@@ -22,6 +24,7 @@ from freehold.tasks import (
     TaskDefinition,
     check_importable,
     default_name,
+    limit_key_of,
     tags_of,
 )
 from freehold.worker.execution.context import Context
@@ -68,6 +71,7 @@ class TaskDefiner(Enqueuer[JobHandle]):
         retry: Retry = DEFAULT_RETRY,
         timeout: float | timedelta | None = None,
         tags: tuple[str, ...] = (),
+        limit: Limit | None = None,
         isolation: Isolation = "auto",
         on_lease_expired: OnLeaseExpired = "retry",
         on_cancel: OnStop = "auto",
@@ -86,6 +90,7 @@ class TaskDefiner(Enqueuer[JobHandle]):
         retry: Retry = DEFAULT_RETRY,
         timeout: float | timedelta | None = None,
         tags: tuple[str, ...] = (),
+        limit: Limit | None = None,
         isolation: Isolation = "auto",
         on_lease_expired: OnLeaseExpired = "retry",
         on_cancel: OnStop = "auto",
@@ -108,14 +113,17 @@ class TaskDefiner(Enqueuer[JobHandle]):
         )
         if isolation not in ("auto", "process"):
             raise BadSettings(f"isolation={isolation!r}: choose auto or process")
+        if limit is not None and not limit:
+            raise BadSettings("limit=Limit(): give the number of running jobs, a rate, or both")
 
         def define(function: Callable[..., Any]) -> Task[Any, Any, JobHandle]:
             task_name = self._task_name(function, name)
             if isolation == "process":
                 check_importable(task_name, function)
             signature = Signature(task_name, function)
-            definition = TaskDefinition(task_name, function, signature, policy, isolation)
-            task = Task(self, definition, function, options)
+            definition = TaskDefinition(task_name, function, signature, policy, isolation, limit)
+            key = None if limit is None else limit_key_of(task_name)
+            task = Task(self, definition, function, replace(options, limit_key=key))
             self._add_task(task)
             return task
 

@@ -16,6 +16,7 @@ import msgspec
 from freehold.errors import BadArguments, BadInput, BadPayload, BadSettings, UnknownTask
 from freehold.model import payload
 from freehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
+from freehold.model.limit import Limit
 from freehold.model.meta import MetaValue, encode_meta
 from freehold.model.names import check_key, check_name
 from freehold.model.policy import DEFAULT_POLICY, Policy, pack
@@ -136,6 +137,7 @@ class TaskDefinition:
     signature: Signature
     policy: Policy = DEFAULT_POLICY
     isolation: str = "auto"
+    limit: Limit | None = None
     #: Needed for every job, and slow to compute.
     is_coroutine: bool = field(init=False)
 
@@ -363,6 +365,12 @@ class Registry:
         return sorted(self._tasks)
 
     @property
+    def limits(self) -> dict[str, Limit]:
+        """The limits that tasks declare, by limit key."""
+        defined = [task.definition for task in self._tasks.values()]
+        return {limit_key_of(each.name): each.limit for each in defined if each.limit is not None}
+
+    @property
     def queues(self) -> set[str]:
         """The default queues of the tasks."""
         return {task.options.queue for task in self._tasks.values()}
@@ -372,6 +380,11 @@ class Registry:
 
     def __iter__(self) -> Iterator[Task[Any, Any, Any]]:
         return iter(self._tasks.values())
+
+
+def limit_key_of(task: str) -> str:
+    """The limit key of the jobs of a task that declares a limit."""
+    return f"task:{task}"
 
 
 def default_name(function: Callable[..., Any]) -> str:

@@ -179,7 +179,7 @@ async def sweep_and_claim(store: StoreUnderTest, telemetry: Telemetry) -> list[i
     sweeper = Sweeper(store.awaited, telemetry, settings, Registry(), jobs, wakeups, lambda: 0.5)
     queues = ServedQueues(store.awaited, ("default",), now)
     jobs.claimer = claimer = Claimer(
-        store.awaited, "w1", telemetry, settings, None, queues, jobs, wakeups
+        store.awaited, "w1", telemetry, settings, None, {}, queues, jobs, wakeups
     )
     try:
         await sweeper.run_once()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from freehold.model.job import Attempt
+from freehold.model.limit import Limit
 from freehold.telemetry import Telemetry
 from freehold.worker.claimer import Claimer, ClaimStore
 from freehold.worker.config import WorkerSettings
@@ -28,11 +29,15 @@ class NoJobs:
 
 
 def claimer_without_jobs(
-    store: ClaimStore, queues: Sequence[str], poll_seconds: float = 0.25
+    store: ClaimStore,
+    queues: Sequence[str],
+    poll_seconds: float = 0.25,
+    limits: Mapping[str, Limit] | None = None,
 ) -> Claimer:
     """In the running loop. Notifications arrive, so it polls only as a safety net."""
     settings = WorkerSettings(poll_interval_ms=poll_seconds * 1000)
     now, wakeups = asyncio.get_running_loop().time, Wakeups()
     wakeups.is_listening = True
     served = ServedQueues(store, queues, now)
-    return Claimer(store, "w1", Telemetry(), settings, None, served, NoJobs(Slots(5, now)), wakeups)
+    jobs = NoJobs(Slots(5, now))
+    return Claimer(store, "w1", Telemetry(), settings, None, limits or {}, served, jobs, wakeups)

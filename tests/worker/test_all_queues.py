@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from freehold.clock import VirtualClock
 from freehold.errors import StoreUnavailable
 from freehold.model.job import DEFAULT_QUEUE, Attempt
+from freehold.model.limit import Limit
 from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.types import ClaimRequest, SetAside
 from freehold.testing.virtual_loop import VirtualLoop
@@ -139,6 +141,9 @@ class EverNewQueues(Directory):
         return []
 
     async def set_aside_ready(self, queue: str) -> list[SetAside]:
+        raise NotImplementedError
+
+    async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
         raise NotImplementedError
 
 

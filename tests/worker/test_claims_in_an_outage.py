@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from freehold.clock import VirtualClock
 from freehold.errors import RowRefused, StoreUnavailable
 from freehold.model.job import Attempt
+from freehold.model.limit import Limit
 from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.types import ClaimRequest, SetAside
 from freehold.testing.virtual_loop import VirtualLoop
@@ -20,7 +22,11 @@ class Unreachable:
     """Advances a cursor once, after which jobs may have appeared behind it in the second queue."""
 
     def __init__(self) -> None:
-        self.claims = 0
+        self.claims = self.declarations = 0
+
+    async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
+        self.declarations += 1
+        raise StoreUnavailable("the connection was refused")
 
     async def ready_queues(self, after: str, limit: int) -> list[str]:
         raise AssertionError("its queues are given")
@@ -61,9 +67,16 @@ def test_a_queue_that_cannot_be_claimed_from_does_not_hold_up_the_others() -> No
     assert store.claims >= 2
 
 
-def claim_for_a_while(store: Unreachable) -> None:
+def test_no_job_is_claimed_before_the_limits_of_its_task_are_stored() -> None:
+    store = Unreachable()
+    claim_for_a_while(store, {"task:send": Limit(1)})
+    assert store.claims == 0
+    assert 2 <= store.declarations <= OUTAGE_SECONDS / POLL_SECONDS + 2
+
+
+def claim_for_a_while(store: Unreachable, limits: Mapping[str, Limit] | None = None) -> None:
     async def outage() -> None:
-        claimer = claimer_without_jobs(store, ("default", "mail"), POLL_SECONDS)
+        claimer = claimer_without_jobs(store, ("default", "mail"), POLL_SECONDS, limits)
         task = asyncio.create_task(claimer.run())
         await asyncio.sleep(OUTAGE_SECONDS)
         task.cancel()

@@ -80,6 +80,7 @@ class Verbs:
     set_queue_limit = method(limiting.set_queue_limit)
     set_weight = method(limiting.set_weight)
     set_key_limit = method(limiting.set_key_limit)
+    declare_limits = method(limiting.declare_limits)
     queue_limits = method(limiting.queue_limits)
     key_limits = method(limiting.key_limits)
     shared_use = method(limiting.shared_use)

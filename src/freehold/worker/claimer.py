@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError
 from freehold.model.fairness import Fairness
 from freehold.model.job import Attempt
+from freehold.model.limit import Limit
 from freehold.store.claim_cursor import ClaimCursor, ClaimCursors
 from freehold.store.types import ClaimRequest, QueueDemand, SetAside
 from freehold.store_health import PASSING
@@ -35,6 +36,8 @@ _warned_of: set[str] = set()
 
 
 class ClaimStore(ReadyQueues, Protocol):
+    async def declare_limits(self, limits: Mapping[str, Limit]) -> None: ...
+
     async def claim(self, request: ClaimRequest, cursors: ClaimCursors) -> list[Attempt]: ...
 
     async def set_aside_ready(self, queue: str) -> list[SetAside]: ...
@@ -74,6 +77,7 @@ class Claimer:
         telemetry: Telemetry,
         settings: WorkerSettings,
         tasks: frozenset[str] | None,
+        limits: Mapping[str, Limit],
         queues: ServedQueues,
         jobs: ClaimedJobs,
         wakeups: Wakeups,
@@ -89,6 +93,8 @@ class Claimer:
         self._fairness = Fairness(())
         self._cursors = ClaimCursors(asyncio.get_running_loop().time)
         self._tasks = tasks
+        #: Limits that tasks declare; they are written before the first claim.
+        self._undeclared = limits
         self._lease_seconds = settings.lease_timeout_seconds
         self._poll_seconds = settings.poll_interval_ms / 1000.0
         self._stopping = False
@@ -132,10 +138,15 @@ class Claimer:
         claimed, self._error_wait = 0, 0.0
         named, self._wakeups.ready_queues = self._wakeups.ready_queues, {}
         try:
+            if self._undeclared:
+                await self._store.declare_limits(self._undeclared)
+                self._undeclared = {}
             if await self._queues.refresh(named):
                 self._on_queues_read()
         except StoreError as error:
             self._failed(error)
+            if self._undeclared:
+                return 0
         busy = list(self._queues.active)
         while busy and claimed < room and not self._stopping:
             full = []

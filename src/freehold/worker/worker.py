@@ -110,8 +110,9 @@ class Worker:
         )
         self.attempts = executor.attempts
         queues = ServedQueues(store, settings.queues, loop.time)
+        known, limits = frozenset(tasks.names), tasks.limits
         self._claimer = Claimer(
-            store, owner, telemetry, settings, frozenset(tasks.names), queues, executor, wakeups
+            store, owner, telemetry, settings, known, limits, queues, executor, wakeups
         )
         self._sweeper = Sweeper(
             store, telemetry, settings, tasks, executor, wakeups, chance, is_hosted=is_hosted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from freehold.errors import Refused
 from freehold.model.audit import AuditKind, Author
 from freehold.model.explain import LimitUse, PauseInfo, QueueRules, TenantUse
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, Limit, Rate
-from freehold.store.rows import maybe_time, time_of
+from freehold.store.rows import json_text, maybe_time, time_of
 from freehold.store.statements import Row, Statement, Verb, read, together
 from freehold.store.types import NamedLimit
 from freehold.store.verbs import audit
@@ -49,6 +50,23 @@ def set_key_limit(key: str, limit: Limit, author: Author | None = None) -> Verb[
     yield from together(*record, Statement(name, {"key": key, **_columns(limit)}))
 
 
+def declare_limits(limits: Mapping[str, Limit]) -> Verb[None]:
+    """The limits that tasks declare, by key. One is set if it was not declared before, or declared
+    otherwise; so an operator's change stays until the code changes."""
+    if not limits:
+        return
+    rows = yield from read("key_limits")
+    declared = {key: text for key, *_, text in rows}
+    for key, limit in limits.items():
+        text = json_text(limit)
+        declaring = Statement("declare_key_limit", {"key": key, "declared": text})
+        setting = Statement("set_key_limit", {"key": key, **_columns(limit)})
+        if key in declared and declared[key] is None:
+            yield from together(declaring)  # the operator's limit was there first
+        elif declared.get(key) != text:
+            yield from together(setting, declaring)
+
+
 def _columns(limit: Limit) -> dict[str, Any]:
     rate = limit.rate
     return {
@@ -76,8 +94,8 @@ def key_limits() -> Verb[list[NamedLimit]]:
 
 
 def _rule(row: Row) -> NamedLimit:
-    name, *limit = row
-    return NamedLimit(name, limit_of(*limit))
+    name, max_leases, starts, seconds, *_ = row
+    return NamedLimit(name, limit_of(max_leases, starts, seconds))
 
 
 def key_use(key: str) -> Verb[LimitUse]:

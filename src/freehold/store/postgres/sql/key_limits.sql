@@ -1,1 +1,1 @@
-select key, max_leases, rate_starts, rate_seconds from {schema}.key_limit order by key
+select key, max_leases, rate_starts, rate_seconds, declared from {schema}.key_limit order by key

@@ -1,0 +1,1 @@
+update {schema}.key_limit set declared = :declared::text where key = :key::text

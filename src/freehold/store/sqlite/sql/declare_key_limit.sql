@@ -1,0 +1,1 @@
+update key_limit set declared = :declared where key = :key
