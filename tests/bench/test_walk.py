@@ -13,7 +13,7 @@ SECONDS = 300
 #: Some functions of each walk, in their order.
 PASSED = {
     "plain": ["Task.enqueue", "Claimer.run", "Runner.run", "finish"],
-    "cancel": ["JobHandle.cancel", "known_request", "finish"],
+    "cancel": ["JobHandle.cancel", "Finisher.submit", "finish"],
     "http": ["dispatch", "check_role", "Client.aenqueue"],
 }
 ONCE = {"Worker.run", "PostgresDatabase.migrate", "SqliteDatabase.migrate", "Freehold.__init__"}

@@ -50,12 +50,12 @@ class TenantSlots(Slots):
 
     @property
     def suspects(self) -> int:
-        return self._suspects
+        return self._pace.suspects
 
     @property
     def has_short_jobs(self) -> bool:
         """Its jobs have been ending so fast that it pays to claim some ahead."""
-        return self._ahead() > 0
+        return self._pace.ahead() > 0
 
     @property
     def is_empty(self) -> bool:

@@ -16,14 +16,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from freehold.errors import StoreError
-from freehold.model.job import ErrorInfo
+from freehold.model.job import ErrorInfo, StopRequest
 from freehold.model.outcome import NEVER_STARTED, Decision, Outcome, OutcomeKind
 from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.execution import outcomes
-from freehold.worker.held_leases import HeldLease, HeldLeases, Phase
+from freehold.worker.held_leases import HeldLease, HeldLeases, Phase, StopReason
 from freehold.worker.wakeups import Wakeups
 
 GROUP_LIMIT = 1000
@@ -33,6 +33,10 @@ BACKLOG_LIMIT = 10_000
 _FAILURES_LIMIT = 100
 _FAILURES_SECONDS = 0.02
 _FAILED = frozenset({OutcomeKind.ERROR, OutcomeKind.RETRY_LATER})
+_REQUEST_OF_STOP: dict[StopReason | None, StopRequest] = {
+    StopReason.CANCELED: StopRequest.CANCEL,
+    StopReason.PAUSED: StopRequest.PAUSE,
+}
 _UNSTORABLE = "its outcome could not be stored"
 _RETRY_SECONDS = 0.2
 #: Short, because the leases of these outcomes may run out.
@@ -74,7 +78,9 @@ class Finisher:
         if outcome is None:
             self._leases.remove(lease)
             return
-        ended = AttemptEnd(lease.attempt, outcome, outcomes.known_request(lease), self._chance())
+        # The request that stopped the handler, not one that has replaced it since.
+        request = _REQUEST_OF_STOP.get(lease.stop_reason, lease.request)
+        ended = AttemptEnd(lease.attempt, outcome, request, self._chance())
         lease.move_to(Phase.ENDING)
         if ended.outcome.kind in _FAILED:
             if not self._failures:

@@ -38,6 +38,8 @@ class PrefetchPace:
         self._now = now
         #: Jobs that have ended since the last measurement.
         self.ended = 0
+        #: Held jobs that once lost their worker. While there is one, no job is claimed ahead.
+        self.suspects = 0
         self._since = now()
         self._rate = 0.0
 
@@ -49,7 +51,7 @@ class PrefetchPace:
             before = 0.5 ** (elapsed / _MEASURE_SECONDS) if self._rate else 0.0
             self._rate = before * self._rate + (1.0 - before) * (self.ended / elapsed)
             self.ended, self._since = 0, self._now()
-        return min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
+        return 0 if self.suspects else min(AHEAD_LIMIT, int(self._rate * AHEAD_SECONDS))
 
 
 class Slots:
@@ -61,8 +63,6 @@ class Slots:
         self.waiting: deque[HeldLease] = deque()
         self._now = now
         self._pace = PrefetchPace(now)
-        #: Held jobs that once lost their worker.
-        self._suspects = 0
         #: How many of the waiting jobs are limited. They are in front.
         self._limited = 0
 
@@ -77,11 +77,11 @@ class Slots:
             self._limited += 1
         else:
             self.waiting.append(lease)
-        self._suspects += lease.attempt.lost_attempts > 0
+        self._pace.suspects += lease.attempt.lost_attempts > 0
 
     def room(self) -> int:
         """How many to claim now; 0 while enough jobs wait."""
-        ahead = self._ahead()
+        ahead = self._pace.ahead()
         room = self.count + ahead - len(self.running) - len(self.waiting)
         # A small claim costs as much as a large one: while jobs wait, let the room grow first.
         if self.waiting and room * _CLAIMS_PER_PREFETCH < self.count + ahead:
@@ -94,7 +94,7 @@ class Slots:
 
     def starting_soon(self) -> int:
         """How many could start at once, or before the next claim if they wait in front."""
-        ahead = self._ahead()
+        ahead = self._pace.ahead()
         ending = (len(self.running) + ahead) // _CLAIMS_PER_PREFETCH if ahead else 0
         return max(self.free(), ending - self._limited)
 
@@ -108,9 +108,6 @@ class Slots:
     def claim_ended(self, granted: int, claimed: int) -> None:
         """The claim for which room was granted is over."""
 
-    def _ahead(self) -> int:
-        return 0 if self._suspects else self._pace.ahead()
-
     def next(self) -> HeldLease | None:
         """The next lease to start, if a slot is free."""
         if self.waiting and len(self.running) < self.count:
@@ -122,7 +119,7 @@ class Slots:
 
     def end(self, lease: HeldLease) -> None:
         self.running.discard(lease)
-        self._suspects -= lease.attempt.lost_attempts > 0
+        self._pace.suspects -= lease.attempt.lost_attempts > 0
         self._pace.ended += 1
 
     def give_back(self) -> list[HeldLease]:
@@ -140,5 +137,5 @@ class Slots:
         gone = set(given)
         self.waiting = deque(lease for lease in self.waiting if lease not in gone)
         self._limited = sum(lease.is_limited for lease in self.waiting)
-        self._suspects -= sum(lease.attempt.lost_attempts > 0 for lease in given)
+        self._pace.suspects -= sum(lease.attempt.lost_attempts > 0 for lease in given)
         return given

@@ -21,17 +21,13 @@ from freehold.model.handler_exceptions import (
     RetryLater,
     Snooze,
 )
-from freehold.model.job import Attempt, ErrorInfo, StopRequest
+from freehold.model.job import Attempt, ErrorInfo
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.retry import Retry
 from freehold.model.secrets import hide_texts, secret_texts
 from freehold.worker.execution.trace_text import trace_text
 from freehold.worker.held_leases import HeldLease, StopReason
 
-_REQUEST_OF_STOP: dict[StopReason | None, StopRequest] = {
-    StopReason.CANCELED: StopRequest.CANCEL,
-    StopReason.PAUSED: StopRequest.PAUSE,
-}
 MESSAGE_LIMIT = 2_000
 TRACE_LIMIT = 8_000
 
@@ -142,11 +138,6 @@ def without_secrets(outcome: Outcome | None, attempt: Attempt) -> Outcome | None
         )
     reason = None if outcome.reason is None else hide_texts(outcome.reason, secrets)
     return msgspec.structs.replace(outcome, reason=reason, error=error)
-
-
-def known_request(lease: HeldLease) -> StopRequest | None:
-    """The stop request of the job as far as this worker knows, for decide()."""
-    return _REQUEST_OF_STOP.get(lease.stop_reason, lease.request)
 
 
 def error_of(error: BaseException) -> ErrorInfo:
