@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from freehold.lab.simulation.adversarial_claims import CLAIMS, ENQUEUES
 from freehold.store.sqlfiles import (
     Property,
     load_migrations,
@@ -149,6 +150,14 @@ def test_a_statement_that_adds_rows_locks_no_row_of_others() -> None:
     texts = load_statements("freehold.store.postgres", _VALUES)
     for name in statements_with(Property.ADDS_ROWS, "freehold.store.postgres"):
         assert not re.search(r"\b(update|delete|lock|on conflict)\b", texts[name]), name
+
+
+def test_the_simulation_knows_every_statement_that_claims_or_stores_new_jobs() -> None:
+    """Otherwise it would check the jobs of a new or renamed one by other rules."""
+    package = "freehold.store.postgres"
+    new = statements_with(Property.ADDS_ROWS, package)
+    assert new | statements_with(Property.CAN_CONFLICT, package) == ENQUEUES
+    assert statements_with(Property.FILLS_CANDIDATES, "freehold.store.sqlite") == CLAIMS
 
 
 def test_postgres_names_are_qualified() -> None:

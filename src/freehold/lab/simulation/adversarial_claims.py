@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 from freehold.store.statements import Rows, StatementGroup
 
-#: The statements that claim.
+#: The statements that claim, and those that store new jobs.
 CLAIMS = frozenset({"claim", "claim_plain"})
+ENQUEUES = frozenset(
+    {"enqueue", "enqueue_keyed", "enqueue_one", "enqueue_plain", "enqueue_with_notify_age"}
+)
 
 
 class AdversarialClaims:

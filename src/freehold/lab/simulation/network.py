@@ -20,7 +20,7 @@ from typing import Any
 
 from freehold.clock import VirtualClock
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
-from freehold.lab.simulation.adversarial_claims import CLAIMS, AdversarialClaims
+from freehold.lab.simulation.adversarial_claims import CLAIMS, ENQUEUES, AdversarialClaims
 from freehold.lab.simulation.link_transaction import Executed, LinkTransaction
 from freehold.lab.simulation.machine import Machine
 from freehold.store.database import AsyncTransaction, Database
@@ -405,7 +405,7 @@ def _interruptible_job(group: StatementGroup) -> int | None:
 def _enqueues_without_key(statement: Statement) -> bool:
     """Repeating such a statement repeats its effect; only idempotency keys prevent that."""
     if statement.name != "enqueue_keyed":
-        return statement.name.startswith("enqueue")
+        return statement.name in ENQUEUES
     return any(row.get("idempotency_key") is None for row in statement.rows or ())
 
 
