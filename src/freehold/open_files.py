@@ -1,4 +1,4 @@
-"""The limit of open files of this process: raised at the start, and logged when it is reached."""
+"""The limit of open files of this process: raised at the start."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import contextlib
 import errno
 import resource
 
-from freehold.clock import monotonic
-from freehold.telemetry import log
-
 #: Some programs close every possible file when they start. With millions of them that takes
 #: seconds, and child processes inherit the limit.
 MOST_FILES = 65_536
-_LOG_SECONDS = 60.0
 _OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -32,17 +28,3 @@ def file_limit() -> int:
 
 def is_out_of_files(error: object) -> bool:
     return isinstance(error, OSError) and error.errno in _OUT_OF_FILES
-
-
-class RareWarning:
-    """A warning for something that can happen thousands of times a second: logged once a minute."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._next_at = float("-inf")
-
-    def log(self, *values: object) -> None:
-        now = monotonic()
-        if now >= self._next_at:
-            self._next_at = now + _LOG_SECONDS
-            log.warning(self._text, *values)

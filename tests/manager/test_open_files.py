@@ -21,7 +21,8 @@ from freehold.manager.manager import Manager
 from freehold.manager.process_slots import SlotOwner, manager_lock
 from freehold.manager.reload import watch_sources
 from freehold.model.scaling import ScaleRule
-from freehold.open_files import RareWarning, file_limit, raise_limit
+from freehold.open_files import file_limit, raise_limit
+from freehold.rare_warning import RareWarning
 from freehold.worker.manager_link import ManagerLink
 from tests.flood import Flood
 from tests.manager.load_app import naps
@@ -189,11 +190,21 @@ def test_a_warning_that_could_flood_the_log_is_written_once_a_minute(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("freehold.open_files.monotonic", lambda: now)
+    monkeypatch.setattr("freehold.rare_warning.monotonic", lambda: now)
     warning = RareWarning("full: %d")
     for now in (0.0, 0.1, 59.9, 60.0, 61.0):
         warning.log(now)
     assert [record.getMessage() for record in caplog.records] == ["full: 0", "full: 60"]
+
+
+def test_a_warning_with_keys_is_written_once_for_each_and_not_for_any_number(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    warning = RareWarning("unknown: %d", seconds=float("inf"))
+    for number in (*range(2000), 5, 1999):
+        warning.log(number, key=str(number), task="t")
+    assert len(caplog.records) == 1000
+    assert vars(caplog.records[0])["freehold"] == {"task": "t"}
 
 
 def test_the_soft_limit_is_raised_to_the_hard_one() -> None:

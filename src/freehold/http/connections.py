@@ -19,7 +19,8 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from freehold.open_files import RareWarning, file_limit
+from freehold.open_files import file_limit
+from freehold.rare_warning import RareWarning
 
 #: From the connection, or from the end of a response, until the next request has its last header.
 IDLE_SECONDS = 5.0

@@ -21,7 +21,8 @@ from freehold.http.asgi import api
 from freehold.http.connections import ConnectionLimits, connections_allowed, limited
 from freehold.http.request import ApiService
 from freehold.http_auth import check_address, local_token, tokens_of
-from freehold.open_files import RareWarning, is_out_of_files
+from freehold.open_files import is_out_of_files
+from freehold.rare_warning import RareWarning
 from freehold.settings import Settings
 from freehold.telemetry import Telemetry, log
 

@@ -27,7 +27,7 @@ from freehold.manager.store_snapshot import ManagerStore, StoreSnapshot, take_sn
 from freehold.manager.worker_process import WorkerProcess
 from freehold.model.plural import count
 from freehold.model.scaling import Scale, ScaleRule, rescale
-from freehold.open_files import RareWarning
+from freehold.rare_warning import RareWarning
 from freehold.telemetry import Telemetry, log
 
 #: How often the manager checks that its workers are alive.

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from freehold.model.plural import count
-from freehold.open_files import RareWarning, is_out_of_files
+from freehold.open_files import is_out_of_files
+from freehold.rare_warning import RareWarning
 from freehold.telemetry import log
 
 CHECK_SECONDS = 1.0

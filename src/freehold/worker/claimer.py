@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from math import inf
 from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError
 from freehold.model.fairness import Fairness
 from freehold.model.job import Attempt
 from freehold.model.limit import Limit
+from freehold.rare_warning import RareWarning
 from freehold.store.claim_cursor import ClaimCursor, ClaimCursors
 from freehold.store.types import ClaimRequest, QueueDemand, SetAside
 from freehold.store_health import PASSING
@@ -30,9 +32,12 @@ LISTENING_WAIT_SECONDS = 10.0
 CLAIM_LIMIT = 1000
 
 
-#: Names of tasks come from the store, and may be any.
-_WARNINGS_LIMIT = 1000
-_warned_of: set[str] = set()
+#: Once for each name and process: during a rolling deploy there are many such jobs.
+_UNKNOWN_TASK = RareWarning(
+    "this worker does not know the task %s: its jobs are parked until a worker knows it; does "
+    "--app name the right app, and does that import the task's module?",
+    seconds=inf,
+)
 
 
 class ClaimStore(ReadyQueues, Protocol):
@@ -197,7 +202,8 @@ class Claimer:
         self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
         self._fairness.set_weight(queue, cursor.weight)
         if cursor.unknown_tasks:
-            _warn_of_unknown(cursor.unknown_tasks)
+            for task in sorted(cursor.unknown_tasks):
+                _UNKNOWN_TASK.log(task, key=task, task=task)
             cursor.unknown_tasks.clear()
         # A limited queue keeps its credit for jobs that were not claimed for want of slots.
         demanded = min(count, starting_soon) if cursor.is_limited else count
@@ -241,19 +247,6 @@ class Claimer:
         waits = [self._cursors.of(queue).unsure_seconds() for queue in self._queues.active]
         waits.append(self._queues.unsure_seconds())
         return min((wait for wait in waits if wait), default=0.0)
-
-
-def _warn_of_unknown(tasks: Collection[str]) -> None:
-    """Once for each name and process: during a rolling deploy there are many such jobs."""
-    for task in sorted(tasks):
-        if task not in _warned_of and len(_warned_of) < _WARNINGS_LIMIT:
-            _warned_of.add(task)
-            log.warning(
-                "this worker does not know the task %s: its jobs are parked until a worker knows "
-                "it; does --app name the right app, and does that import the task's module?",
-                task,
-                extra=fields(task=task),
-            )
 
 
 def _limited(attempts: list[Attempt], cursor: ClaimCursor) -> set[int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from freehold.manager import process_slots
-from freehold.open_files import RareWarning
+from freehold.rare_warning import RareWarning
 from freehold.telemetry import log
 from freehold.worker.config import WorkerSettings
 

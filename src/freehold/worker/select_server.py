@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 
 from freehold.clock import monotonic
-from freehold.open_files import RareWarning
+from freehold.rare_warning import RareWarning
 
 REQUEST_SECONDS = 5.0
 CONNECTIONS = 32
