@@ -31,7 +31,11 @@ def _plain_value(value: Any) -> Any:
     """A value of a type that msgspec does not know, as values that it knows."""
     if is_model(type(value)):
         # Without warnings, which quote values: arguments are checked by decoding them again.
-        return value.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False)
+        try:
+            return value.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False)
+        except ValueError as error:  # its text may quote a value, which may be secret
+            name = type(value).__name__
+            raise TypeError(f"a {name} cannot be dumped: {type(error).__name__}") from error
     if hasattr(value, "__fspath__"):  # of a path
         return value.__fspath__()
     if isinstance(value, ZoneInfo) and value.key is not None:

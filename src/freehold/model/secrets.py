@@ -38,9 +38,9 @@ def secret_texts(args: str, names: Collection[str]) -> list[str]:
     values = stored_object(args) or {}
     texts: set[str] = set()
     for leaf in _leaves([values[name] for name in names if name in values]):
-        text = str(leaf)
-        quoted = {text, repr(leaf), msgspec.json.encode(leaf).decode()}
-        texts |= {each.strip("'\"") for each in quoted}
+        texts.add(str(leaf))
+        if isinstance(leaf, str):  # as Python and JSON quote it, without the quotation marks
+            texts |= {repr(leaf)[1:-1], msgspec.json.encode(leaf).decode()[1:-1]}
     return sorted((each for each in texts if len(each) >= _SHORTEST), key=len, reverse=True)
 
 
@@ -49,7 +49,7 @@ def _leaves(values: Iterable[Any]) -> Iterable[Any]:
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):
-            waiting += item.values()
+            waiting += (*item, *item.values())
         elif isinstance(item, list):
             waiting += item
         elif isinstance(item, str | int | float) and not isinstance(item, bool):
