@@ -16,6 +16,7 @@ from freehold.errors import (
     OutcomeUnknown,
     Refused,
     RowRefused,
+    ScheduleNotFound,
     SchemaMissing,
     SchemaTooNew,
     SequenceBehind,
@@ -44,11 +45,14 @@ from freehold.model.job_log import LogLine, Progress
 from freehold.model.limit import Limit, Rate
 from freehold.model.operator_actions import ActionResult, ActionStatus
 from freehold.model.retry import Retry
+from freehold.model.schedule import Tick
 from freehold.model.secrets import Secret
 from freehold.model.state import Stage, State
 from freehold.model.tenant import Tenant, TenantState
+from freehold.model.timing import Cron, Every
 from freehold.model.worker_info import LiveWorker, WorkerState
 from freehold.operator import AsyncOperator, JobDetail, Operator
+from freehold.operator_schedules import ScheduleInfo, ScheduleState
 from freehold.store.types import JobCounts, JobFilter, JobPage, LaneInfo, NamedLimit, QueueInfo
 from freehold.task_group import TaskGroup
 from freehold.tasks import Task
@@ -71,9 +75,11 @@ __all__ = [
     "Cancel",
     "Cause",
     "Context",
+    "Cron",
     "ErrorInfo",
     "Event",
     "EventKind",
+    "Every",
     "Fail",
     "Freehold",
     "FreeholdError",
@@ -108,6 +114,9 @@ __all__ = [
     "Retry",
     "RetryLater",
     "RowRefused",
+    "ScheduleInfo",
+    "ScheduleNotFound",
+    "ScheduleState",
     "SchemaMissing",
     "SchemaTooNew",
     "Secret",
@@ -130,6 +139,7 @@ __all__ = [
     "TenantState",
     "TenantUse",
     "Tenants",
+    "Tick",
     "TimelineEntry",
     "UniqueKeyTaken",
     "UnknownTask",

@@ -18,11 +18,12 @@ from freehold.model.job import NewJob
 from freehold.model.plural import count
 from freehold.model.tenant import HOME_SHARD, check_tenant
 from freehold.operator import AsyncOperator, Operator
+from freehold.schedules import Declarations, ScheduleDeclarer, calling_module
 from freehold.settings import load
 from freehold.simulated_kinds import register
 from freehold.store.database import Database, Migration, check_migrated
 from freehold.store.open import identity_of, missing_file, open_database, open_shard, scratch_store
-from freehold.task_group import TaskDefiner, TaskGroup
+from freehold.task_group import TaskGroup
 from freehold.telemetry import log
 from freehold.tenants.host import TenantHost
 from freehold.tenants.host_registration import HostRegistration
@@ -35,15 +36,20 @@ from freehold.worker.worker import Worker, new_owner
 TenantSelection: TypeAlias = Literal["all"] | Collection[str] | None
 
 
-class Freehold(TaskDefiner):
+class Freehold(ScheduleDeclarer):
     """A queue: the store of its jobs, and the tasks it knows.
 
     Without a URL the queue is embedded: a file ``freehold.db`` in the current folder, unless
-    FREEHOLD_URL or DATABASE_URL is set. The store is opened at first use.
+    FREEHOLD_URL or DATABASE_URL is set. The store is opened at first use. The ``name`` keeps the
+    schedules of this app apart from those of other apps in the same store; by default it is the
+    name of the module that makes the app.
     """
 
-    def __init__(self, url: str | None = None, *, schema: str | None = None) -> None:
+    def __init__(
+        self, url: str | None = None, *, schema: str | None = None, name: str | None = None
+    ) -> None:
         super().__init__()
+        self._declarations = Declarations(calling_module(1) if name is None else name)
         self.url = load().store.url if url is None else url
         self.schema = load().store.schema if schema is None else schema
         #: The name of the tenant, in an app of one tenant.
@@ -124,13 +130,25 @@ class Freehold(TaskDefiner):
                 await self._check_rights()
             apply = apply_settings if self._tenant_name is None else apply_to_tenant
             await apply(self.aoperator, configured)
-            return await Worker(self._database, self.tasks, chosen, tenant=self._tenant_name).run()
+            async with self._declarations.written([self._declare_schedules]):
+                return await Worker(
+                    self._database, self.tasks, chosen, tenant=self._tenant_name
+                ).run()
         served = self.tenants.served(None if tenants == "all" else tenants, without_tenants)
         await served.check()
         await apply_to_all_tenants(self.aoperator, configured)
         own = HostRegistration(served.control, new_owner(), chosen.managed_in, chosen.slot_file)
         host = TenantHost(served, self.tasks, chosen, registration=own, name_worker=own.name_worker)
-        return await host.run()
+        names = {each.name for each in await served.tenants()} & self._declarations.tenants
+        declare = [self.tenant(name)._declare_schedules for name in sorted(names)]
+        async with self._declarations.written(declare):
+            return await host.run()
+
+    async def _declare_schedules(self) -> None:
+        declared = self._declarations.of(self._tenant_name)
+        changed = await self._client.awaited.declare_schedules(self._declarations.app, declared)
+        if changed:
+            log.info("schedules changed by their declarations: %s", ", ".join(changed))
 
     def _check_selection(self, tenants: TenantSelection, without: Collection[str]) -> None:
         if tenants is not None and self._tenant_name is not None:
@@ -264,8 +282,9 @@ class _TenantApp(Freehold):
     """An app on the store of one tenant, with the tasks and the connections of the whole app."""
 
     def __init__(self, app: Freehold, name: str) -> None:
-        super().__init__(app.url, schema=app.schema)
+        super().__init__(app.url, schema=app.schema, name=app._declarations.app)
         self.tasks = app.tasks
+        self._declarations = app._declarations
         self._app = app
         self._tenant_name = self._name = name
 

@@ -10,6 +10,7 @@ FreeholdError
 ├── Refused                  a rule of the queue forbids it; nothing was written
 │   ├── IllegalTransition    the state machine has no such transition
 │   ├── JobNotFound          no live or finished job has this id
+│   ├── ScheduleNotFound     no schedule has this name
 │   ├── UniqueKeyTaken       another live job holds the unique key
 │   ├── TenantExists         a tenant of this name exists already
 │   └── TenantNotFound       the directory has no such tenant
@@ -68,6 +69,10 @@ class IllegalTransition(Refused):
 
 class JobNotFound(Refused):
     """No live or finished job has this id."""
+
+
+class ScheduleNotFound(Refused):
+    """No schedule has this name."""
 
 
 class UniqueKeyTaken(Refused):

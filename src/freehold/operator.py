@@ -25,6 +25,7 @@ from freehold.model.meta import encode_meta
 from freehold.model.names import check_key, check_name
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.timestamps import check_timestamp
+from freehold.operator_schedules import ScheduleActions
 from freehold.store.statements import AsyncMethods, BlockingMethods, Verb, method, nothing
 from freehold.store.types import PAGE_LIMIT, JobFilter, JobPage, LaneInfo
 from freehold.store.verbs import audit as audit_verbs
@@ -346,7 +347,7 @@ def audit(filter: AuditFilter = _EVERY_CHANGE) -> Verb[AuditPage]:
     return page
 
 
-class _Actions:
+class _Actions(ScheduleActions):
     """What both operators offer."""
 
     show = method(show)

@@ -21,6 +21,7 @@ from freehold.model.meta import MetaValue, encode_meta
 from freehold.model.names import check_key, check_name
 from freehold.model.policy import DEFAULT_POLICY, Policy, pack
 from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
+from freehold.model.schedule import PREFIX as SCHEDULE_PREFIX
 from freehold.model.tenant import check_tenant
 from freehold.model.timestamps import check_timestamp
 from freehold.signature import CONTEXT_PARAMETER, Signature
@@ -57,6 +58,12 @@ class Options:
         for name in ("target", "limit_key", "unique_key", "idempotency_key"):
             if getattr(self, name) is not None:
                 check_key(name, getattr(self, name))
+        for name in ("target", "unique_key"):
+            if (getattr(self, name) or "").startswith(SCHEDULE_PREFIX):
+                raise BadInput(
+                    f"{name}={getattr(self, name)!r}: keys that begin with {SCHEDULE_PREFIX!r} are "
+                    "those of schedules: choose another"
+                )
         for tag in tags_of(self.tags):
             check_name("tag", tag)
         encode_meta(self.meta)
@@ -391,7 +398,7 @@ def default_name(function: Callable[..., Any]) -> str:
     """module.function; a nested function has the names of its enclosing functions in between."""
     module = function.__module__
     if module == "__main__":
-        module = _script_name() or module
+        module = script_name() or module
     name = f"{module}.{function.__qualname__}".replace(".<locals>", "")
     return check_name("task", name)
 
@@ -405,7 +412,7 @@ def check_importable(task: str, function: Callable[..., Any]) -> None:
         )
 
 
-def _script_name() -> str | None:
+def script_name() -> str | None:
     """The name under which a script is imported: a worker imports it, and must know its tasks."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)

@@ -48,7 +48,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store.sqlite": {"clock", "errors", "fork_safety", "model", "store"},
     # The users of a store, whichever it is.
     "client": {"clock", "errors", "model", "operator", "store", "store.verbs"},
-    "operator": {"errors", "model", "store", "store.verbs"},
+    "operator_schedules": {"errors", "model", "store", "store.verbs"},
+    "schedules": {"client", "errors", "model", "task_group", "tasks", "telemetry"},
+    "operator": {"operator_schedules", "errors", "model", "store", "store.verbs"},
     "json_views": {"model", "operator"},
     "manager.process_slots": {"decoders", "fork_safety", "private_folder"},
     # It has no event loop, and so needs a clock of its own.
@@ -107,6 +109,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "model",
         "operator",
         "settings",
+        "schedules",
         "simulated_kinds",
         "store",
         "store.open",
@@ -122,6 +125,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors",
         "model",
         "operator",
+        "operator_schedules",
         "store",
         "task_group",
         "tasks",

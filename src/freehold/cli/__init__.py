@@ -21,6 +21,7 @@ _COMMANDS = LazyCommands(
         "queues": "freehold.cli.queues",
         "lanes": "freehold.cli.lanes",
         "limits": "freehold.cli.limits",
+        "schedules": "freehold.cli.schedules",
         "workers": "freehold.cli.workers",
         "top": "freehold.cli.top",
         "audit": "freehold.cli.audit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
 import click
 
@@ -12,12 +13,16 @@ from freehold.cli.errors import REFUSED
 from freehold.cli.render import bounded, diagnosis_table, show
 from freehold.errors import FreeholdError
 from freehold.model.limit import ALL_QUEUES
+from freehold.model.plural import count
 from freehold.model.worker_info import LiveWorker, WorkerState
 from freehold.operator import Operator
+from freehold.operator_schedules import ScheduleInfo, ScheduleState
 from freehold.store.database import Diagnosis
 from freehold.store.types import JobCounts, QueueInfo
 
 _NAMES_SHOWN = 5
+#: Between the store's clock at the fire and at this check.
+_CLOCK_TOLERANCE = timedelta(seconds=5)
 
 
 @click.command(cls=StoreCommand)
@@ -56,6 +61,7 @@ def _job_checks(operator: Operator) -> list[Diagnosis]:
     return [
         *_stuck_jobs(counts),
         *_pauses(all_paused, queues),
+        *_schedules(operator),
         *([] if all_paused else [_served(queues, operator.workers())]),
     ]
 
@@ -82,6 +88,36 @@ def _pauses(all_paused: bool, queues: Sequence[QueueInfo]) -> Iterator[Diagnosis
         yield Diagnosis("pauses", True, "all queues are paused")
     elif paused:
         yield Diagnosis("pauses", True, f"paused: {_names(paused)}")
+
+
+def _schedules(operator: Operator) -> Iterator[Diagnosis]:
+    """Those that make no jobs although they should. The first page of them is enough."""
+    found, now = operator.schedules(), operator.now()
+    if not found:
+        return
+    wrong = [f"{each.name}: {each.problem}" for each in found if each.problem is not None]
+    wrong += [
+        f"{each.name} waits for job {each.skipped_for} ({each.skipped_for_state}) and has skipped "
+        f"{count(each.skipped, 'tick')}: see freehold job explain {each.skipped_for}"
+        for each in found
+        if each.state is ScheduleState.SKIPPING
+    ]
+    wrong += [
+        f"{each.name} rests until {each.last_at.isoformat()}, its last tick: the store's clock was "
+        "set back"
+        for each in found
+        if each.last_at is not None and each.last_at > now + _CLOCK_TOLERANCE
+    ]
+    wrong += _unknown_tasks(found, operator.workers())
+    good = f"{count(len(found), 'schedule')}, all of them can fire"
+    yield Diagnosis("schedules", not wrong, "; ".join(wrong[:_NAMES_SHOWN]) if wrong else good)
+
+
+def _unknown_tasks(found: Sequence[ScheduleInfo], workers: Sequence[LiveWorker]) -> Iterator[str]:
+    known = {task for worker in workers for task in worker.tasks}
+    for each in found:
+        if workers and each.state is ScheduleState.ACTIVE and each.task not in known:
+            yield f"{each.name}: no worker knows its task {each.task}"
 
 
 def _served(queues: Sequence[QueueInfo], workers: Sequence[LiveWorker]) -> Diagnosis:

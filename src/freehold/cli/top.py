@@ -72,4 +72,5 @@ def _frame(app: Freehold) -> Frame:
         workers=operator.workers(),
         leased=leased.jobs,
         now=operator.now(),
+        schedules=operator.schedules(),
     )

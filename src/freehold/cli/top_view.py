@@ -20,6 +20,7 @@ from freehold.cli.render import (
     span,
     worker_table,
 )
+from freehold.cli.schedule_view import schedules_line
 from freehold.cli.table import ListTable
 from freehold.cli.text import clean
 from freehold.model.explain import PauseInfo
@@ -27,6 +28,7 @@ from freehold.model.job import Job
 from freehold.model.plural import count
 from freehold.model.state import State
 from freehold.model.worker_info import LiveWorker
+from freehold.operator_schedules import ScheduleInfo
 from freehold.store.types import JobCounts, QueueInfo
 
 #: A worker without a heartbeat for this long, one idle interval, counts as finishing nothing.
@@ -53,6 +55,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     workers: list[LiveWorker]
     leased: tuple[Job, ...]
     now: datetime
+    schedules: list[ScheduleInfo] = []
 
 
 class JobRate:
@@ -92,7 +95,8 @@ def top_view(
     frame: Frame, rate: JobRate, screen: ConsoleDimensions | None = None
 ) -> RenderableType:
     """Everything, or as much as fits on the screen."""
-    rows = None if screen is None else screen.height - _FRAME_ROWS
+    used = _FRAME_ROWS + (2 if frame.schedules else 0)
+    rows = None if screen is None else screen.height - used
     queues, more_queues, rows = _first(frame.queues, rows, 3)
     workers, more_workers, rows = _first(frame.workers, rows, 2)
     jobs = sorted((job for job in frame.leased if job.state is State.RUNNING), key=_began)
@@ -115,6 +119,7 @@ def top_view(
             more_running,
             f"{assigned} assigned, not yet running" if assigned else "",
         ),
+        *((Text(), schedules_line(frame.schedules, frame.now)) if frame.schedules else ()),
     )
 
 

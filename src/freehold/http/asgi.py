@@ -25,6 +25,7 @@ from freehold.http import (
     limits,
     openapi,
     queues,
+    schedules,
     tenants,
     workers,
 )
@@ -44,6 +45,7 @@ TABLE: tuple[Route, ...] = (
     *queues.routes,
     *lanes.routes,
     *limits.routes,
+    *schedules.routes,
     *tenants.routes,
     *workers.routes,
     *audit.routes,

@@ -61,13 +61,13 @@ class ExplainBody(msgspec.Struct, frozen=True):
 )
 async def enqueue(request: ApiRequest) -> ApiResponse:
     """Enqueue a job. 201: it is new; 200: a job with the same key existed already."""
-    new = with_secrets(_new_job(request.app.tasks, request.body), request.body.secret_args)
+    new = with_secrets(new_job(request.app.tasks, request.body), request.body.secret_args)
     handle = await request.app._asubmit(new)
     status = 201 if handle.created else 200
     return ApiResponse(status, EnqueuedBody(handle.id, handle.task, handle.created))
 
 
-def _new_job(tasks: Registry, body: EnqueueBody) -> NewJob:
+def new_job(tasks: Registry, body: EnqueueBody) -> NewJob:
     """As with `freehold enqueue`, a known task checks its arguments and has its own options."""
     args = payload.encode(f"the call of task {body.task}", body.args)
     options = _options(body)

@@ -21,6 +21,7 @@ from freehold.errors import (
     MissingPrivilege,
     OutcomeUnknown,
     Refused,
+    ScheduleNotFound,
     SchemaMissing,
     SchemaTooNew,
     SequenceBehind,
@@ -40,6 +41,7 @@ _BUG = "this is a bug in freehold, or a store in an unexpected state; see the lo
 #: The status of an error is that of its first base class in this table.
 STATUS: dict[type[FreeholdError], int] = {
     JobNotFound: 404,
+    ScheduleNotFound: 404,
     TenantNotFound: 404,
     Refused: 409,
     LeaseLost: 409,

@@ -15,15 +15,19 @@ from freehold.model.limit import LIMIT_CEILING
 from freehold.model.meta import MetaValue
 from freehold.model.names import KEY_LENGTH_LIMIT
 from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
+from freehold.model.schedule import JITTER_LIMIT_SECONDS, CatchUp, Overlap
 from freehold.model.state import State
 from freehold.model.tenant import HOME_SHARD
+from freehold.model.timing import EXPRESSION_LENGTH_LIMIT, LONGEST_INTERVAL_SECONDS
 from freehold.operator import LARGEST_ID
+from freehold.operator_schedules import NEXT_RUNS_LIMIT
 from freehold.store.types import PAGE_LIMIT
 
 T = TypeVar("T")
 
 Id = Annotated[int, Meta(ge=1, le=LARGEST_ID)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}$")]
+ScheduleName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,89}$")]
 Key = Annotated[str, Meta(min_length=1, max_length=KEY_LENGTH_LIMIT)]
 Reason = Annotated[str, Meta(max_length=REASON_LIMIT)]
 By = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -207,3 +211,44 @@ class EnqueueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     meta: dict[Key, MetaValue] | None = None
     pending: bool = False
     raw: bool = False
+
+
+class SchedulePath(msgspec.Struct, frozen=True):
+    name: ScheduleName
+
+
+class ScheduleListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``after`` is the ``next`` of the previous page."""
+
+    after: ScheduleName | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 100
+
+
+class NextRunsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many ticks."""
+
+    count: Annotated[int, Meta(ge=1, le=NEXT_RUNS_LIMIT)] = 5
+
+
+class ScheduleBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A schedule: ``cron`` in ``zone``, or ``every_seconds``; and the job that each tick makes, as
+    for enqueueing. For the policies see docs/schedules.md."""
+
+    job: EnqueueBody
+    cron: Annotated[str, Meta(min_length=1, max_length=EXPRESSION_LENGTH_LIMIT)] | None = None
+    zone: Annotated[str, Meta(min_length=1, max_length=60)] = "UTC"
+    every_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL_SECONDS)] | None = None
+    overlap: Overlap = "skip"
+    catch_up: CatchUp = "last"
+    within_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL_SECONDS)] | None = None
+    jitter_seconds: Annotated[float, Meta(ge=0, le=JITTER_LIMIT_SECONDS)] = 0.0
+    ends_at: Timestamp | None = None
+    by: By | None = None
+
+
+class BackfillBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The first and the last tick, both in the past."""
+
+    since: Timestamp
+    until: Timestamp
+    by: By | None = None

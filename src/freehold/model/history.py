@@ -13,6 +13,7 @@ from enum import StrEnum
 import msgspec
 
 from freehold.model.job import ErrorInfo, Job
+from freehold.model.schedule import PREFIX, tick_of
 from freehold.model.state import State
 
 
@@ -98,7 +99,8 @@ class TimelineEntry(msgspec.Struct, frozen=True):
 def timeline(job: Job, events: list[Event]) -> list[TimelineEntry]:
     """Everything that happened to a job, oldest first."""
     first = State.PENDING if _began_pending(job, events) else State.QUEUED
-    entries = [TimelineEntry(job.created_at, EventKind.CREATED, first)]
+    by, reason = _made_by(job)
+    entries = [TimelineEntry(job.created_at, EventKind.CREATED, first, by, reason)]
     for event in events:
         if event.token is not None and event.leased_at is not None:
             entries += _lease_entries(event.leased_at, event.started_at, event.by, event.attempt)
@@ -111,6 +113,16 @@ def timeline(job: Job, events: list[Event]) -> list[TimelineEntry]:
         entries += _success_entries(job)
     # The sort is stable: entries with the same time keep their order.
     return sorted(entries, key=lambda entry: entry.at)
+
+
+def _made_by(job: Job) -> tuple[str | None, str | None]:
+    """The schedule that made the job, and its tick."""
+    tick = tick_of(job.policy_json)
+    if tick is None:
+        return None, None
+    by = next((tag for tag in job.tags if tag.startswith(PREFIX)), None)
+    missed = f", {tick.missed} missed before it" if tick.missed else ""
+    return by, f"tick of {tick.at.isoformat()}{missed}"
 
 
 def _began_pending(job: Job, events: list[Event]) -> bool:

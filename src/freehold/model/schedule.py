@@ -91,6 +91,38 @@ class ScheduleDefinition(msgspec.Struct, frozen=True, kw_only=True):
         return WITHIN_SECONDS[self.catch_up]
 
 
+def define_schedule(
+    name: str,
+    timing: Timing,
+    job: NewJob,
+    *,
+    overlap: Overlap = "skip",
+    catch_up: CatchUp = "last",
+    within: float | timedelta | None = None,
+    jitter: float | timedelta = 0.0,
+    ends_at: datetime | None = None,
+) -> ScheduleDefinition:
+    """A checked definition; writes nothing."""
+    return ScheduleDefinition(
+        name=name,
+        timing=timing,
+        job=job,
+        overlap=overlap,
+        catch_up=catch_up,
+        within_seconds=None if within is None else seconds_of("within", within),
+        jitter_seconds=seconds_of("jitter", jitter),
+        ends_at=ends_at,
+    )
+
+
+def seconds_of(what: str, span: object) -> float:
+    if isinstance(span, timedelta):
+        return span.total_seconds()
+    if isinstance(span, int | float) and not isinstance(span, bool):
+        return float(span)
+    raise BadInput(f"{what}={span!r}: give seconds or a timedelta")
+
+
 def _check_name(name: object) -> None:
     check_name("schedule", name)
     assert isinstance(name, str)

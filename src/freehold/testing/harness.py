@@ -21,8 +21,9 @@ from freehold.testing.calls import AnyTask, Expected, arguments_of, described
 from freehold.testing.inline import out_of_loop
 from freehold.testing.recording_client import RecordedCall, RecordingClient
 from freehold.testing.report import RunReport
-from freehold.testing.run import LIMIT_SECONDS, HarnessRun, Until, all_jobs
+from freehold.testing.run import LIMIT_SECONDS, HarnessRun, Until, all_jobs, next_tick_micros
 from freehold.testing.virtual_loop import VirtualLoop
+from freehold.worker.sweeper import FIRE_BATCH
 
 
 class Harness:
@@ -48,6 +49,8 @@ class Harness:
         self._client = RecordingClient(self._database, lambda: self.clock.micros / 1e6)
         self._runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(self.clock))
         self._before = self._app._swap_client(self._client)
+        declared = self._app._declarations
+        self._client.store.declare_schedules(declared.app, declared.of(self._app._tenant_name))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -122,11 +125,17 @@ class Harness:
         return self._client.store.now()
 
     def advance(self, by: float | timedelta) -> None:
-        """Advances the time without running a job, as if there were no worker."""
+        """Advances the time without running a job, as if all workers were busy. Schedules that
+        fall due meanwhile make their jobs."""
         seconds = by.total_seconds() if isinstance(by, timedelta) else by
         if seconds < 0:
             raise BadInput(f"advance({by!r}): time cannot go backwards")
-        self.clock.advance(seconds)
+        end = self.clock.micros + round(seconds * 1e6)
+        store = self._client.store
+        while (due := next_tick_micros(store, self.clock)) is not None and due <= end:
+            self.clock.micros = max(self.clock.micros, due)
+            store.fire_schedules(FIRE_BATCH, self._chance())
+        self.clock.micros = end
 
     def run(
         self,

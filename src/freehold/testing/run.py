@@ -42,6 +42,12 @@ def all_jobs(store: Store, **filter: Any) -> list[Job]:
             return found[::-1]
 
 
+def next_tick_micros(store: Store, clock: VirtualClock) -> int | None:
+    """When the next schedule falls due."""
+    seconds = store.sweep_check(()).schedule_seconds
+    return None if seconds is None else clock.micros + round(seconds * 1e6)
+
+
 @dataclass(frozen=True, slots=True)
 class Until:
     """The end of a run: the end of all retries, of all scheduled jobs, or a time."""
@@ -49,13 +55,16 @@ class Until:
     scheduled: bool
     end_micros: int | None
 
-    def next_micros(self, waiting: list[Job]) -> int | None:
-        """The time at which the run continues; None: it has ended."""
+    def next_micros(self, waiting: list[Job], tick: int | None) -> int | None:
+        """The time at which the run continues; None: it has ended. Only a run until a time goes on
+        to the next tick: schedules have no end."""
+        times = [micros_of(job.run_at) for job in waiting]
+        if self.end_micros is not None:
+            times += [] if tick is None else [tick]
+            return min((each for each in times if each <= self.end_micros), default=None)
         if not waiting:
             return None
-        due = min(micros_of(job.run_at) for job in waiting)
-        if self.end_micros is not None:
-            return due if due <= self.end_micros else None
+        due = min(times)
         # A job with an attempt waits for its retry.
         return due if self.scheduled or any(job.attempt > 0 for job in waiting) else None
 
@@ -89,7 +98,8 @@ class HarnessRun:
             await self._until_idle(self._worker(queues), limit_seconds)
             if self._queues() - queues:
                 continue  # a handler has enqueued into a queue that the worker did not serve
-            due = until.next_micros(self._waiting())
+            tick = next_tick_micros(self._store, self._clock)
+            due = until.next_micros(self._waiting(), tick)
             if due is None:
                 break
             self._clock.micros = max(self._clock.micros, due)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from freehold.errors import BadInput, Refused, StoreUnavailable
+from freehold.errors import BadInput, Refused, ScheduleNotFound, StoreUnavailable
 from freehold.model import schedule_changes
 from freehold.model.schedule import ScheduleDefinition
 from freehold.model.schedule_changes import Schedule, new_schedule
@@ -176,8 +176,8 @@ def _busy(name: str) -> StoreUnavailable:
     return StoreUnavailable(f"schedule {name} kept changing while it was read: try again")
 
 
-def not_found(name: str) -> Refused:
-    return Refused(f"there is no schedule {name}: see `freehold schedules`")
+def not_found(name: str) -> ScheduleNotFound:
+    return ScheduleNotFound(f"there is no schedule {name}: see `freehold schedules`")
 
 
 # -- rows ------------------------------------------------------------------------------------

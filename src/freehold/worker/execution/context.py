@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from freehold.errors import BadInput
 from freehold.model.job import Attempt
 from freehold.model.meta import MetaValue
+from freehold.model.schedule import Tick, tick_of
 from freehold.worker.execution.fenced_transaction import FencedTransaction
 from freehold.worker.held_leases import HeldLease, StopReason
 from freehold.worker.job_log.buffer import JobLog, JobLogBuffer
@@ -79,6 +80,11 @@ class Context:
     def meta(self) -> dict[str, MetaValue]:
         """The metadata of the job, a copy."""
         return self._held_lease.attempt.meta
+
+    @property
+    def tick(self) -> Tick | None:
+        """The tick of the schedule that made the job (``at``, ``missed``); None for other jobs."""
+        return tick_of(self._held_lease.attempt.policy_json)
 
     @property
     def stop_reason(self) -> StopReason | None:
