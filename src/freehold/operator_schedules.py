@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from freehold.errors import BadInput, StoreUnavailable
+from freehold.errors import BadInput
 from freehold.model import schedule_changes
 from freehold.model.job import Enqueued, Job, NewJob
 from freehold.model.job_log import check_reason
@@ -27,18 +27,14 @@ from freehold.model.schedule_changes import Schedule, readable
 from freehold.model.state import State
 from freehold.model.timestamps import check_timestamp
 from freehold.model.timing import Cron, Every, Timing, ticks_between
-from freehold.store import notifications
 from freehold.store.schedule_text import to_text
-from freehold.store.statements import Statement, Verb, method, read, together
+from freehold.store.statements import Verb, method
 from freehold.store.types import PAGE_LIMIT
-from freehold.store.verbs import queries
+from freehold.store.verbs import fire, queries
 from freehold.store.verbs import schedules as verbs
-from freehold.store.verbs.fire import cancel_earlier, job_row
 
 BACKFILL_LIMIT = 1000
 NEXT_RUNS_LIMIT = 1000
-_TRIES = 20
-_DAY_SECONDS = 86400.0
 
 
 class ScheduleState(StrEnum):
@@ -314,9 +310,9 @@ def run_schedule(name: str, *, by: str) -> Verb[Enqueued]:
     check_key("by", by)
     definition = readable((yield from _existing(name)))
     now = yield from queries.now()
-    (made,) = yield from _enqueue([_keyed(definition, Tick(now), 0)])
+    (made,) = yield from fire.make_jobs(definition, [Tick(now)])
     if made.created and definition.overlap == "cancel":
-        yield from cancel_earlier(definition, made.id)
+        yield from fire.cancel_earlier(definition, made.id)
     return made
 
 
@@ -346,14 +342,7 @@ def backfill_schedule(
         raise BadInput(
             f"schedule {name} has more than {BACKFILL_LIMIT} ticks in this time: give a shorter one"
         )
-    rows = [
-        {
-            **_keyed(definition, Tick(at), number, alone=False),
-            "idempotency_key": f"{definition.key}:{at.isoformat()}",
-        }
-        for number, at in enumerate(ticks)
-    ]
-    made = yield from _enqueue(rows)
+    made = yield from fire.make_jobs(definition, [Tick(at) for at in ticks], is_backfill=True)
     return made
 
 
@@ -364,45 +353,6 @@ def _anchor_before(schedule: Schedule, definition: ScheduleDefinition, since: da
         interval = timedelta(seconds=definition.timing.seconds)
         anchor -= interval * ((anchor - since) // interval + 2)
     return anchor
-
-
-def _keyed(
-    definition: ScheduleDefinition, tick: Tick, number: int, *, alone: bool = True
-) -> dict[str, Any]:
-    """A row of `enqueue_keyed`."""
-    row = job_row(definition, tick, None, number, alone=alone)
-    del row["run_at_micros"], row["number"]
-    return {
-        **row,
-        "position": number,
-        "pending": False,
-        "run_at": None,
-        "delay_seconds": None,
-        "idempotency_key": None,
-        "idempotency_seconds": _DAY_SECONDS,
-    }
-
-
-def _enqueue(rows: list[dict[str, Any]]) -> Verb[list[Enqueued]]:
-    """The job of each row, or the one that has its key."""
-    found: dict[int, Enqueued] = {}
-    topics = {notifications.queue_ready(row["queue"]) for row in rows}
-    for _ in range(_TRIES):
-        waiting = [row for row in rows if row["position"] not in found]
-        if not waiting:
-            return [found[number] for number in range(len(rows))]
-        answers = yield from together(
-            Statement("enqueue_keyed", {}, waiting),
-            notification=notifications.notify_after(topics),
-        )
-        found.update((position, Enqueued(job_id, True)) for position, job_id in answers[0])
-        waiting = [row for row in waiting if row["position"] not in found]
-        if waiting:
-            keys = ("position", "unique_key", "idempotency_key")
-            asked = [{key: row[key] for key in keys} for row in waiting]
-            holders = yield from read("find_holders", asked)
-            found.update((position, Enqueued(job_id, False)) for position, job_id in holders)
-    raise StoreUnavailable("the job before kept changing while it was read: try again")
 
 
 class ScheduleActions:

@@ -40,8 +40,9 @@ BANNED = {
     "witness",
 }
 MODULES_IN_A_FOLDER = 25
-#: One module for each command, for each topic of the API, or for each rule.
-LARGE_FOLDERS = {"cli", "http", "model"}
+#: One module for each command, for each topic of the API, or for each rule; and the package itself,
+#: where an app is put together.
+LARGE_FOLDERS = {".", "cli", "http", "model"}
 
 PERSONS = re.compile(
     r"\b(who|whoever|whose|whom|nobody|somebody|anybody|everybody)\b", re.IGNORECASE

@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from freehold.errors import Refused, RowRefused
+from freehold.errors import Refused, RowRefused, StoreUnavailable
 from freehold.model import schedule_changes
+from freehold.model.job import IDEMPOTENCY_SECONDS, Enqueued
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.schedule import (
     PREFIX,
@@ -34,8 +35,7 @@ from freehold.store.types import Firing
 from freehold.store.verbs.operator import operate
 from freehold.store.verbs.schedules import schedule_of
 
-#: Schedules of one statement.
-FIRE_BATCH = 100
+_TRIES = 20
 #: A schedule that cannot be fired is tried again after this time.
 _POSTPONED = timedelta(seconds=60)
 _CANCELED_LIMIT = 1000
@@ -192,3 +192,49 @@ def cancel_earlier(definition: ScheduleDefinition, job_id: int) -> Verb[None]:
                 yield from operate(
                     OperatorVerb.CANCEL, [earlier], definition.key, f"job {job_id} is due"
                 )
+
+
+# -- jobs outside of the ticks ---------------------------------------------------------------
+
+
+def make_jobs(
+    definition: ScheduleDefinition, ticks: Sequence[Tick], *, is_backfill: bool = False
+) -> Verb[list[Enqueued]]:
+    """The job of each tick, now; or the one that has its key. A backfill makes the job of a tick
+    once within a day, whether another job is live or not."""
+    rows = [_keyed(definition, tick, number, is_backfill) for number, tick in enumerate(ticks)]
+    found: dict[int, Enqueued] = {}
+    topics = {notifications.queue_ready(row["queue"]) for row in rows}
+    for _ in range(_TRIES):
+        waiting = [row for row in rows if row["position"] not in found]
+        if not waiting:
+            return [found[number] for number in range(len(rows))]
+        answers = yield from together(
+            Statement("enqueue_keyed", {}, waiting),
+            notification=notifications.notify_after(topics),
+        )
+        found.update((position, Enqueued(job_id, True)) for position, job_id in answers[0])
+        waiting = [row for row in waiting if row["position"] not in found]
+        if waiting:
+            keys = ("position", "unique_key", "idempotency_key")
+            asked = [{key: row[key] for key in keys} for row in waiting]
+            holders = yield from read("find_holders", asked)
+            found.update((position, Enqueued(job_id, False)) for position, job_id in holders)
+    raise StoreUnavailable("the job before kept changing while it was read: try again")
+
+
+def _keyed(
+    definition: ScheduleDefinition, tick: Tick, position: int, is_backfill: bool
+) -> dict[str, Any]:
+    """A row of `enqueue_keyed`."""
+    row = job_row(definition, tick, None, position, alone=not is_backfill)
+    del row["run_at_micros"], row["number"]
+    return {
+        **row,
+        "position": position,
+        "pending": False,
+        "run_at": None,
+        "delay_seconds": None,
+        "idempotency_key": f"{definition.key}:{tick.at.isoformat()}" if is_backfill else None,
+        "idempotency_seconds": IDEMPOTENCY_SECONDS,
+    }
