@@ -168,6 +168,10 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a limit is counted for each worker": (7,),
     "a rate limit is ignored": (10,),
     "limited jobs are never admitted": (1,),
+    "a misfit is charged": (9,),
+    "a misfit waits anew whenever it is parked": (39,),
+    "misfits stay parked": (9,),
+    "a misfit fails before its wait is over": (29, 39),
     "dead workers are not replaced": (8,),
     "a new manager adopts no worker": (2,),
     "a process slot is not locked": (2,),
@@ -341,6 +345,27 @@ bug(
 bug(
     "parked jobs stay parked",
     sql(("unpark", "where stage = {parked} and task", "where 0 and task")),
+)
+bug(
+    "a misfit is charged",
+    sql(("transition", _REFUND, _REFUND.replace(":refund", "(:refund and :event <> 'parked')"))),
+)
+bug(
+    "a misfit waits anew whenever it is parked",
+    sql(("transition", "coalesce(parked_until, clock()", "coalesce(null, clock()")),
+)
+bug(
+    "misfits stay parked",
+    sql(("unpark_misfits", "and id = :id\nreturning", "and 0\nreturning")),
+)
+bug(
+    "a misfit fails before its wait is over",
+    sql(
+        *(
+            (name, "parked_until <= leased_at", "parked_until <= leased_at + 2000000")
+            for name in ("claim", "claim_plain")
+        )
+    ),
 )
 bug("expired leases are not recovered", sql(("expired", "where stage = {leased}", "where 0")))
 

@@ -63,7 +63,9 @@ def _check_policy(history: IndexedHistory, intervals: JobIntervals) -> Iterator[
             case _K.RETRIED | _K.LEASE_LOST:
                 yield from _check_retry(intervals, lease, run)
             case _K.FAILED:
-                yield from _check_failure(intervals, lease, run)
+                yield from _check_failure(history, intervals, lease, run)
+            case _K.PARKED if history.is_overdue_misfit(intervals, lease):
+                yield Violation("P4", intervals.job.id, "was parked again after its wait was over")
             case _K.SNOOZED:
                 yield from _check_snooze(intervals, lease, run)
         if index + 1 < len(intervals.leases):
@@ -85,9 +87,15 @@ def _check_retry(
 
 
 def _check_failure(
-    intervals: JobIntervals, lease: LeaseInterval, run: AttemptRun | None
+    history: IndexedHistory,
+    intervals: JobIntervals,
+    lease: LeaseInterval,
+    run: AttemptRun | None,
 ) -> Iterator[Violation]:
-    gave_up = run is not None and run.how in ("fail", "hopeless")
+    if run is None:
+        gave_up = history.is_overdue_misfit(intervals, lease)
+    else:
+        gave_up = run.how in ("fail", "hopeless")
     if (
         lease.attempt < intervals.job.max_attempts
         and not gave_up

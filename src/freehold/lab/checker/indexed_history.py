@@ -9,8 +9,9 @@ import msgspec
 
 from freehold.lab.checker.evidence import Evidence
 from freehold.lab.checker.faults import FaultIntervals
-from freehold.lab.checker.job_intervals import JobIntervals
+from freehold.lab.checker.job_intervals import JobIntervals, LeaseInterval
 from freehold.lab.checker.record import Record
+from freehold.store.rows import micros_of
 
 
 @dataclass(slots=True)
@@ -52,6 +53,8 @@ class IndexedHistory:
         #: Starts with the job and token of an earlier start.
         self.duplicate_starts: list[Record] = []
         self.invocations: list[Invocation] = []
+        #: By worker.
+        self._misfit_seconds: dict[str, float] = {}
         self._read()
 
     def _read(self) -> None:
@@ -59,6 +62,8 @@ class IndexedHistory:
         for record in self.evidence.records:
             key = record.job, record.token
             match record.kind:
+                case "begun" if "misfit_seconds" in record.info:
+                    self._misfit_seconds[record.actor] = record.info["misfit_seconds"]
                 case "started" if key in self.runs:
                     self.duplicate_starts.append(record)
                 case "started":
@@ -73,6 +78,15 @@ class IndexedHistory:
                     open_invocations[record.actor, record.call] = invocation
                 case "responded":
                     open_invocations[record.actor, record.call].response = record
+
+    def is_overdue_misfit(self, intervals: JobIntervals, lease: LeaseInterval) -> bool:
+        """Whether the job was claimed after the longest wait for a worker whose code fits."""
+        first = intervals.misfit_since(lease)
+        if first is None or first.by is None:
+            return False
+        worker = first.by.partition("/")[0]  # a host has several, one for each tenant
+        wait_seconds = self._misfit_seconds.get(worker, 0.0)
+        return lease.start >= micros_of(first.at) + round(wait_seconds * 1_000_000)
 
     def lanes(self) -> dict[str, list[JobIntervals]]:
         found: dict[str, list[JobIntervals]] = {}

@@ -14,6 +14,17 @@ FOREVER = 2**62
 OPERATOR_EVENTS = frozenset({EventKind.RESUMED, EventKind.RETRIED_BY_HAND})
 
 
+#: Events of a misfit that goes on waiting.
+_WITHIN_A_WAIT = frozenset(
+    {
+        EventKind.PARKED,
+        EventKind.UNPARKED,
+        EventKind.CANCEL_REQUESTED,
+        EventKind.PAUSE_REQUESTED,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseInterval:
     """One lease, from its claim to its end. ``kind`` is None for a lease that still holds."""
@@ -54,6 +65,19 @@ class JobIntervals:
             event.kind in OPERATOR_EVENTS and start <= micros_of(event.at) <= end
             for event in self.events
         )
+
+    def misfit_since(self, lease: LeaseInterval) -> Event | None:
+        """The first time that the job was parked as a misfit, within the wait that this lease
+        belongs to. Anything else that moves the job ends a wait."""
+        first = None
+        for event in self.events:
+            if event.token == lease.token:
+                break
+            if event.kind is EventKind.PARKED and event.token is not None:
+                first = first or event
+            elif event.kind not in _WITHIN_A_WAIT:
+                first = None
+        return first
 
     def steps(self) -> Iterator[Event | LeaseInterval]:
         """The events and, after them, the success, which is stored only in the job's row."""

@@ -44,6 +44,8 @@ TENANTS = ("acme", "beta", "core")
 SHARDS = ("home", "east")
 #: Every fifth scenario has tenants: these remainders of the seed by twenty.
 _TENANT_SEEDS = (6, 11, 13, 16)
+#: And these are in the middle of a deploy: older workers cannot decode the arguments of some jobs.
+_DEPLOY_SEEDS = (9, 13, 19)
 #: Faults happen within this time; afterwards there are none.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
@@ -102,6 +104,7 @@ class WorkerPlan:
     knows_newer: bool
     grace_seconds: float
     without_notifications: bool = False
+    misfit_seconds: float = 3600.0
     #: Starts only after this worker has ended.
     replaces: str | None = None
 
@@ -180,11 +183,42 @@ def random_scenario(seed: int) -> Scenario:
     if noise == NO_NOISE:
         faults += tuple(_refusal(chance, workers) for _ in range(4))
     scenario = Scenario(seed, workers, calls, operations, faults, noise)
+    if seed % 20 in _DEPLOY_SEEDS:
+        scenario = _with_deploy(scenario)
     if seed % 20 in _TENANT_SEEDS:
         return _with_tenants(scenario)
     if seed % 6 == 2:
         return _with_manager(scenario)
     return _with_limits(scenario) if seed % 3 == 1 else scenario
+
+
+def _with_deploy(scenario: Scenario) -> Scenario:
+    """Older workers run beside the others; the newest may start later. Some jobs wait as misfits
+    for a worker whose code fits, or until their wait is over."""
+    chance = random.Random(f"deploy/{scenario.seed}")
+    misfit_seconds = chance.choice((0.5, 2.0, 3600.0))
+    newest, *others = scenario.workers
+    older = [
+        replace(newest, name=name, knows_newer=False, concurrency=4)
+        for name in ("older1", "older2")
+    ]
+    newest = replace(newest, at=chance.choice((0.0, 3.0, 6.0)))
+    workers = tuple(
+        replace(worker, misfit_seconds=misfit_seconds) for worker in (*older, newest, *others)
+    )
+    calls = tuple(
+        replace(call, jobs=tuple(_maybe_reshaped(chance, job) for job in call.jobs))
+        for call in scenario.calls
+    )
+    return replace(scenario, workers=workers, calls=calls)
+
+
+def _maybe_reshaped(chance: random.Random, job: JobPlan) -> JobPlan:
+    """Some become due when all other jobs have ended, and their tenant sleeps."""
+    if chance.random() >= 0.4:
+        return job
+    late = round(chance.uniform(6.0, 20.0), 3) if chance.random() < 0.3 else job.delay
+    return replace(job, task="reshaped", delay=late)
 
 
 def _with_manager(scenario: Scenario) -> Scenario:

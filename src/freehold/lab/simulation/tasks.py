@@ -19,7 +19,7 @@ from freehold.model.handler_exceptions import (
     Snooze,
 )
 from freehold.model.retry import Retry
-from freehold.tasks import Task
+from freehold.tasks import Registry, Task
 from freehold.worker.execution.context import Context
 
 STEP_SECONDS = 0.3
@@ -27,6 +27,10 @@ SNOOZE_SECONDS = 0.9
 #: How long unplanned runs take; some are long enough to overlap with late writes.
 LATER_RUNS = (0.05, 1.8, 0.05, 0.9)
 LATER_SECONDS = 0.6
+
+
+#: A task that older workers do not know, and one that had other parameters before.
+NEWER, RESHAPED = "newer", "reshaped"
 
 
 class RetryableError(Exception):
@@ -77,7 +81,8 @@ class Handlers:
         self.is_healed = False
         retry = Retry(base_seconds=0.4, cap_seconds=3.0, give_up_on=(Hopeless,))
         self.tasks = tasks_of_each_policy(app, retry, self._handler)
-        self.tasks["newer"] = app.task(name="newer", retry=retry)(self._handler())
+        for name in (NEWER, RESHAPED):
+            self.tasks[name] = app.task(name=name, retry=retry)(self._handler())
 
     def _handler(self, *, fenced: bool = False) -> Callable[..., Any]:
         async def handler(ctx: Context, call: str, runs: list[tuple[float, str]]) -> Any:
@@ -137,6 +142,22 @@ class Handlers:
             return None
         end_as_planned(how, LATER_SECONDS, SNOOZE_SECONDS)
         return result
+
+
+def tasks_before_the_deploy(tasks: Registry) -> Registry:
+    """The tasks of an older worker. Jobs of the reshaped task do not fit its code."""
+    older = Registry()
+    for task in tasks:
+        if task.name not in (NEWER, RESHAPED):
+            older.add(task)
+    app = Freehold("sqlite://:memory:", schema="freehold")
+
+    @app.task(name=RESHAPED)
+    async def reshaped(call: str, pages: int) -> None:
+        raise AssertionError(f"{call} was run with {pages} pages")
+
+    older.add(reshaped)
+    return older
 
 
 def end_as_planned(how: str, later_seconds: float, snooze_seconds: float) -> None:

@@ -24,6 +24,7 @@ from freehold.lab.simulation.network import (
     statement_names,
 )
 from freehold.lab.simulation.scenario import BY_AGE, LEASE_SECONDS, OLDEST, Fault, WorkerPlan
+from freehold.lab.simulation.tasks import tasks_before_the_deploy
 from freehold.store.database import Database
 from freehold.store.statements import StatementGroup
 from freehold.tasks import Registry
@@ -73,10 +74,7 @@ class WorkerMachines:
         self._recorder = recorder
         self._network = network
         self._tasks = tasks
-        self._older_tasks = Registry()
-        for task in tasks:
-            if task.name != "newer":
-                self._older_tasks.add(task)
+        self._older_tasks = tasks_before_the_deploy(tasks)
         self._clock = clock
         self._machines: dict[str, WorkerMachine] = {}
         self._is_healed = False
@@ -97,7 +95,8 @@ class WorkerMachines:
         context = contextvars.copy_context()
         context.run(MACHINE.set, host)
         link, worker = context.run(self._build, plan, host, slot)
-        self._recorder.record(plan.name, "begun", info={"concurrency": plan.concurrency})
+        info = {"concurrency": plan.concurrency, "misfit_seconds": plan.misfit_seconds}
+        self._recorder.record(plan.name, "begun", info=info)
         running = loop.spawn(host, worker.run(), plan.name)
         self._machines[plan.name] = WorkerMachine(
             host, link, worker, running, plan.concurrency, on_exit
@@ -301,6 +300,7 @@ def settings_of(plan: WorkerPlan, slot: tuple[Path, int] | None = None) -> Worke
         shutdown_grace_seconds=plan.grace_seconds,
         request_poll_seconds=0.5,
         poll_interval_ms=500.0,
+        misfit_seconds=plan.misfit_seconds,
         managed_in=folder,
         slot_file=file,
     )
