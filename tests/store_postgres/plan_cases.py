@@ -24,6 +24,8 @@ BUFFERS_PER_RESULT = 40
 DAYS = 40
 BATCH = 100
 NEWEST = 2**63 - 1
+#: Leases of one owner: see `filling`.
+OWNED = LEASED // 8
 #: Jobs that wait for a person: page_attention reads all of them to find the paused ones.
 ATTENTION = 1_100
 #: Statements that read days of history, which come and go, and their plans with them.
@@ -214,6 +216,8 @@ def _lost(job_id: int, token: int) -> dict[str, Any]:
 
 def _upkeep() -> Iterator[Case]:
     yield Case("expired", Statement("expired", {"limit": BATCH}), BATCH)
+    # Of a dead owner, once: it may read all leases to find its own.
+    yield Case("expire_leases", Statement("expire_leases", {"owner": OWNER}), OWNED, 2 * LEASED)
     yield Case("make_ready", Statement("make_ready", {"limit": BATCH}), BATCH)
     yield Case("sweep_check", Statement("sweep_check", {"tasks": ["t1", "t2"]}), 1, 3 * QUEUES)
     yield Case("unpark", Statement("unpark", {"tasks": ["t1", "t2"], "limit": BATCH}), 8)
