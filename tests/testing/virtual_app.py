@@ -132,3 +132,14 @@ async def crash() -> None:
     for task in others:
         task.cancel()
     await asyncio.wait(others)
+
+
+def task_of_a_second(virtual: VirtualApp, log: list[str]) -> Any:
+    """Its jobs run for a second each, and log the queue that they are given."""
+
+    @virtual.app.task(name="steady")
+    async def steady(queue: str) -> None:
+        log.append(queue)
+        await asyncio.sleep(1.0)
+
+    return steady

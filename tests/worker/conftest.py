@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from freehold import Freehold
+from freehold.lab.devpostgres import DevPostgres
 from freehold.worker import lease_renewer
+from tests.testing.virtual_app import VirtualApp
 from tests.worker.app_processes import app_with_processes
 from tests.worker.fleet import Fleet
 from tests.worker.fleet_app import app
@@ -25,6 +27,21 @@ def postgres_fleet(
     postgres_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Fleet]:
     yield from app_with_processes(Fleet, app, postgres_store_url, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def own_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Fleet, DevPostgres]]:
+    """A server of its own, which the test may stop."""
+    with DevPostgres(settings={"fsync": "off"}) as server:
+        for fleet in app_with_processes(Fleet, app, server.url, tmp_path, monkeypatch):
+            yield fleet, server
+
+
+@pytest.fixture
+def virtual() -> VirtualApp:
+    return VirtualApp()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

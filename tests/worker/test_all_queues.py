@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -19,29 +18,15 @@ from freehold.store.types import ClaimRequest, SetAside
 from freehold.testing.virtual_loop import VirtualLoop
 from freehold.worker.claimer import Claimer
 from freehold.worker.served_queues import FIND_LIMIT, FIND_SECONDS, FORGET_SECONDS, ServedQueues
-from tests.testing.virtual_app import VirtualApp
+from tests.testing.virtual_app import VirtualApp, task_of_a_second
 from tests.worker.lone_claimer import claimer_without_jobs
-
-
-@pytest.fixture
-def virtual() -> VirtualApp:
-    return VirtualApp()
-
-
-def task_of(virtual: VirtualApp, log: list[str]) -> Any:
-    @virtual.app.task(name="steady")
-    async def steady(queue: str) -> None:
-        log.append(queue)
-        await asyncio.sleep(1.0)
-
-    return steady
 
 
 @pytest.mark.parametrize("is_notified", [True, False])
 def test_queues_that_appear_later_are_served(virtual: VirtualApp, is_notified: bool) -> None:
     virtual.database.has_no_notifications = not is_notified
     log: list[str] = []
-    task = task_of(virtual, log)
+    task = task_of_a_second(virtual, log)
 
     async def scenario() -> None:
         async with virtual.working():
@@ -55,7 +40,7 @@ def test_queues_that_appear_later_are_served(virtual: VirtualApp, is_notified: b
 
 def test_a_new_queue_gets_its_share_while_the_worker_is_busy(virtual: VirtualApp) -> None:
     log: list[str] = []
-    task = task_of(virtual, log)
+    task = task_of_a_second(virtual, log)
 
     async def scenario() -> None:
         for _ in range(400):
@@ -181,7 +166,7 @@ def test_an_error_of_the_store_is_raised_and_nothing_counts_as_idle() -> None:
 
 def test_until_idle_ends_after_the_jobs_of_every_queue(virtual: VirtualApp) -> None:
     log: list[str] = []
-    task = task_of(virtual, log)
+    task = task_of_a_second(virtual, log)
 
     async def scenario() -> None:
         for queue in ("a", "default", "z"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from freehold.model.limit import Limit
-from tests.testing.virtual_app import VirtualApp
+from tests.testing.virtual_app import VirtualApp, task_of_a_second
 from tests.worker import fleet_app
 from tests.worker.fleet import Fleet, eventually
 
@@ -38,20 +38,6 @@ def test_saturated_queues_share_two_processes_by_weight(fleet: Fleet) -> None:
     assert len({line.pid for line in starts}) == 2
 
 
-@pytest.fixture
-def virtual() -> VirtualApp:
-    return VirtualApp()
-
-
-def task_of(virtual: VirtualApp, log: list[str]) -> Any:
-    @virtual.app.task(name="steady")
-    async def steady(queue: str) -> None:
-        log.append(queue)
-        await asyncio.sleep(1.0)
-
-    return steady
-
-
 def enqueue(virtual: VirtualApp, task: Any, queue: str, weight: float, count: int) -> None:
     virtual.app._client.store.set_weight(queue, weight)
     for _ in range(count):
@@ -64,7 +50,7 @@ def test_a_queue_of_weight_one_is_served_within_a_bounded_number_of_claims(
 ) -> None:
     """One slot and long jobs: each claim brings one job, so starts are claims."""
     log: list[str] = []
-    task = task_of(virtual, log)
+    task = task_of_a_second(virtual, log)
 
     async def scenario() -> None:
         for queue, weight in WEIGHTS.items():
@@ -84,7 +70,7 @@ def test_a_queue_of_weight_one_is_served_within_a_bounded_number_of_claims(
 @pytest.mark.requirement("S3.6")
 def test_an_idle_queues_share_goes_to_the_others_and_comes_back_to_it(virtual: VirtualApp) -> None:
     log: list[str] = []
-    task = task_of(virtual, log)
+    task = task_of_a_second(virtual, log)
 
     async def scenario() -> None:
         enqueue(virtual, task, "three", 3.0, 300)

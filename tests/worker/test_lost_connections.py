@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from freehold import OutcomeUnknown, StoreUnavailable
 from freehold.lab.devpostgres import DevPostgres
 from freehold.model.state import State
 from tests.worker import fleet_app
-from tests.worker.app_processes import app_with_processes
 from tests.worker.fleet import Fleet, WorkerProcess, eventually
 
 _NAME = "workers-of-this-test"
@@ -66,16 +64,6 @@ def test_a_terminated_listener_reconnects_and_jobs_arrive_by_notification_again(
     fleet.until(handle.id, State.CANCELED)
     assert fleet.record.lines(handle.id, "stopped: canceled, held: True")
     assert worker.drain() == 0
-
-
-@pytest.fixture
-def own_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Fleet, DevPostgres]]:
-    """A server of its own, which the test may stop."""
-    with DevPostgres(settings={"fsync": "off"}) as server:
-        for fleet in app_with_processes(Fleet, fleet_app.app, server.url, tmp_path, monkeypatch):
-            yield fleet, server
 
 
 @pytest.mark.requirement("S3.2", "S3.8", "S0.15", "P7")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -24,7 +22,6 @@ from freehold.worker.config import WorkerSettings
 from tests.store_sqlite.test_file_errors import limit_pages
 from tests.testing.virtual_app import VirtualApp
 from tests.worker import fleet_app
-from tests.worker.app_processes import app_with_processes
 from tests.worker.fleet import Fleet, eventually
 
 OUTAGE_SECONDS = 600.0
@@ -227,16 +224,6 @@ from many
 
 
 # -- real servers ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def own_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Fleet, DevPostgres]]:
-    """A server of its own, which the test may stop."""
-    with DevPostgres(settings={"fsync": "off"}) as server:
-        for fleet in app_with_processes(Fleet, fleet_app.app, server.url, tmp_path, monkeypatch):
-            yield fleet, server
 
 
 @pytest.mark.requirement("S3.8")
