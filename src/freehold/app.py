@@ -16,6 +16,7 @@ from freehold.errors import BadInput, StoreDenied, StoreError
 from freehold.fork_safety import lock_of
 from freehold.model.job import NewJob
 from freehold.model.plural import count
+from freehold.model.schedule import ScheduleDefinition
 from freehold.model.tenant import HOME_SHARD, check_tenant
 from freehold.operator import AsyncOperator, Operator
 from freehold.schedules import Declarations, ScheduleDeclarer, calling_module
@@ -62,8 +63,12 @@ class Freehold(ScheduleDeclarer):
     # -- tasks -------------------------------------------------------------------------------
 
     def include(self, group: TaskGroup) -> None:
-        """Add the tasks of a group, also those that it gets later. A group has one app."""
+        """Add the tasks and schedules of a group, also those that it gets later. A group has one
+        app."""
         group._attach(self)
+
+    def _declare(self, definition: ScheduleDefinition) -> None:
+        self._declarations.add(self._tenant_name, definition)
 
     # -- enqueueing --------------------------------------------------------------------------
 

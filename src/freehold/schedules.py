@@ -15,12 +15,13 @@ from typing import Any, TypeAlias, TypedDict, Unpack
 from freehold.client import JobHandle
 from freehold.errors import BadArguments, BadInput, BadSettings, StoreError
 from freehold.model.job import NewJob
+from freehold.model.limit import Limit
 from freehold.model.names import check_name
 from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop
 from freehold.model.retry import Retry
 from freehold.model.schedule import CatchUp, Overlap, ScheduleDefinition, define_schedule
 from freehold.model.timing import Cron, Timing
-from freehold.task_group import Isolation, TaskDecorator, TaskDefiner
+from freehold.task_definer import Isolation, TaskDecorator, TaskDefiner
 from freehold.tasks import Task, script_name
 from freehold.telemetry import log
 
@@ -38,6 +39,7 @@ class TaskOptions(TypedDict, total=False):
     retry: Retry
     timeout: float | timedelta | None
     tags: tuple[str, ...]
+    limit: Limit | None
     isolation: Isolation
     on_lease_expired: OnLeaseExpired
     on_cancel: OnStop
@@ -102,10 +104,10 @@ async def _write_later(writers: Sequence[Writer]) -> None:
 
 
 class ScheduleDeclarer(TaskDefiner):
-    """What an app has beside its tasks: `cron` and `schedule`."""
+    """What an app and a group have beside their tasks: `cron` and `schedule`."""
 
-    _declarations: Declarations
-    _tenant_name: str | None
+    def _declare(self, definition: ScheduleDefinition) -> None:
+        raise NotImplementedError
 
     def cron(
         self,
@@ -169,7 +171,7 @@ class ScheduleDeclarer(TaskDefiner):
             jitter=jitter,
             ends_at=ends_at,
         )
-        self._declarations.add(self._tenant_name, definition)
+        self._declare(definition)
 
 
 def _without_arguments(task: Task[Any, Any, JobHandle]) -> NewJob:

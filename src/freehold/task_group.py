@@ -1,154 +1,34 @@
-"""`@app.task`, and groups of tasks that are defined apart from an app and included later."""
+"""Groups of tasks and schedules that are defined apart from an app, and included later."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import timedelta
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any
 
 from freehold.client import JobHandle
 from freehold.errors import BadSettings
 from freehold.model.job import DEFAULT_QUEUE, NewJob
-from freehold.model.limit import Limit
 from freehold.model.names import check_name
 from freehold.model.plural import count
-from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
-from freehold.model.retry import DEFAULT_RETRY, Retry
-from freehold.signature import Signature
-from freehold.tasks import (
-    Enqueuer,
-    Options,
-    Registry,
-    Task,
-    TaskDefinition,
-    check_importable,
-    default_name,
-    limit_key_of,
-    tags_of,
-)
-from freehold.worker.execution.context import Context
-
-P = ParamSpec("P")
-R = TypeVar("R")
-Isolation = Literal["auto", "process"]
+from freehold.model.schedule import ScheduleDefinition
+from freehold.schedules import ScheduleDeclarer
+from freehold.tasks import Task
 
 
-class TaskDecorator(Protocol):
-    """Makes a function a task. A first parameter ``ctx: Context`` is not part of its calls."""
-
-    @overload
-    def __call__(
-        self, function: Callable[Concatenate[Context, P], R], /
-    ) -> Task[P, R, JobHandle]: ...
-
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
-
-
-class TaskDefiner(Enqueuer[JobHandle]):
-    """What an app and a group have in common: the decorator `task`, and the tasks it has made."""
-
-    _default_queue = DEFAULT_QUEUE
-
-    def __init__(self) -> None:
-        self.tasks = Registry()
-
-    @overload
-    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R, JobHandle]: ...
-
-    @overload
-    def task(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
-
-    @overload
-    def task(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        queue: str | None = None,
-        priority: int = 0,
-        retry: Retry = DEFAULT_RETRY,
-        timeout: float | timedelta | None = None,
-        tags: tuple[str, ...] = (),
-        limit: Limit | None = None,
-        isolation: Isolation = "auto",
-        on_lease_expired: OnLeaseExpired = "retry",
-        on_cancel: OnStop = "auto",
-        on_drain: OnDrain = "auto",
-        lane_on_failure: LaneOnFailure = "block",
-    ) -> TaskDecorator: ...
-
-    def task(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        name: str | None = None,
-        queue: str | None = None,
-        priority: int = 0,
-        retry: Retry = DEFAULT_RETRY,
-        timeout: float | timedelta | None = None,
-        tags: tuple[str, ...] = (),
-        limit: Limit | None = None,
-        isolation: Isolation = "auto",
-        on_lease_expired: OnLeaseExpired = "retry",
-        on_cancel: OnStop = "auto",
-        on_drain: OnDrain = "auto",
-        lane_on_failure: LaneOnFailure = "block",
-    ) -> Task[Any, Any, JobHandle] | TaskDecorator:
-        """Make a function a task: ``@app.task`` or ``@app.task(queue="mail", ...)``."""
-        options = Options(
-            queue=self._default_queue if queue is None else queue,
-            priority=priority,
-            timeout=timeout,
-            tags=tags_of(tags),
-        )
-        policy = Policy(
-            retry=retry,
-            on_lease_expired=on_lease_expired,
-            on_cancel=on_cancel,
-            on_drain=on_drain,
-            lane_on_failure=lane_on_failure,
-        )
-        if isolation not in ("auto", "process"):
-            raise BadSettings(f"isolation={isolation!r}: choose auto or process")
-        if limit is not None and not limit:
-            raise BadSettings("limit=Limit(): give the number of running jobs, a rate, or both")
-
-        def define(function: Callable[..., Any]) -> Task[Any, Any, JobHandle]:
-            task_name = self._task_name(function, name)
-            if isolation == "process":
-                check_importable(task_name, function)
-            signature = Signature(task_name, function)
-            definition = TaskDefinition(task_name, function, signature, policy, isolation, limit)
-            key = None if limit is None else limit_key_of(task_name)
-            task = Task(self, definition, function, replace(options, limit_key=key))
-            self._add_task(task)
-            return task
-
-        return define if function is None else define(function)
-
-    def _task_name(self, function: Callable[..., Any], name: str | None) -> str:
-        return default_name(function) if name is None else check_name("task", name)
-
-    def _add_task(self, task: Task[Any, Any, JobHandle]) -> None:
-        self.tasks.add(task)
-
-
-class TaskGroup(TaskDefiner):
+class TaskGroup(ScheduleDeclarer):
     """Tasks that are defined before there is an app, as in a module that several programs use.
 
-    ``app.include(group)`` adds them to an app, also those that are defined afterwards. ``queue`` is
-    the default of their queues. With a ``prefix`` their names are ``prefix.function`` in place of
-    ``module.function``.
+    ``app.include(group)`` adds them to an app, with their schedules, also those that are defined
+    afterwards. ``queue`` is the default of their queues. With a ``prefix`` their names are
+    ``prefix.function`` in place of ``module.function``.
     """
 
     def __init__(self, *, queue: str = DEFAULT_QUEUE, prefix: str | None = None) -> None:
         super().__init__()
         self._default_queue = check_name("queue", queue)
         self._prefix = None if prefix is None else check_name("prefix", prefix)
-        self._app: TaskDefiner | None = None
+        self._app: ScheduleDeclarer | None = None
+        self._schedules: list[ScheduleDefinition] = []
 
     def _task_name(self, function: Callable[..., Any], name: str | None) -> str:
         if self._prefix is None:
@@ -161,7 +41,12 @@ class TaskGroup(TaskDefiner):
         if self._app is not None:
             self._app.tasks.add(task)
 
-    def _attach(self, app: TaskDefiner) -> None:
+    def _declare(self, definition: ScheduleDefinition) -> None:
+        self._schedules.append(definition)
+        if self._app is not None:
+            self._app._declare(definition)
+
+    def _attach(self, app: ScheduleDeclarer) -> None:
         """A task enqueues into the store of its app: with two apps it would have to choose."""
         if self._app is not None and self._app is not app:
             raise BadSettings(
@@ -170,11 +55,13 @@ class TaskGroup(TaskDefiner):
             )
         for task in self.tasks:
             app.tasks.check(task)
+        for definition in self._schedules:
+            app._declare(definition)
         for task in self.tasks:
             app.tasks.add(task)
         self._app = app
 
-    def _included_in(self, task: str) -> TaskDefiner:
+    def _included_in(self, task: str) -> ScheduleDeclarer:
         if self._app is None:
             raise BadSettings(
                 f"task {task} is in a group that no app includes: call app.include(group) first"

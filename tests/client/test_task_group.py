@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 import pytest
 
-from freehold import BadArguments, BadName, BadSettings, Context, Freehold, JobHandle, TaskGroup
+from freehold import (
+    BadArguments,
+    BadName,
+    BadSettings,
+    Context,
+    Every,
+    Freehold,
+    JobHandle,
+    Limit,
+    TaskGroup,
+)
+from freehold.schedules import TaskOptions
 from tests.client.helpers import jobs_of
 
 
@@ -107,3 +119,39 @@ def test_a_group_with_a_name_that_the_app_has_already_is_refused_as_a_whole(
 def test_a_group_with_an_unusable_name_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(BadName):
         TaskGroup(**wrong)
+
+
+def test_the_schedules_of_a_group_are_those_of_the_app_that_includes_it(app: Freehold) -> None:
+    group = TaskGroup(prefix="reports")
+
+    @group.cron("0 7 * * *", zone="Europe/Berlin", name="daily", limit=Limit(1))
+    def daily() -> None: ...
+
+    app.include(group)
+
+    @group.cron("0 8 * * *", name="late")
+    async def late(ctx: Context) -> None: ...
+
+    group.schedule("thrice", Every(hours=8), daily.prepare())
+    assert app.run_worker(until_idle=True) == 0
+    found = {each.name: each.task for each in app.operator.schedules()}
+    assert found == {
+        "reports.daily": "reports.daily",
+        "reports.late": "reports.late",
+        "thrice": "reports.daily",
+    }
+
+
+def test_a_group_whose_schedule_has_a_name_of_the_app_is_refused(sqlite_app: Freehold) -> None:
+    group = TaskGroup()
+    for maker, hour in ((sqlite_app, 7), (group, 8)):
+        maker.cron(f"0 {hour} * * *", name=f"task-{hour}", schedule="daily")(lambda: None)
+    with pytest.raises(BadSettings, match="two schedules are called daily"):
+        sqlite_app.include(group)
+    assert sqlite_app.tasks.names == ["task-7"]
+
+
+def test_cron_takes_every_option_of_a_task() -> None:
+    given = inspect.signature(TaskGroup.task).parameters.values()
+    names = {each.name for each in given if each.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert names == set(TaskOptions.__annotations__)

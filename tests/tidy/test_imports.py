@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # The users of a store, whichever it is.
     "client": {"clock", "errors", "model", "operator", "store", "store.verbs"},
     "operator_schedules": {"errors", "model", "store", "store.verbs"},
-    "schedules": {"client", "errors", "model", "task_group", "tasks", "telemetry"},
+    "schedules": {"client", "errors", "model", "task_definer", "tasks", "telemetry"},
     "operator": {"operator_schedules", "errors", "model", "store", "store.verbs"},
     "json_views": {"model", "operator"},
     "manager.process_slots": {"decoders", "fork_safety", "private_folder"},
@@ -100,7 +100,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # The app puts the parts together.
     "apply_settings": {"model", "operator", "settings"},
     "simulated_kinds": {"app", "model"},  # the app for its type only: see the test of cycles
-    "task_group": {"client", "errors", "model", "signature", "tasks", "worker"},
+    "task_definer": {"client", "errors", "model", "signature", "tasks", "worker"},
+    "task_group": {"client", "errors", "model", "schedules", "tasks"},
     "app": {
         "apply_settings",
         "client",
