@@ -16,6 +16,8 @@ from tests.conftest import POSTGRES_VARIABLE
 from tests.stores import fresh_database
 
 Connect = Callable[[], Connection[Any]]
+#: After many jobs, whose deleted rows the claims of the next test would read.
+_IS_LARGE = "select pg_relation_size('freehold.job') > 1500000"
 
 
 @pytest.fixture(scope="session")
@@ -32,10 +34,11 @@ def shared_database() -> Iterator[PostgresDatabase]:
 def database(shared_database: PostgresDatabase) -> PostgresDatabase:
     """Empty."""
     with psycopg.connect(shared_database.url) as connection:
-        connection.execute(
-            "truncate freehold.job, freehold.history, freehold.event, freehold.idempotency, "
-            "freehold.queue"
-        )
+        # Truncate creates new files for every index of every day, and takes ten times as long.
+        for table in ("job", "history", "event", "idempotency", "queue"):
+            connection.execute(f"delete from freehold.{table}".encode())
+        if connection.execute(_IS_LARGE).fetchone() == (True,):
+            connection.execute("truncate freehold.job")
     return shared_database
 
 

@@ -35,8 +35,8 @@ keyed = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def orders(database: PostgresDatabase) -> None:
     with psycopg.connect(database.url) as connection:
-        connection.execute("drop table if exists public.orders")
-        connection.execute("create table public.orders (id integer)")
+        connection.execute("create table if not exists public.orders (id integer)")
+        connection.execute("delete from public.orders")
 
 
 def ordered(database: PostgresDatabase) -> list[int]:

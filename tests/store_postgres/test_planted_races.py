@@ -26,6 +26,7 @@ from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 from freehold.store.verbs import queries
 from freehold.store.verbs.operator import operate
+from tests.sizes import sized
 from tests.store_postgres.planted_races import (
     counted_before_the_lock,
     drawn_with_the_first_winner,
@@ -37,9 +38,9 @@ from tests.store_postgres.planted_races import (
 MOST_SECONDS = 240.0
 #: Without a bug nothing is found in this time, nor in this number of steps. A busy machine needs
 #: longer for the steps, and a stress test without steps finds nothing.
-CLEAN_SECONDS = 3.0
+CLEAN_SECONDS = sized("CLEAN_SECONDS", short=1, long=10)
 CLEAN_STEPS = 50
-ALONE_SECONDS = 1.5
+ALONE_SECONDS = sized("ALONE_SECONDS", short=1, long=5)
 ALONE_STEPS = 25
 LIMIT = 2
 LANES = 6
