@@ -11,7 +11,7 @@ import time
 
 from bench.contenders.freehold import TASK
 from freehold import Freehold
-from freehold.store.notify_limiter import NotifyLimiter
+from freehold.store.notifications import NotifyLimiter
 
 
 def main() -> None:

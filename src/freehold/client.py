@@ -11,7 +11,7 @@ from freehold.model.job import Enqueued, Job, NewJob
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.operator import act
 from freehold.store.database import Database
-from freehold.store.notify_limiter import NotifyLimiter
+from freehold.store.notifications import NotifyLimiter
 from freehold.store.statements import arun, run
 from freehold.store.store import AsyncStore, Store
 from freehold.store.verbs.enqueue import enqueue

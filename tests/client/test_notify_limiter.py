@@ -11,13 +11,15 @@ from freehold import Freehold
 from freehold.client import Client
 from freehold.errors import StoreUnavailable
 from freehold.model.job import NewJob
-from freehold.store.notifications import SCHEDULED, notify_after, queue_ready
-from freehold.store.notify_limiter import (
+from freehold.store.notifications import (
     CONCURRENT_SECONDS,
     NOTIFY_SECONDS,
+    SCHEDULED,
     STREAM_SECONDS,
     NotifyLimiter,
     notifications_for,
+    notify_after,
+    queue_ready,
 )
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.verbs.enqueue import enqueue

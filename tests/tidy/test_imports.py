@@ -223,7 +223,7 @@ OF_THE_STORE = {
     "": {"types"},
     "cli": {"database", "types", "url"},
     "http": {"types"},
-    "client": {"database", "notify_limiter", "statements", "store", "verbs.enqueue"},
+    "client": {"database", "notifications", "statements", "store", "verbs.enqueue"},
     "manager": {"types"},
     "operator": {
         "statements",

@@ -11,7 +11,7 @@ from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from freehold.model.job import Enqueued, NewJob
 from freehold.model.policy import DEFAULT_POLICY, pack
 from freehold.store import notifications
-from freehold.store.notify_limiter import NotifyLimiter, notifications_for
+from freehold.store.notifications import NotifyLimiter, notifications_for
 from freehold.store.rows import json_text
 from freehold.store.statements import Conflict, Statement, StatementGroup, Verb, read, write
 
