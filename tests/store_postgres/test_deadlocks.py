@@ -1,11 +1,10 @@
 """Concurrent statements on overlapping sets of rows, in any order, never deadlock.
 
-FREEHOLD_LOAD_SECONDS makes it longer.
+FREEHOLD_TEST_LOAD_SECONDS makes it longer.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable
@@ -24,8 +23,9 @@ from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
 from tests.concurrency import run_concurrently
+from tests.sizes import sized
 
-SECONDS = float(os.environ.get("FREEHOLD_LOAD_SECONDS", "3"))
+SECONDS = sized("LOAD_SECONDS", short=2, long=30)
 #: Of each thread, also if a busy machine needs longer for them.
 LEAST_STEPS = 5
 JOBS = 400

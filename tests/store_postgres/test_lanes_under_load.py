@@ -1,11 +1,10 @@
 """Under any load a lane has one live attempt, and never gets stuck.
 
-FREEHOLD_LOAD_SECONDS makes it longer: races are rare.
+FREEHOLD_TEST_LOAD_SECONDS makes it longer: races are rare.
 """
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,9 +15,10 @@ import pytest
 
 from freehold.store.postgres.database import PostgresDatabase
 from tests.concurrency import wait_until
+from tests.sizes import sized
 from tests.store_postgres.lane_load import LaneLoad
 
-SECONDS = float(os.environ.get("FREEHOLD_LOAD_SECONDS", "3"))
+SECONDS = sized("LOAD_SECONDS", short=2, long=30)
 #: So many attempts are ended by their owners, also if a busy machine needs longer for them: fewer
 #: would prove nothing.
 LEAST_OBSERVED = 100

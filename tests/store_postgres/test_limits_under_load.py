@@ -24,11 +24,12 @@ from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 from tests.concurrency import run_concurrently
+from tests.sizes import sized
 from tests.store_postgres.conftest import Connect
 
 CLAIMERS = 64
 LIMIT = 7
-JOBS = 700
+JOBS = sized("LIMITED_JOBS", short=400, long=700)
 KEY = "key:1"
 POLICY = Policy(retry=Retry(base_seconds=0.001, cap_seconds=0.01))
 DEATH = 0.1
