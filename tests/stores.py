@@ -35,6 +35,9 @@ TABLES = (
     "tenant",
     "schedule",
     "audit",
+    "bulk_operation",
+    "bulk_chunk",
+    "bulk_step",
 )
 
 #: The one override of the store's clock, for tests only (requirement P11).
@@ -139,7 +142,7 @@ class PostgresUnderTest(StoreUnderTest):
             *TABLES,
             "test_clock",
         )
-        sequences = ("job_id", "lease_token", "event_id", "audit_id")
+        sequences = ("job_id", "lease_token", "event_id", "audit_id", "bulk_operation_id")
         start = VirtualClock().micros // 1_000_000
         statements = [
             *(f"delete from {self.schema}.{table}" for table in tables),

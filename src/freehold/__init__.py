@@ -8,6 +8,7 @@ from freehold.errors import (
     BadName,
     BadPayload,
     BadSettings,
+    BulkNotFound,
     FreeholdError,
     IllegalTransition,
     JobNotFound,
@@ -30,6 +31,8 @@ from freehold.errors import (
     UniqueKeyTaken,
     UnknownTask,
 )
+from freehold.model.audit import AuditEntry, AuditFilter, AuditKind, AuditPage
+from freehold.model.bulk import Amendment, BulkOperation, BulkPreview, BulkState, BulkVerb
 from freehold.model.explain import Cause, LimitUse, PauseInfo, TenantUse
 from freehold.model.handler_exceptions import (
     Cancel,
@@ -66,12 +69,22 @@ __version__ = _VERSION
 __all__ = [
     "ActionResult",
     "ActionStatus",
+    "Amendment",
     "AsyncOperator",
+    "AuditEntry",
+    "AuditFilter",
+    "AuditKind",
+    "AuditPage",
     "BadArguments",
     "BadInput",
     "BadName",
     "BadPayload",
     "BadSettings",
+    "BulkNotFound",
+    "BulkOperation",
+    "BulkPreview",
+    "BulkState",
+    "BulkVerb",
     "Cancel",
     "Cause",
     "Context",

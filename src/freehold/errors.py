@@ -11,6 +11,7 @@ FreeholdError
 │   ├── IllegalTransition    the state machine has no such transition
 │   ├── JobNotFound          no live or finished job has this id
 │   ├── ScheduleNotFound     no schedule has this name
+│   ├── BulkNotFound         no bulk operation has this id
 │   ├── UniqueKeyTaken       another live job holds the unique key
 │   ├── TenantExists         a tenant of this name exists already
 │   └── TenantNotFound       the directory has no such tenant
@@ -73,6 +74,10 @@ class JobNotFound(Refused):
 
 class ScheduleNotFound(Refused):
     """No schedule has this name."""
+
+
+class BulkNotFound(Refused):
+    """No bulk operation has this id."""
 
 
 class UniqueKeyTaken(Refused):

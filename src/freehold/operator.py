@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
-from functools import partial
-from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
 from freehold.errors import BadInput, IllegalTransition, JobNotFound
-from freehold.model.audit import OPERATOR, PYTHON, AuditFilter, AuditPage, Author
+from freehold.model.audit import OPERATOR, PYTHON, AuditFilter, AuditPage
 from freehold.model.explain import Cause, Facts, LimitUse, explain, queue_wait
 from freehold.model.history import TimelineEntry, timeline
 from freehold.model.job import Job
-from freehold.model.job_log import LogLine, check_reason
+from freehold.model.job_log import LogLine
 from freehold.model.limit import ALL_QUEUES, Limit
-from freehold.model.meta import encode_meta
 from freehold.model.names import check_key, check_name
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.model.timestamps import check_timestamp
+from freehold.operations.bulk import AsyncBulk, Bulk
+from freehold.operations.input_checks import LARGEST_ID, author_of, check_filter, with_interface
 from freehold.operator_schedules import ScheduleActions
 from freehold.store.statements import AsyncMethods, BlockingMethods, Verb, method, nothing
 from freehold.store.types import PAGE_LIMIT, JobFilter, JobPage, LaneInfo
@@ -34,7 +33,6 @@ from freehold.store.verbs import operator as operator_verbs
 from freehold.store.verbs import pause as pause_verbs
 
 AHEAD_BOUND = 10_000
-LARGEST_ID = 2**63 - 1
 #: The most entries of a timeline, and lines of a log, that are shown of one job.
 SHOWN_LIMIT = 1000
 #: A page with a rare filter reads at most this many pages of the store before it is returned short.
@@ -113,7 +111,7 @@ def _checked_ids(ids: Sequence[int]) -> Sequence[int]:
 
 def jobs(filter: JobFilter) -> Verb[JobPage]:
     """A page of jobs. It may be short if the filter is rare: it takes a bounded number of reads."""
-    _check_filter(filter)
+    check_filter(filter)
     found: list[Job] = []
     page = JobPage((), None)
     for _ in range(_READS_PER_PAGE):
@@ -127,44 +125,15 @@ def jobs(filter: JobFilter) -> Verb[JobPage]:
     return JobPage(tuple(found), page.next, page.looked_until)
 
 
-def _check_filter(filter: JobFilter) -> None:
-    for what in ("queue", "task", "tag"):
-        if getattr(filter, what) is not None:
-            check_name(what, getattr(filter, what))
-    for what in ("target", "error", "worker"):
-        if getattr(filter, what) is not None:
-            check_key(what, getattr(filter, what))
-    encode_meta(filter.meta)
-    _check_range("created", filter.created_since, filter.created_until)
-    _check_range("finished", filter.finished_since, filter.finished_until)
-    if filter.before is not None and not 0 < filter.before <= LARGEST_ID:
-        raise BadInput(f"before={filter.before}: give the `next` of the page before")
-
-
-def _check_range(what: str, since: datetime | None, until: datetime | None) -> None:
-    for name, at in ((f"{what}_since", since), (f"{what}_until", until)):
-        if at is not None:
-            check_timestamp(name, at)
-    if since is not None and until is not None and since >= until:
-        raise BadInput(
-            f"{what}_since={since.isoformat()} is not before {what}_until={until.isoformat()}: "
-            "no job can match"
-        )
-
-
 def act(
     verb: OperatorVerb, ids: Sequence[int], by: str, reason: str | None = None, via: str = PYTHON
 ) -> Verb[list[ActionResult]]:
     """Apply one verb to jobs: all are checked before any is written."""
-    author = _author(by, via, reason)
+    author = author_of(by, via, reason)
     results = yield from operator_verbs.operate(
         verb, _checked_ids(ids), author.by, author.reason, author.via
     )
     return results
-
-
-def _author(by: str, via: str, reason: str | None = None) -> Author:
-    return Author(check_key("by", by), via, check_reason(reason))
 
 
 def cancel(
@@ -202,6 +171,12 @@ def submit(
     return act(OperatorVerb.SUBMIT, ids, by, reason, via)
 
 
+def delete(*ids: int, by: str, reason: str | None = None, via: str = PYTHON) -> Verb[None]:
+    """Remove waiting and finished jobs with their events and log lines. All are checked before any
+    is removed; a job that a worker holds is refused."""
+    yield from operator_verbs.delete_all(_checked_ids(ids), author_of(by, via, reason))
+
+
 def resume_in_lane(
     target: str, job_id: int, by: str, reason: str | None = None, via: str = PYTHON
 ) -> Verb[ActionResult]:
@@ -227,7 +202,7 @@ def pause_queue(
 ) -> Verb[None]:
     """Pause a queue, or all of them (``*``)."""
     _queue_or_all(name)
-    author = _author(by, via, reason)
+    author = author_of(by, via, reason)
     yield from _check_end(until)
     yield from pause_verbs.pause_queue(name, author.by, author.reason, until, author)
 
@@ -246,7 +221,7 @@ def resume_queue(
     name: str, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
 ) -> Verb[bool]:
     """Returns whether the queue was paused."""
-    author = _author(by, via, reason)
+    author = author_of(by, via, reason)
     was_paused = yield from pause_verbs.resume_queue(_queue_or_all(name), author)
     return was_paused
 
@@ -255,7 +230,7 @@ def set_queue_limit(
     name: str, limit: Limit, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
 ) -> Verb[None]:
     """Limit a queue, or all of them together (``*``)."""
-    yield from limits.set_queue_limit(_queue_or_all(name), limit, _author(by, via, reason))
+    yield from limits.set_queue_limit(_queue_or_all(name), limit, author_of(by, via, reason))
 
 
 def set_weight(
@@ -264,14 +239,14 @@ def set_weight(
     """Set a queue's share of the workers; every other queue has 1 unless set."""
     if not 0.001 <= weight <= 1_000_000:
         raise BadInput(f"weight={weight!r}: give a number from 0.001 to 1000000")
-    yield from limits.set_weight(check_name("queue", name), weight, _author(by, via, reason))
+    yield from limits.set_weight(check_name("queue", name), weight, author_of(by, via, reason))
 
 
 def set_key_limit(
     key: str, limit: Limit, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
 ) -> Verb[None]:
     """Limit the jobs of a limit key; ``github:*`` limits each key with that prefix."""
-    author = _author(by, via, reason)
+    author = author_of(by, via, reason)
     yield from limits.set_key_limit(check_key("limit key", key), limit, author)
 
 
@@ -320,7 +295,7 @@ def pause_lane(
 ) -> Verb[None]:
     """Start no job of the lane until it is resumed, or until a time."""
     check_key("target", target)
-    author = _author(by, via, reason)
+    author = author_of(by, via, reason)
     yield from _check_end(until)
     yield from pause_verbs.pause_lane(target, author.by, author.reason, until, author)
 
@@ -329,7 +304,7 @@ def resume_lane(
     target: str, by: str = OPERATOR, reason: str | None = None, via: str = PYTHON
 ) -> Verb[bool]:
     """Returns whether the lane was paused."""
-    author = _author(by, via, reason)
+    author = author_of(by, via, reason)
     was_paused = yield from pause_verbs.resume_lane(check_key("target", target), author)
     return was_paused
 
@@ -358,6 +333,7 @@ class _Actions(ScheduleActions):
     resume = method(resume)
     retry = method(retry)
     submit = method(submit)
+    delete = method(delete)
     resume_in_lane = method(resume_in_lane)
     events_after = method(queries.events_after)
     newest_event = method(queries.newest_event)
@@ -395,8 +371,13 @@ class Operator(_Actions, BlockingMethods):
         """The same for another interface."""
         return Operator(self, via)
 
+    @property
+    def bulk(self) -> Bulk:
+        """One verb on all jobs of a filter."""
+        return Bulk(self.session, self._via)
+
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, T]:
-        return super()._as_method(_through(self._via, verb))
+        return super()._as_method(with_interface(self._via, verb))
 
 
 class AsyncOperator(_Actions, AsyncMethods):
@@ -409,12 +390,9 @@ class AsyncOperator(_Actions, AsyncMethods):
     def through(self, via: str) -> AsyncOperator:
         return AsyncOperator(self, via)
 
+    @property
+    def bulk(self) -> AsyncBulk:
+        return AsyncBulk(self.session, self._via)
+
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-        return super()._as_method(_through(self._via, verb))
-
-
-def _through(via: str, verb: Callable[P, Verb[T]]) -> Callable[P, Verb[T]]:
-    """A verb that changes something has the interface as its parameter."""
-    if "via" not in signature(verb).parameters:
-        return verb
-    return partial(verb, via=via)  # type: ignore[arg-type]
+        return super()._as_method(with_interface(self._via, verb))

@@ -30,6 +30,8 @@ OWNED = LEASED // 8
 ATTENTION = 1_100
 #: Statements that read days of history, which come and go, and their plans with them.
 READING_DAYS = {
+    "count_bulk_step",
+    "mark_resolved",
     "audit_jobs",
     "delete",
     "page_history",
@@ -186,7 +188,8 @@ def _owner(found: Found) -> Iterator[Case]:
     yield Case("promote", Statement("promote", {}, lanes), BATCH)
     job_id, token = found.leases[0] if found.leases else (0, 0)
     request = {"id": job_id, "token": token, "stop_request": "cancel", "event": "cancel_requested"}
-    yield Case("request_stop", Statement("request_stop", {**request, "by": "ann", "reason": None}))
+    author = {"by": "ann", "reason": None}
+    yield Case("request_stop", Statement("request_stop", author, [request]))
 
 
 def _lost(job_id: int, token: int) -> dict[str, Any]:
@@ -321,20 +324,47 @@ def _history(found: Found) -> Iterator[Case]:
     after = {"after": 0, "limit": BATCH}
     yield Case("events_after", Statement("events_after", after), BATCH, 2 * DAYS)
     yield Case("newest_event", Statement("newest_event", {}), 1, 2 * DAYS)
-    yield Case("delete", Statement("delete", {}, _ids(ids)), len(ids), 2 * DAYS)
-    known = {"id": FINISHED // 2, "by": "ann", "reason": None}
-    back = {
-        "seen_state": "failed",
-        "stage": stage_byte(Stage.READY),
-        "event": "resumed",
-        "fresh_attempts": True,
-    }
-    yield Case("requeue_finished", Statement("requeue_finished", known | back), 1, DAYS)
-    yield Case("mark_resolved", Statement("mark_resolved", known), 1, DAYS)
+    seen = [
+        {"id": job_id, "seen_stage": None if job_id <= FINISHED else "r", "seen_state": "succeeded"}
+        for job_id in ids
+    ]
+    yield Case("delete", Statement("delete", {}, seen), len(ids), 2 * DAYS)
+    author = {"by": "ann", "reason": None}
+    finished = [
+        {
+            "id": job_id,
+            "seen_state": "failed",
+            "stage": stage_byte(Stage.READY),
+            "event": "resumed",
+            "fresh_attempts": True,
+        }
+        for job_id in range(FINISHED - 100 * BATCH, FINISHED, 100)
+    ]
+    requeue = Statement("requeue_finished", author, finished)
+    yield Case("requeue_finished", requeue, len(finished), BATCH * DAYS)
+    resolve = Statement("mark_resolved", author, finished)
+    yield Case("mark_resolved", resolve, len(finished), BATCH * DAYS)
+    yield from _bulk(found)
     yield from _audit(ids)
     yield Case(
         "apply_retention", Statement("apply_retention", {"history_days": 30.0, "limit": BATCH})
     )
+
+
+def _bulk(found: Found) -> Iterator[Case]:
+    step = {"operation": 1, "number": 1}
+    counts: dict[str, Any] = {"by": "ann (bulk 1)", "event": "retried_by_hand", "request_event": ""}
+    counts |= {"already": 0, "changed": 0, "refused": None, "ids": found.live}
+    yield Case("next_bulk_chunk", Statement("next_bulk_chunk", {"operation": None}))
+    yield Case("begin_bulk_step", Statement("begin_bulk_step", step))
+    yield Case("count_bulk_step", Statement("count_bulk_step", {**step, **counts}), BATCH, DAYS)
+    yield Case("end_bulk", Statement("end_bulk", step))
+    amended = {"priority": 5, "queue": None, "run_at": None, "by": "ann", "reason": None}
+    rows = [
+        {"id": i, "seen_stage": "r", "state": "queued", "stage_due": "r", "stage_later": "s"}
+        for i in found.live
+    ]
+    yield Case("amend", Statement("amend", amended, rows), BATCH)
 
 
 def _audit(ids: list[int]) -> Iterator[Case]:

@@ -50,7 +50,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"clock", "errors", "model", "operator", "store", "store.verbs"},
     "operator_schedules": {"errors", "model", "store", "store.verbs"},
     "schedules": {"client", "errors", "model", "task_definer", "tasks", "telemetry"},
-    "operator": {"operator_schedules", "errors", "model", "store", "store.verbs"},
+    "operations": {"errors", "model", "store", "store.verbs"},
+    "operator": {"operator_schedules", "errors", "model", "operations", "store", "store.verbs"},
     "json_views": {"model", "operator"},
     "manager.process_slots": {"decoders", "fork_safety", "private_folder"},
     # It has no event loop, and so needs a clock of its own.
@@ -159,6 +160,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "json_views",
         "model",
         "open_files",
+        "operations",
         "operator",
         "operator_schedules",
         "prometheus",
@@ -225,6 +227,7 @@ OF_THE_STORE = {
     "http": {"types"},
     "client": {"database", "notifications", "statements", "store", "verbs.enqueue"},
     "manager": {"types"},
+    "operations": {"statements", "types", "verbs.bulk"},
     "operator": {
         "statements",
         "types",

@@ -24,6 +24,7 @@ _COMMANDS = LazyCommands(
         "schedules": "freehold.cli.schedules",
         "workers": "freehold.cli.workers",
         "top": "freehold.cli.top",
+        "bulk": "freehold.cli.bulk",
         "audit": "freehold.cli.audit",
         "tenants": "freehold.cli.tenants",
         "migrate": "freehold.cli.migrate",

@@ -127,6 +127,16 @@ class StoreChoice:
         self.app_name = app_name
         self.tenant = tenant
 
+    def or_else(self, other: StoreChoice) -> StoreChoice:
+        """The options of a command, and those that only its group was given."""
+        return StoreChoice(
+            self.url or other.url,
+            self.schema or other.schema,
+            self.app or other.app,
+            self.app_name or other.app_name,
+            self.tenant or other.tenant,
+        )
+
     @property
     def app_module(self) -> str | None:
         return self.app_name.partition(":")[0] if self.app_name else None

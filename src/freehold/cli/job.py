@@ -10,7 +10,9 @@ from freehold.cli.common import (
     StoreChoice,
     StoreGroup,
     as_json,
+    author_options,
     by_option,
+    change_by,
     print_json,
     store_options,
 )
@@ -18,7 +20,7 @@ from freehold.cli.errors import REFUSED
 from freehold.cli.job_view import job_view
 from freehold.cli.render import causes_text, is_too_late, result_sentence, show
 from freehold.json_views import job_detail_document
-from freehold.model.audit import CLI
+from freehold.model.audit import CLI, Author
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.operator import Operator
 
@@ -108,3 +110,19 @@ _action(
     Operator.submit,
     "Put pending jobs into the queue.",
 )
+
+
+@job.command()
+@_IDS
+@author_options
+@as_json
+@store_options
+def delete(store: StoreChoice, ids: tuple[int, ...], author: Author, as_json: bool) -> None:
+    """Delete waiting or finished jobs with their events and log lines. A job that a worker holds is
+    refused: cancel it first. If one is refused, none is deleted."""
+    with store.open() as app:
+        app.operator.delete(*ids, **change_by(author))
+    if as_json:
+        print_json({"deleted": ids})
+    else:
+        click.echo("\n".join(f"job {job_id} is deleted" for job_id in ids))

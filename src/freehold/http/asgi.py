@@ -18,6 +18,7 @@ from starlette.routing import Route as StarletteRoute
 from freehold.app import Freehold
 from freehold.http import (
     audit,
+    bulk,
     events,
     health,
     jobs,
@@ -49,6 +50,7 @@ TABLE: tuple[Route, ...] = (
     *tenants.routes,
     *workers.routes,
     *audit.routes,
+    *bulk.routes,
     *events.routes,
 )
 #: A target is any text and can contain a slash.

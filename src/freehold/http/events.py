@@ -24,7 +24,7 @@ from freehold.http.schemas import EventsQuery, value_or_none
 from freehold.http_auth import Role
 from freehold.json_views import event_document
 from freehold.model.history import Event, EventKind
-from freehold.operator import LARGEST_ID
+from freehold.operations.input_checks import LARGEST_ID
 
 routes = Routes()
 STREAM = "text/event-stream"

@@ -25,7 +25,7 @@ from freehold.model import payload
 from freehold.model.explain import Cause
 from freehold.model.job import NewJob
 from freehold.model.meta import meta_of
-from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
 from freehold.operator import AsyncOperator
 from freehold.store.types import JobFilter
 from freehold.tasks import Options, Registry, raw_job, with_secrets
@@ -181,6 +181,26 @@ for _verb, _action, _summary in _ACTIONS:
         responses={200: ActionResult},
         problems=(409,),
     )(_action_handler(_verb, _action, _summary))
+
+
+class DeletedBody(msgspec.Struct, frozen=True):
+    id: int
+    status: ActionStatus
+
+
+@routes.post(
+    "/api/jobs/{id}/delete",
+    Role.ADMIN,
+    path=JobPath,
+    body=ActionBody,
+    responses={200: DeletedBody},
+    problems=(409,),
+)
+async def delete_job(request: ApiRequest) -> DeletedBody:
+    """Delete a waiting or finished job with its events and log lines. A job that a worker holds is
+    refused: cancel it first."""
+    await request.operator.delete(request.path.id, by=request.by, reason=request.body.reason)
+    return DeletedBody(request.path.id, ActionStatus.DONE)
 
 
 @routes.post(

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from freehold.errors import (
     BadInput,
     BadSettings,
+    BulkNotFound,
     FreeholdError,
     JobNotFound,
     LeaseLost,
@@ -42,6 +43,7 @@ _BUG = "this is a bug in freehold, or a store in an unexpected state; see the lo
 STATUS: dict[type[FreeholdError], int] = {
     JobNotFound: 404,
     ScheduleNotFound: 404,
+    BulkNotFound: 404,
     TenantNotFound: 404,
     Refused: 409,
     LeaseLost: 409,

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from freehold.model.audit import AuditKind
+from freehold.model.bulk import BulkVerb
 from freehold.model.job import IDEMPOTENCY_SECONDS, PRIORITY_LIMIT
 from freehold.model.job_log import REASON_LIMIT
 from freehold.model.limit import LIMIT_CEILING
@@ -19,7 +20,7 @@ from freehold.model.schedule import JITTER_LIMIT_SECONDS, CatchUp, Overlap
 from freehold.model.state import State
 from freehold.model.tenant import HOME_SHARD
 from freehold.model.timing import EXPRESSION_LENGTH_LIMIT, LONGEST_INTERVAL_SECONDS
-from freehold.operator import LARGEST_ID
+from freehold.operations.input_checks import LARGEST_ID
 from freehold.operator_schedules import NEXT_RUNS_LIMIT
 from freehold.store.types import PAGE_LIMIT
 
@@ -97,6 +98,49 @@ class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     before: Id | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
     args: bool = False
+
+
+class JobFilterBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A filter of jobs, with at least one field."""
+
+    states: tuple[State, ...] = ()
+    queue: Name | None = None
+    task: Name | None = None
+    target: Key | None = None
+    tag: Name | None = None
+    meta: dict[Key, MetaValue] = {}
+    error: Key | None = None
+    worker: Key | None = None
+    created_since: Timestamp | None = None
+    created_until: Timestamp | None = None
+    finished_since: Timestamp | None = None
+    finished_until: Timestamp | None = None
+
+
+class AmendmentBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What ``amend`` changes of waiting jobs."""
+
+    priority: Annotated[int, Meta(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)] | None = None
+    queue: Name | None = None
+    run_at: Timestamp | None = None
+
+
+class BulkBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One verb on all jobs of a filter, with the reason and the author. ``changes`` is for
+    ``amend``."""
+
+    verb: BulkVerb
+    filter: JobFilterBody
+    changes: AmendmentBody | None = None
+    reason: Reason | None = None
+    by: By | None = None
+
+
+class BulkListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``before`` is the ``next`` of the previous page."""
+
+    before: Id | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
 
 
 class AuditQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

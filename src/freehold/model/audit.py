@@ -26,6 +26,7 @@ class AuditKind(StrEnum):
     LANE = "lane"
     LIMIT = "limit"
     TENANT = "tenant"
+    BULK = "bulk"
 
 
 class Author(msgspec.Struct, frozen=True):

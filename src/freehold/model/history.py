@@ -38,6 +38,7 @@ class EventKind(StrEnum):
     PAUSE_REQUESTED = "pause_requested"
     RESUMED = "resumed"
     RETRIED_BY_HAND = "retried_by_hand"
+    AMENDED = "amended"
     # stored as events: actions of the queue
     PARKED = "parked"
     UNPARKED = "unparked"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from freehold.decoders import decoder
+from freehold.model.bulk import Amendment, BulkPreview
 from freehold.model.history import Event, EventKind
 from freehold.model.job import ErrorInfo, Job, Lease, Report, StopRequest
 from freehold.model.job_log import Progress
@@ -25,6 +26,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _progress_of = decoder(Progress).decode
 _error_of = decoder(ErrorInfo).decode
 _names_of = decoder(list[str]).decode
+#: Columns of bulk operations.
+ids_of = decoder(list[int]).decode
+amendment_of = decoder(Amendment).decode
+preview_of = decoder(BulkPreview).decode
+counts_of = decoder(list[dict[str, int]]).decode
 
 
 def time_of(value: datetime | int) -> datetime:

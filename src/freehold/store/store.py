@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from freehold.store.statements import AsyncMethods, BlockingMethods, method
 from freehold.store.verbs import audit as auditing
+from freehold.store.verbs import bulk as bulk_verbs
 from freehold.store.verbs import claim as claiming
 from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing
@@ -91,6 +92,10 @@ class Verbs:
     lanes = method(querying.lanes)
     retention_is_due = method(maintaining.retention_is_due)
     apply_retention = method(maintaining.apply_retention)
+    start_bulk = method(bulk_verbs.start)
+    carry_out_bulk_step = method(bulk_verbs.carry_out_step)
+    bulk_operation = method(bulk_verbs.operation)
+    set_bulk_state = method(bulk_verbs.set_state)
     audit = method(auditing.audit)
     apply_audit_retention = method(auditing.apply_audit_retention)
     heartbeat = method(worker_rows.heartbeat)

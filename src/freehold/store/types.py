@@ -207,7 +207,8 @@ class LaneInfo(msgspec.Struct, frozen=True):
 class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep would find: expired leases, jobs that wait for a limit_key, lanes whose pause
     has ended, parked jobs of known tasks, and misfits of known tasks. And when the next job, and
-    the next schedule, is due (0: now), and how many workers are alive, all of which sweep."""
+    the next schedule, is due (0: now), whether a bulk operation runs, and how many workers are
+    alive, all of which sweep."""
 
     expired: bool
     limited: bool
@@ -216,6 +217,7 @@ class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     misfits: bool
     due_seconds: float | None
     schedule_seconds: float | None
+    bulk: bool
     workers: int
 
 

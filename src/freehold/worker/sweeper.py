@@ -68,6 +68,8 @@ class SweepStore(MisfitStore, Protocol):
 
     async def unpark(self, tasks: Sequence[str], limit: int) -> int: ...
 
+    async def carry_out_bulk_step(self) -> bool: ...
+
     async def retention_is_due(self, history_days: float) -> bool: ...
 
     async def apply_retention(self, history_days: float, limit: int) -> int: ...
@@ -171,13 +173,15 @@ class Sweeper:
         made_ready = await self._make_due_ready(check)
         await self._make_others_ready(check)
         has_fired = await self._fire_schedules(check)
+        has_changed_jobs = await self._carry_out_bulk(check)
         await self._apply_retention()
         await self._promote_stalled_lanes()
         has_misfits = check.misfits and not self._misfits.is_done
         self._wakeups.has_swept = (
-            made_ready < BATCH and has_fired and not check.parked and not has_misfits
+            made_ready < BATCH and has_fired and not (check.parked or has_misfits or check.bulk)
         )
-        if check.expired or 0.0 in (check.due_seconds, check.schedule_seconds):
+        due = 0.0 in (check.due_seconds, check.schedule_seconds)
+        if check.expired or due or has_changed_jobs:
             return 0.0  # the next sweep finds out what is due next
         return self._seconds_until_next(check)
 
@@ -245,6 +249,20 @@ class Sweeper:
         if firing.fired:
             self._wakeups.jobs_ready()
         return firing.seen < FIRE_BATCH
+
+    async def _carry_out_bulk(self, check: SweepCheck) -> bool:
+        """One step of a bulk operation. Returns whether it was written: if another worker was
+        first, that one goes on, and this one waits for its next sweep."""
+        if not check.bulk:
+            return False
+        try:
+            has_changed_jobs = await self._store.carry_out_bulk_step()
+        except RowRefused as error:
+            log.warning("a step of a bulk operation is refused, and tried again later: %s", error)
+            return False
+        if has_changed_jobs:
+            self._wakeups.jobs_ready()
+        return has_changed_jobs
 
     def _room(self) -> int:
         return 0 if self._jobs is None else self._jobs.room()

@@ -36,6 +36,7 @@ select
     exists (select 1 from job where stage = {leased}
         and (lease_expires_at <= :now or coalesce(heartbeat_at, leased_at) > :now + 1000000))
     or exists (select 1 from schedule where next_at <= :now)
+    or exists (select 1 from bulk_operation where state = 'running')
     or ((select yes from open_now) and (
         exists (select 1 from job where stage in ({scheduled}, {backoff}) and run_at <= :now)
         or exists (select 1 from job where stage = {limited})

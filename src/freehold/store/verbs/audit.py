@@ -117,6 +117,8 @@ def _entry(row: Row) -> AuditEntry:
 
 
 def apply_audit_retention(audit_days: float, limit: int) -> Verb[int]:
-    """Delete changes older than this. Returns how many."""
+    """Delete changes older than this, and bulk operations that ended before. Returns how many
+    changes."""
     rows = yield from write("apply_audit_retention", audit_days=audit_days, limit=limit)
+    yield from write("drop_old_bulk", audit_days=audit_days)
     return len(rows)

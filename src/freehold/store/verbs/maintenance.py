@@ -17,7 +17,7 @@ def make_ready(limit: int) -> Verb[int]:
 def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
     """What there is to sweep, in one read."""
     rows = yield from read("sweep_check", tasks=sorted(set(tasks)))
-    expired, limited, ended_lane_pauses, parked, misfits, due, schedule, workers = rows[0]
+    expired, limited, ended_lane_pauses, parked, misfits, due, schedule, bulk, workers = rows[0]
     return SweepCheck(
         expired=bool(expired),
         limited=bool(limited),
@@ -26,6 +26,7 @@ def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
         misfits=bool(misfits),
         due_seconds=_seconds(due),
         schedule_seconds=_seconds(schedule),
+        bulk=bool(bulk),
         workers=workers,
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from freehold.errors import JobNotFound, StoreUnavailable, UniqueKeyTaken
 from freehold.model.audit import Author
+from freehold.model.bulk import plan_delete
 from freehold.model.job import Job
 from freehold.model.operator_actions import (
     ActionResult,
@@ -21,6 +22,7 @@ from freehold.model.operator_actions import (
     Transition,
     plan,
 )
+from freehold.model.state import Stage
 from freehold.store import notifications
 from freehold.store.stage_sql import stage_byte
 from freehold.store.statements import UNIQUE_INDEX, Conflict, Statement, Verb, read, together
@@ -90,27 +92,14 @@ def _carry_out(
 def _request_stop(
     job: Job, ask: RequestStop, by: str, reason: str | None, record: Sequence[Statement]
 ) -> Verb[bool]:
-    assert job.lease is not None
-    request = {
-        "id": job.id,
-        "token": job.lease.token,
-        "stop_request": ask.request.value,
-        "event": ask.event.value,
-        "by": by,
-        "reason": reason,
-    }
-    *_, rows = yield from together(*record, Statement("request_stop", request))
+    *_, rows = yield from together(*record, *change_statements([(job, ask)], by, reason))
     return bool(rows)
 
 
 def _transition(
     job: Job, move: Transition, by: str, reason: str | None, record: Sequence[Statement]
 ) -> Verb[bool]:
-    statements = [
-        _requeue_finished(job, move, by, reason)
-        if job.stage is None
-        else Statement("transition", {"by": by}, [_transition_row(job, move, reason)])
-    ]
+    statements = change_statements([(job, move)], by, reason)
     # This job is ready now, or the next one of its lane.
     statements.append(notifications.notify_within({notifications.queue_ready(job.queue)}))
     try:
@@ -124,21 +113,40 @@ def _transition(
     return any(hit for _, hit, *_ in rows)
 
 
-def _requeue_finished(job: Job, move: Transition, by: str, reason: str | None) -> Statement:
-    if move.stages is None:  # a failed job that is resolved: it stays in history, as canceled
-        return Statement("mark_resolved", {"id": job.id, "by": by, "reason": reason})
-    return Statement(
-        "requeue_finished",
-        {
-            "id": job.id,
-            "seen_state": job.state.value,
-            "stage": stage_byte(move.stages[0]),
-            "event": move.event.value,
-            "fresh_attempts": move.fresh_attempts,
-            "by": by,
-            "reason": reason,
-        },
-    )
+def change_statements(
+    changes: Sequence[tuple[Job, Transition | RequestStop]], by: str, reason: str | None
+) -> list[Statement]:
+    """Writes these changes, each only if its job is as it was read. One statement for each kind of
+    change that there is."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for job, step in changes:
+        name, row = _change(job, step, reason)
+        rows.setdefault(name, []).append(row)
+    return [
+        Statement(name, {"by": by} if name == "transition" else {"by": by, "reason": reason}, each)
+        for name, each in rows.items()
+    ]
+
+
+def _change(
+    job: Job, step: Transition | RequestStop, reason: str | None
+) -> tuple[str, dict[str, Any]]:
+    """The statement of a change, and its row."""
+    if isinstance(step, RequestStop):
+        assert job.lease is not None
+        request = {"stop_request": step.request.value, "event": step.event.value}
+        return "request_stop", {"id": job.id, "token": job.lease.token, **request}
+    if job.stage is not None:
+        return "transition", _transition_row(job, step, reason)
+    if step.stages is None:  # a failed job that is resolved: it stays in history, as canceled
+        return "mark_resolved", {"id": job.id}
+    return "requeue_finished", {
+        "id": job.id,
+        "seen_state": job.state.value,
+        "stage": stage_byte(step.stages[0]),
+        "event": step.event.value,
+        "fresh_attempts": step.fresh_attempts,
+    }
 
 
 def _transition_row(job: Job, move: Transition, reason: str | None) -> dict[str, Any]:
@@ -166,14 +174,50 @@ def _refuse_if_key_taken(job: Job) -> Verb[None]:
         )
 
 
-def delete(ids: Sequence[int]) -> Verb[list[int]]:
+def delete(ids: Sequence[int], author: Author | None = None) -> Verb[list[int]]:
     """Remove jobs that are not leased, with their events. Returns which. Only jobs that are not
     leased; the next job of a freed lane is promoted."""
     jobs = yield from read_jobs(ids)
-    statement = Statement("delete", {}, [{"id": job_id} for job_id in sorted(jobs)])
+    return (yield from _delete([jobs[job_id] for job_id in sorted(jobs)], author))
+
+
+def _delete(jobs: Sequence[Job], author: Author | None) -> Verb[list[int]]:
+    if not jobs:
+        return []
+    changes: list[tuple[Job, dict[str, Any]]] = [
+        (job, {"deleted": True}) for job in jobs if job.stage is not Stage.LEASED
+    ]
     rows = yield from then_promote(
-        [statement],
-        lanes=[job.target for job in jobs.values()],
-        keys=[job.limit_key for job in jobs.values()],
+        [Statement("delete", {}, delete_rows(jobs))],
+        lanes=[job.target for job in jobs],
+        keys=[job.limit_key for job in jobs],
+        preceded_by=audit.of_jobs(author, "delete", changes),
     )
     return sorted({job_id for (job_id,) in rows})
+
+
+def delete_rows(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """As they were read: a job that has changed since is not deleted."""
+    return [
+        {
+            "id": job.id,
+            "seen_stage": None if job.stage is None else stage_byte(job.stage),
+            "seen_state": job.state.value,
+        }
+        for job in jobs
+    ]
+
+
+def delete_all(ids: Sequence[int], author: Author) -> Verb[None]:
+    """Delete jobs: all are checked before any is deleted. A job that changed after it was read is
+    checked again."""
+    waiting = list(dict.fromkeys(ids))
+    for _ in range(_TRIES):
+        jobs = yield from read_jobs(waiting)
+        for job_id in waiting:
+            plan_delete(_existing(jobs, job_id))
+        deleted = yield from _delete([jobs[job_id] for job_id in sorted(jobs)], author)
+        waiting = [job_id for job_id in waiting if job_id not in deleted]
+        if not waiting:
+            return
+    raise StoreUnavailable(f"job {waiting[0]} kept changing while it was read: try again")

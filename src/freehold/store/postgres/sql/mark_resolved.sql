@@ -1,12 +1,15 @@
--- A failed job is resolved: it stays finished, as canceled.
-with done as (
+-- Failed jobs are resolved: they stay finished, as canceled.
+with given as (
+    select id from json_to_recordset(:rows::json) as g(id bigint)
+),
+done as (
     update {schema}.history set state = 'canceled', reason = coalesce(:reason::text, reason)
-    where id = :id::bigint and state = 'failed'
+    where id = any (array(select id from given)) and state = 'failed'
     returning id, attempt
 ),
 recorded as (
     insert into {schema}.event (job_id, at, attempt, kind, state, by, reason)
     select id, {schema}.clock(), attempt, 'canceled', 'canceled', :by::text, :reason::text
-    from done
+    from done order by id
 )
 select id, true from done

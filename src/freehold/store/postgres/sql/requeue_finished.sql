@@ -1,29 +1,41 @@
--- A finished job is queued again with its id and arguments, in its old position in its lane.
-with gone as (
-    delete from {schema}.history where id = :id::bigint and state = :seen_state::text returning *
+-- Finished jobs are queued again with their ids and arguments, in their old positions in their lanes.
+with given as (
+    select * from json_to_recordset(:rows::json) as g(
+        id bigint, seen_state text, stage "char", event text, fresh_attempts boolean)
+),
+locked as materialized (
+    select h.id from {schema}.history h
+    where h.id = any (array(select id from given))
+    order by h.id for update
+),
+gone as (
+    delete from {schema}.history h using given g
+    where h.id = any (array(select id from locked)) and g.id = h.id and h.state = g.seen_state
+    returning h.*, g.stage, g.event, g.fresh_attempts
 ),
 back as (
     insert into {schema}.job (id, created_at, priority, attempt, max_attempts, lost_attempts, stage,
         timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, reason, progress,
         args, meta)
-    select id, created_at, priority, case when :fresh_attempts::boolean then 0 else attempt end,
-        max_attempts, case when :fresh_attempts::boolean then 0 else lost_attempts end,
-        :stage::"char", timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy,
+    select id, created_at, priority, case when fresh_attempts then 0 else attempt end,
+        max_attempts, case when fresh_attempts then 0 else lost_attempts end,
+        stage, timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy,
         :reason::text, progress, args, meta
-    from gone
+    from gone order by id
     returning id, attempt
 ),
 ended as (
     -- Failures and cancels have left an event; a success is recorded only by the row that goes now.
     insert into {schema}.event (job_id, at, leased_at, started_at, token, attempt, kind, state, by)
     select id, finished_at, leased_at, started_at, token, attempt, state, state, finished_by
-    from gone where state = 'succeeded'
+    from gone where state = 'succeeded' order by id
     returning 1
 ),
 recorded as (
     insert into {schema}.event (job_id, at, attempt, kind, state, by, reason)
-    select id, {schema}.clock(), attempt, :event::text, 'queued', :by::text, :reason::text
-    from back
+    select b.id, {schema}.clock(), b.attempt, g.event, 'queued', :by::text, :reason::text
+    from back b join given g on g.id = b.id
     where (select count(*) from ended) >= 0  -- reads `ended`, so that its event comes first
+    order by b.id
 )
 select id, true from back

@@ -25,5 +25,6 @@ select
     extract(epoch from (
         select next_at from {schema}.schedule where next_at is not null order by next_at limit 1) - t.now)
         ::double precision as schedule_seconds,
+    exists (select from {schema}.bulk_operation where state = 'running') as bulk,
     (select count(*) from {schema}.worker where expires_at > t.now and seen_at <= t.now) as workers
 from (select {schema}.clock() as now) t

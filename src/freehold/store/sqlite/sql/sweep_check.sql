@@ -9,4 +9,5 @@ select
         and parked_until is not null),
     ((select run_at from job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - clock()) / 1e6,
     ((select next_at from schedule where next_at is not null order by next_at limit 1) - clock()) / 1e6,
+    exists (select 1 from bulk_operation where state = 'running'),
     (select count(*) from worker where expires_at > clock() and seen_at <= clock())

@@ -1,0 +1,1 @@
+"""Parts of `operator`: bulk operations, and the checks of its input."""
