@@ -77,12 +77,15 @@ class StoreHealth:
         self._away_since = 0.0
         self._line_at: float | None = None
         self._is_logged = False
+        #: A part has failed and has not worked since. A part that works often reports it only then.
+        self.is_disturbed = False
 
     def part(self, name: str) -> StorePart:
         return StorePart(self, name)
 
     def _failed(self, part: StorePart, error: Exception, now: float) -> None:
         with self._lock:
+            self.is_disturbed = True
             if not self._failing and not self._gone:
                 self._away_since, self._is_logged = now, False
             self._failing.add(part)
@@ -106,6 +109,7 @@ class StoreHealth:
         with self._lock:
             self._failing.discard(part)
             self._gone.clear()
+            self.is_disturbed = bool(self._failing)
             is_back = not self._failing and self._is_logged
             if is_back:
                 self._is_logged = False

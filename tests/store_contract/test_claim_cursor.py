@@ -33,7 +33,7 @@ def test_cheap_claims_restart_at_once_for_jobs_in_front_of_the_cursor(
     high = store.add(priority=5)
     # What was found waits for no other look.
     assert sorted(ids(store, cursors) + ids(store, cursors)) == [low, high]
-    assert cursors.of("default").unsure_seconds() == 0.0
+    assert cursors["default"].unsure_seconds() == 0.0
 
 
 def test_expensive_claims_restart_later_and_still_find_jobs_in_front_of_the_cursor(
@@ -45,7 +45,7 @@ def test_expensive_claims_restart_later_and_still_find_jobs_in_front_of_the_curs
     first = store.add(target="lane")
     second = store.add(target="lane")
     others = [store.add() for _ in range(3)]
-    cursor = cursors.of("default")
+    cursor = cursors["default"]
     attempts = store.claim(cursors=cursors, count=4)
     assert {attempt.job_id for attempt in attempts} == {first, *others}
     store.end(next(each for each in attempts if each.job_id == first), OutcomeKind.SUCCESS)

@@ -88,10 +88,10 @@ def test_a_claimer_that_remembers_a_limit_notices_that_it_is_gone(store: StoreUn
     jobs = [store.add() for _ in range(3)]
     store.store.set_queue_limit("default", Limit(1))
     assert ids(store, cursors=cursors) == jobs[:1]
-    assert cursors.of("default").limit_reached
+    assert cursors["default"].limit_reached
     store.store.set_queue_limit("default", NO_LIMIT)
     assert ids(store, cursors=cursors) == jobs[1:]
-    assert not cursors.of("default").limit_reached
+    assert not cursors["default"].limit_reached
 
 
 @pytest.mark.requirement("P8")

@@ -102,10 +102,10 @@ def test_the_limit_can_be_removed_and_set_again(stores: TenantStores) -> None:
     assert len(acme.claim(demands, cursors)) == 1
     shared.set_queue_limit(ALL_QUEUES, NO_LIMIT)
     assert len(acme.claim(demands, cursors)) == 3
-    assert not cursors.of("default").limit_reached
+    assert not cursors["default"].limit_reached
     shared.set_queue_limit(ALL_QUEUES, Limit(5))
     assert len(acme.claim(demands, cursors)) == 1
-    assert cursors.of("default").limit_reached
+    assert [cursor.limit_reached for cursor in cursors.values()] == [True]
     assert beta.claim(claim_request()) == []
 
 
@@ -222,7 +222,7 @@ def test_an_idle_tenant_uses_no_room_and_is_not_limited(stores: TenantStores) ->
     cursors = ClaimCursors(time.monotonic)
     demands = ClaimRequest(owner="w", lease_seconds=30.0, demands=(QueueDemand("default", 5),))
     assert acme.claim(demands, cursors) == []
-    assert not cursors.of("default").limit_reached
+    assert not cursors["default"].limit_reached
     beta.enqueue([NewJob(task="t")] * 9)
     assert len(beta.claim(claim_request())) == 5
 

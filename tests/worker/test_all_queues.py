@@ -122,7 +122,7 @@ class EverNewQueues(Directory):
         return ["stays", f"q{self.reads}"]
 
     async def claim(self, request: ClaimRequest, cursors: ClaimCursors) -> list[Attempt]:
-        cursors.of(request.demands[0].queue)
+        cursors[request.demands[0].queue].reset()
         return []
 
     async def set_aside_ready(self, queue: str) -> list[SetAside]:
@@ -145,7 +145,7 @@ def test_queues_that_are_long_empty_leave_nothing_behind_in_a_claimer() -> None:
 
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(VirtualClock())) as runner:
         claimer = runner.run(claim_for_hours())
-    known = claimer._cursors._by_queue.keys()
+    known = claimer._cursors.keys()
     assert known == claimer._fairness._passes.keys() == claimer._fairness._weights.keys()
     assert "stays" in known
     assert len(known) < store.reads / 10

@@ -10,7 +10,7 @@ commit. How often follows from what such a claim costs: at most one twentieth of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 START = (-32768, 0)
 #: Claims from the head of the index may take this share of the time.
@@ -38,17 +38,15 @@ class ClaimCursor:
         self.keys: list[str] = []
         #: Whether all tenants of the database share a limit.
         self.shared = False
+        #: Either of them. Limited jobs are never prefetched: they would take room from other
+        #: workers.
+        self.is_limited = False
         #: A limit stopped the last claim. Room under it can come back without a notification.
         self.limit_reached = False
         self.weight = 1.0
         #: Tasks that the claimer did not know. The claimer removes them once it has logged them.
         self.unknown_tasks: set[str] = set()
         self._plain_from = 0.0
-
-    @property
-    def is_limited(self) -> bool:
-        """Limited jobs are never prefetched: they would take room from other workers."""
-        return self.limited or self.shared
 
     @property
     def is_plain(self) -> bool:
@@ -59,9 +57,9 @@ class ClaimCursor:
     def met_special(self) -> None:
         self._plain_from = self._now() + _SPECIAL_SECONDS
 
-    @property
-    def is_start(self) -> bool:
-        return self._after == START
+    def met_limits(self, *, limited: bool, shared: bool, keys: Sequence[str]) -> None:
+        self.limited, self.shared, self.keys = limited, shared, list(keys)
+        self.is_limited = limited or shared
 
     def begin(self) -> tuple[int, int]:
         """Returns the (rank, id) after which this claim begins."""
@@ -72,7 +70,7 @@ class ClaimCursor:
 
     def ended(self) -> None:
         """The claim has returned: record what a claim from the head of the index costs."""
-        if self.is_start:
+        if self._after == START:
             ended = self._now()
             self._costs.append(ended - self._began)
             pause = min(max(min(self._costs) / _SHARE, _SOONEST), _LATEST)
@@ -83,7 +81,7 @@ class ClaimCursor:
 
     def back_to_start(self) -> bool:
         """No job is left after the cursor. Returns whether to claim from the head at once."""
-        if self.is_start or min(self._costs, default=0.0) >= _CHEAP_SECONDS:
+        if self._after == START or min(self._costs, default=0.0) >= _CHEAP_SECONDS:
             return False
         self._after = START
         return True
@@ -91,32 +89,27 @@ class ClaimCursor:
     def unsure_seconds(self) -> float:
         """How long until the jobs in front of the cursor are claimed. 0: the last claim began at
         the head, and found what there is."""
-        return 0.0 if self.is_start else max(0.001, self._restart_at - self._now())
+        return 0.0 if self._after == START else max(0.001, self._restart_at - self._now())
 
     def reset(self) -> None:
         """After an error it is unknown what was skipped."""
         self._after = START
 
 
-class ClaimCursors:
-    """The cursors of one claimer, by queue."""
+class ClaimCursors(dict[str, ClaimCursor]):
+    """The cursors of one claimer, by queue. That of a new queue is made when it is looked up."""
 
     def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__()
         self._now = now
-        self._by_queue: dict[str, ClaimCursor] = {}
 
-    def of(self, queue: str) -> ClaimCursor:
-        if queue not in self._by_queue:
-            self._by_queue[queue] = ClaimCursor(self._now)
-        return self._by_queue[queue]
-
-    def forget(self, queue: str) -> None:
-        """It has been empty for long."""
-        self._by_queue.pop(queue, None)
+    def __missing__(self, queue: str) -> ClaimCursor:
+        cursor = self[queue] = ClaimCursor(self._now)
+        return cursor
 
     def reset(self) -> None:
         """The store is unreachable: jobs in front of a cursor are no reason to claim sooner."""
-        for cursor in self._by_queue.values():
+        for cursor in self.values():
             cursor.reset()
 
 

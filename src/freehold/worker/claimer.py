@@ -174,12 +174,12 @@ class Claimer:
             self._store_part.works()  # no claim follows that would report it
         for queue in self._queues.long_empty():
             self._fairness.forget(queue)
-            self._cursors.forget(queue)
+            self._cursors.pop(queue, None)
 
     async def _claim_from(self, queue: str, count: int) -> int | None:
         """Returns how many were claimed; None if no other queue could be claimed from either."""
         sent, began = asyncio.get_running_loop().time(), self._telemetry.now()
-        starting_soon, cursor = self._slots.starting_soon(), self._cursors.of(queue)
+        starting_soon, cursor = self._slots.starting_soon(), self._cursors[queue]
         request = ClaimRequest(
             owner=self._owner,
             lease_seconds=self._lease_seconds,
@@ -197,7 +197,8 @@ class Claimer:
             # If the response was lost, the leases of this claim run out by themselves.
             self._failed(error)
             return None if isinstance(error, PASSING) else 0
-        self._store_part.works()
+        if self._telemetry.store_health.is_disturbed:
+            self._store_part.works()
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
         self._fairness.set_weight(queue, cursor.weight)
@@ -228,7 +229,7 @@ class Claimer:
 
     async def _back_off(self) -> None:
         # Room under a limit returns at the end of a lease or with time, without a notification.
-        is_limited = any(self._cursors.of(queue).limit_reached for queue in self._queues.active)
+        is_limited = any(self._cursors[queue].limit_reached for queue in self._queues.active)
         is_notified = self._wakeups.is_listening and not is_limited
         longest = LISTENING_WAIT_SECONDS if is_notified else self._poll_seconds
         if unsure := self._unsure_seconds():
@@ -244,7 +245,7 @@ class Claimer:
 
     def _unsure_seconds(self) -> float:
         """Until the next claim, if jobs may have appeared behind a cursor: see `claim_cursor`."""
-        waits = [self._cursors.of(queue).unsure_seconds() for queue in self._queues.active]
+        waits = [self._cursors[queue].unsure_seconds() for queue in self._queues.active]
         waits.append(self._queues.unsure_seconds())
         return min((wait for wait in waits if wait), default=0.0)
 

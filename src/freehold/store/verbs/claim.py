@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -45,10 +46,11 @@ def claim(request: ClaimRequest, cursors: ClaimCursors | None = None) -> Verb[li
     turns. A ready job has no stop request: `transition` has cleared it. Jobs of tasks that the
     claimer does not know are parked. Never leaves more live leases than a limit allows. A job that
     is limited, or lost its worker before, is not prefetched. ``cursors``: those of the claimer."""
-    cursors = cursors or no_cursors()
+    if cursors is None:
+        cursors = no_cursors()
     attempts: list[Attempt] = []
     for demand in request.demands:
-        attempts += yield from _claim_queue(request, demand, cursors.of(demand.queue))
+        attempts += yield from _claim_queue(request, demand, cursors[demand.queue])
     return attempts
 
 
@@ -84,7 +86,8 @@ def _claim_queue(
         # index.
         elif found.limit_reached or not cursor.back_to_start() or attempts:
             break
-    attempts.sort(key=lambda attempt: (-attempt.priority, attempt.job_id))
+    attempts.sort(key=attrgetter("job_id"))
+    attempts.sort(key=attrgetter("priority"), reverse=True)  # keeps the order of equal ones
     return attempts
 
 
@@ -96,7 +99,7 @@ def _is_unfinished(cursor: ClaimCursor, won: list[Attempt], found: _Found) -> bo
     if found.was_skipped:
         return True  # by the full claim
     if (found.limited, found.shared) != (cursor.limited, cursor.shared) or found.keys:
-        cursor.limited, cursor.shared, cursor.keys = found.limited, found.shared, list(found.keys)
+        cursor.met_limits(limited=found.limited, shared=found.shared, keys=found.keys)
         return True  # under the locks of these limits
     cursor.keys = sorted({attempt.limit_key or "" for attempt in won} & set(cursor.keys))
     if found.limit_reached:
