@@ -72,10 +72,15 @@ class Signature:
             ) from None
 
     def encode(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
-        """The JSON of a call. Raises BadArguments with the argument that does not fit."""
+        """The JSON of a call. Raises BadArguments with the argument that does not fit, or that the
+        handler would get as another value."""
         values = self._bound(args, kwargs)
         data = payload.encode(self._what, values)
-        self._check_round_trip(values, data)
+        decoded = self._decode(data)
+        for name, value in values.items():
+            arrived = getattr(decoded, name)
+            if arrived != value:
+                raise self._other_value(name, value, arrived)
         return data
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -89,20 +94,14 @@ class Signature:
         except TypeError as error:
             raise BadArguments(f"task {self.task}: {error}; {self._shown()}") from None
 
-    def _check_round_trip(self, values: Mapping[str, Any], data: bytes) -> None:
-        decoded = self._decode(data)
-        for name, value in values.items():
-            arrived = getattr(decoded, name)
-            if arrived != value and name in self.secret_args:
-                raise BadArguments(
-                    f"task {self.task}: the secret argument {name} would arrive as another value; "
-                    "annotate the parameter with its type, or pass plain JSON"
-                )
-            if arrived != value:
-                raise BadArguments(
-                    f"task {self.task}: argument {name}={_short(value)} would arrive as "
-                    f"{_short(arrived)}; annotate the parameter with its type, or pass plain JSON"
-                )
+    def _other_value(self, name: str, value: Any, arrived: Any) -> BadArguments:
+        if name in self.secret_args:
+            what = f"the secret argument {name} would arrive as another value"
+        else:
+            what = f"argument {name}={_short(value)} would arrive as {_short(arrived)}"
+        return BadArguments(
+            f"task {self.task}: {what}; annotate the parameter with its type, or pass plain JSON"
+        )
 
     def check(self, data: bytes) -> None:
         """Checks JSON from outside. Raises BadArguments."""
