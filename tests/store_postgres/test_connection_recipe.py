@@ -11,8 +11,8 @@ import pytest
 from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.pipeline import PooledConnection
 from freehold.store.postgres.pool import ConnectionRecipe
-from freehold.store.postgres.pooled_connection import PooledConnection
 from freehold.store.postgres.session import (
     AsyncPipelinedSession,
     AsyncPostgresSession,

@@ -14,8 +14,7 @@ from freehold.model.job import NewJob
 from freehold.store.postgres import pipeline
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipeline import SqlAndValues
-from freehold.store.postgres.pooled_connection import PooledConnection
+from freehold.store.postgres.pipeline import PooledConnection, SqlAndValues
 from freehold.store.store import Store
 
 ONE: SqlAndValues = (b"select 1", [])

@@ -21,8 +21,7 @@ from psycopg.waiting import Ready, Wait
 from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipeline import Exchange
-from freehold.store.postgres.pooled_connection import SocketReader
+from freehold.store.postgres.pipeline import Exchange, SocketReader
 from freehold.store.postgres.session import AsyncPipelinedSession, Statements
 from freehold.store.store import AsyncStore
 

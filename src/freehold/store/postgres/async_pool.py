@@ -11,8 +11,8 @@ from functools import partial
 import psycopg
 
 from freehold.clock import monotonic
+from freehold.store.postgres.pipeline import AsyncPooledConnection
 from freehold.store.postgres.pool import ConnectionRecipe, store_error, unreachable
-from freehold.store.postgres.pooled_connection import AsyncPooledConnection
 
 #: A statement that takes longer than this counts as stalled.
 STALL_SECONDS = 0.1
@@ -60,7 +60,13 @@ class AsyncPool:
         else:
             await self._wait_for_admission()
         try:
-            connection = self._pop_idle() or await self._connect_timed()
+            while self._idle:
+                connection = self._idle.pop()
+                if self._recipe.is_usable(connection):
+                    break
+                connection.abort()
+            else:
+                connection = await self._connect_timed()
         except BaseException:
             self._uncount()
             raise
@@ -76,14 +82,6 @@ class AsyncPool:
             return await self._connect()
         finally:
             del self._busy_since[connecting]
-
-    def _pop_idle(self) -> AsyncPooledConnection | None:
-        while self._idle:
-            connection = self._idle.pop()
-            if self._recipe.is_usable(connection):
-                return connection
-            connection.abort()
-        return None
 
     async def _wait_for_admission(self) -> None:
         loop = asyncio.get_running_loop()

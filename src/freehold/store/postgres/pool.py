@@ -18,8 +18,7 @@ from psycopg.pq import Conninfo, ConnStatus
 from freehold.errors import BadSettings, StoreDenied, StoreReadOnly, StoreUnavailable
 from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.postgres.errors import StatementNotPrepared, translation
-from freehold.store.postgres.pipeline import Pipeline
-from freehold.store.postgres.pooled_connection import AsyncPooledConnection, PooledConnection
+from freehold.store.postgres.pipeline import AsyncPooledConnection, Pipeline, PooledConnection
 from freehold.store.url import has_keywords, redacted
 
 #: Half-open connections are found by these timeouts, instead of waiting for ever.

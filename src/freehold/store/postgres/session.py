@@ -22,9 +22,14 @@ from psycopg.rows import tuple_row
 
 from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.errors import StatementNotPrepared, raise_as
-from freehold.store.postgres.pipeline import Exchange, Pipeline, SqlAndValues
+from freehold.store.postgres.pipeline import (
+    AsyncPooledConnection,
+    Exchange,
+    Pipeline,
+    PooledConnection,
+    SqlAndValues,
+)
 from freehold.store.postgres.pool import Pool
-from freehold.store.postgres.pooled_connection import AsyncPooledConnection, PooledConnection
 from freehold.store.sqlfiles import Property, load_statements, numbered, statements_with
 from freehold.store.stage_sql import STAGE_SQL
 from freehold.store.statements import Rows, Statement, StatementGroup
