@@ -38,5 +38,5 @@ def test_the_setting_chooses_the_session_and_jobs_run_on_it(
 
 def test_an_unknown_session_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FREEHOLD_STORE_SESSION", "fast")
-    with pytest.raises(BadSettings, match="give pipelined or plain"):
+    with pytest.raises(BadSettings, match='give "pipelined" or "plain"'):
         Freehold()
