@@ -18,7 +18,7 @@ weights = st.lists(st.floats(0.01, 100.0), min_size=4, max_size=4)
 def weighted(given: list[float]) -> Fairness:
     fairness = Fairness(NAMES)
     for name, weight in zip(NAMES, given, strict=True):
-        fairness.set_weight(name, weight)
+        fairness.weights[name] = weight
     return fairness
 
 

@@ -146,7 +146,7 @@ def test_queues_that_are_long_empty_leave_nothing_behind_in_a_claimer() -> None:
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(VirtualClock())) as runner:
         claimer = runner.run(claim_for_hours())
     known = claimer._cursors.keys()
-    assert known == claimer._fairness._passes.keys() == claimer._fairness._weights.keys()
+    assert known == claimer._fairness._passes.keys() == claimer._fairness.weights.keys()
     assert "stays" in known
     assert len(known) < store.reads / 10
 

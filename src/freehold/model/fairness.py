@@ -17,24 +17,22 @@ class Fairness:
 
     def __init__(self, queues: Iterable[str]) -> None:
         self._passes = dict.fromkeys(queues, 0.0)
-        self._weights = dict.fromkeys(self._passes, 1.0)
+        #: Of each queue. A new weight applies to what is served from then on.
+        self.weights = dict.fromkeys(self._passes, 1.0)
         self._now = 0.0
 
-    def set_weight(self, queue: str, weight: float) -> None:
-        self._weights[queue] = weight
-
     def join(self, queue: str, weight: float) -> None:
-        self._weights[queue] = weight
+        self.weights[queue] = weight
         self.come_back(queue)
 
     def forget(self, queue: str) -> None:
         """It has been empty for long. Should it return, it is served like a new one."""
         self._passes.pop(queue, None)
-        self._weights.pop(queue, None)
+        self.weights.pop(queue, None)
 
     def come_back(self, queue: str, behind: float = 0.0) -> None:
         """Raise the pass of a queue that was idle, leaving a credit of at most ``behind``."""
-        latest = self._now - behind / self._weights[queue]
+        latest = self._now - behind / self.weights[queue]
         self._passes[queue] = max(self._passes.get(queue, latest), latest)
 
     def first(self, queues: Collection[str]) -> str:
@@ -42,16 +40,16 @@ class Fairness:
         for queue in queues:
             if queue not in self._passes:
                 self.join(queue, 1.0)
-        return min(queues, key=lambda queue: (self._passes[queue], -self._weights[queue], queue))
+        return min(queues, key=lambda queue: (self._passes[queue], -self.weights[queue], queue))
 
     def share(self, queue: str, among: Collection[str], room: int) -> int:
         """The queue's share of the room, at least one."""
-        weights = sum(self._weights[each] for each in among)
-        return max(1, min(room, math.ceil(room * self._weights[queue] / weights - 1e-9)))
+        weights = sum(self.weights[each] for each in among)
+        return max(1, min(room, math.ceil(room * self.weights[queue] / weights - 1e-9)))
 
     def served(self, queue: str, count: int, wanted: int) -> None:
         if count:
             self._now = max(self._now, self._passes[queue])
-            self._passes[queue] += count / self._weights[queue]
+            self._passes[queue] += count / self.weights[queue]
         if count < wanted:
             self.come_back(queue)

@@ -50,8 +50,8 @@ class SharedSlots:
     def set_share(self, slots: TenantSlots, weight: float, max_slots: int | None) -> None:
         """Applies to later claims and starts; running jobs continue."""
         slots.count = min(self.count, max_slots or self.count)
-        self._gate.order.set_weight(slots.tenant, weight)
-        self._starts.order.set_weight(slots.tenant, weight)
+        self._gate.order.weights[slots.tenant] = weight
+        self._starts.order.weights[slots.tenant] = weight
 
     def leave(self, slots: TenantSlots) -> None:
         if self._is_member(slots):

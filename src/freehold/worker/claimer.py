@@ -201,7 +201,7 @@ class Claimer:
             self._store_part.works()
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
-        self._fairness.set_weight(queue, cursor.weight)
+        self._fairness.weights[queue] = cursor.weight
         if cursor.unknown_tasks:
             for task in sorted(cursor.unknown_tasks):
                 _UNKNOWN_TASK.log(task, key=task, task=task)

@@ -60,21 +60,16 @@ class Statements:
         text, names = self._texts.get(statement.name) or self._text(statement.name)
         if statement.rows is None:
             return text, list(map(statement.params.__getitem__, names))
-        return text, [_value_beside_rows(statement, name) for name in names]
+        values = {**statement.params, "rows": msgspec.json.encode(statement.rows).decode()}
+        if "calls" in values:  # each is JSON already: quoted as a text it would be parsed twice
+            values["calls"] = f"[{','.join(values['calls'])}]"
+        return text, list(map(values.__getitem__, names))
 
     def _text(self, name: str) -> tuple[bytes, tuple[str, ...]]:
         text, names = _templates()[name]
         for placeholder, filled in self._names.items():
             text = text.replace(placeholder, filled)
         return self._texts.setdefault(name, (text.encode(), names))
-
-
-def _value_beside_rows(statement: Statement, name: str) -> Any:
-    if name == "rows":
-        return msgspec.json.encode(statement.rows).decode()
-    if name == "calls":  # each is JSON already: quoted as a text it would be parsed twice
-        return f"[{','.join(statement.params[name])}]"
-    return statement.params[name]
 
 
 @cache
