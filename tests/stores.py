@@ -38,6 +38,7 @@ TABLES = (
     "bulk_operation",
     "bulk_chunk",
     "bulk_step",
+    "retention_rule",
 )
 
 #: The one override of the store's clock, for tests only (requirement P11).

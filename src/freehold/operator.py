@@ -24,6 +24,7 @@ from freehold.model.operator_actions import ActionResult, ActionStatus, Operator
 from freehold.model.timestamps import check_timestamp
 from freehold.operations.bulk import AsyncBulk, Bulk
 from freehold.operations.input_checks import LARGEST_ID, author_of, check_filter, with_interface
+from freehold.operations.retention import RetentionActions
 from freehold.operator_schedules import ScheduleActions
 from freehold.store.statements import AsyncMethods, BlockingMethods, Verb, method, nothing
 from freehold.store.types import PAGE_LIMIT, JobFilter, JobPage, LaneInfo
@@ -322,7 +323,7 @@ def audit(filter: AuditFilter = _EVERY_CHANGE) -> Verb[AuditPage]:
     return page
 
 
-class _Actions(ScheduleActions):
+class _Actions(ScheduleActions, RetentionActions):
     """What both operators offer."""
 
     show = method(show)

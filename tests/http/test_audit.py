@@ -38,3 +38,17 @@ def test_changes_through_the_api_are_recorded(client: ApiClient) -> None:
 @pytest.mark.parametrize("query", ["subject=7", "kind=thing", "limit=0", "before=0", "since=now"])
 def test_an_invalid_filter_is_refused(sqlite_client: ApiClient, query: str) -> None:
     problem(sqlite_client.get(f"/api/audit?{query}"), 422, "bad-input")
+
+
+def test_retention_is_set_and_recorded(client: ApiClient) -> None:
+    client.post("/api/retention/queues/mail", {"days": 7, "by": "ann", "reason": "privacy"})
+    client.post("/api/retention/tasks/shop.ping", {"days": 0})
+    rules = client.get_json("/api/retention")["rules"]
+    assert [(rule["kind"], rule["name"]) for rule in rules] == [
+        ("queue", "mail"),
+        ("task", "shop.ping"),
+    ]
+    assert client.post("/api/retention/queues/mail", {}).json()["rules"] == rules[1:]
+    problem(client.post("/api/retention/queues/mail", {"days": -1}), 422, "bad-input")
+    entries = client.get_json("/api/audit?kind=retention&subject=queue%20mail")["entries"]
+    assert [(e["after"]["days"], e["reason"]) for e in entries] == [(None, None), (7.0, "privacy")]

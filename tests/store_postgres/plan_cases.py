@@ -30,6 +30,7 @@ OWNED = LEASED // 8
 ATTENTION = 1_100
 #: Statements that read days of history, which come and go, and their plans with them.
 READING_DAYS = {
+    "apply_retention_rule",
     "count_bulk_step",
     "mark_resolved",
     "audit_jobs",
@@ -346,6 +347,12 @@ def _history(found: Found) -> Iterator[Case]:
     yield Case("mark_resolved", resolve, len(finished), BATCH * DAYS)
     yield from _bulk(found)
     yield from _audit(ids)
+    day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=9)
+    scan = {"day": day, "next_day": day + timedelta(days=1), "after": 0, "window": BATCH}
+    rule = {"kind": "queue", "name": "q5"}
+    expire = Statement("apply_retention_rule", {**rule, **scan})
+    # Of the window's jobs one in twenty is of the queue; its events are probed in every day.
+    yield Case("apply_retention_rule", expire, 5, BATCH + 10 * DAYS)
     yield Case(
         "apply_retention", Statement("apply_retention", {"history_days": 30.0, "limit": BATCH})
     )

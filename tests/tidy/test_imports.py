@@ -227,7 +227,7 @@ OF_THE_STORE = {
     "http": {"types"},
     "client": {"database", "notifications", "statements", "store", "verbs.enqueue"},
     "manager": {"types"},
-    "operations": {"statements", "types", "verbs.bulk"},
+    "operations": {"statements", "types", "verbs.bulk", "verbs.retention"},
     "operator": {
         "statements",
         "types",

@@ -25,6 +25,7 @@ _COMMANDS = LazyCommands(
         "workers": "freehold.cli.workers",
         "top": "freehold.cli.top",
         "bulk": "freehold.cli.bulk",
+        "retention": "freehold.cli.retention",
         "audit": "freehold.cli.audit",
         "tenants": "freehold.cli.tenants",
         "migrate": "freehold.cli.migrate",

@@ -78,7 +78,7 @@ def stop(store: StoreChoice, operation: int, author: Author, as_json: bool) -> N
 @as_json
 @store_options
 def resume(store: StoreChoice, operation: int, author: Author, as_json: bool) -> None:
-    """Continue a stopped bulk operation with the jobs that it has not reached."""
+    """Continue a stopped bulk operation. Jobs that it has reached are not changed again."""
     with store.open() as app:
         operator = app.operator.through(author.via)
         found = operator.bulk.resume(operation, by=author.by, reason=author.reason)

@@ -118,8 +118,8 @@ _action(
 @as_json
 @store_options
 def delete(store: StoreChoice, ids: tuple[int, ...], author: Author, as_json: bool) -> None:
-    """Delete waiting or finished jobs with their events and log lines. A job that a worker holds is
-    refused: cancel it first. If one is refused, none is deleted."""
+    """Delete waiting or finished jobs. Their events and log lines go too. A job that a worker holds
+    is refused: cancel it first. If one is refused, none is deleted."""
     with store.open() as app:
         app.operator.delete(*ids, **change_by(author))
     if as_json:

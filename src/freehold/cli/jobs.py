@@ -87,7 +87,7 @@ _verb(BulkVerb.CANCEL, "Cancel all of them. The workers of running jobs are aske
 _verb(BulkVerb.PAUSE, "Pause all of them until they are resumed.")
 _verb(BulkVerb.RESUME, "Resume all paused or failed ones.")
 _verb(BulkVerb.RETRY, "Run all finished ones again. The filter must name the states.")
-_verb(BulkVerb.DELETE, "Delete all of them, except those that a worker holds.")
+_verb(BulkVerb.DELETE, "Delete all of them. Those that a worker holds are refused.")
 
 
 @jobs.command()
@@ -113,7 +113,7 @@ def amend(
     run_at: datetime | timedelta | None,
     **options: Any,
 ) -> None:
-    """Change the priority, queue or time of all waiting ones."""
+    """Change priority, queue or time of waiting ones."""
 
     def changes(app: Freehold) -> Amendment:
         at = app.operator.now() + run_at if isinstance(run_at, timedelta) else run_at

@@ -26,6 +26,7 @@ from freehold.http import (
     limits,
     openapi,
     queues,
+    retention,
     schedules,
     tenants,
     workers,
@@ -51,6 +52,7 @@ TABLE: tuple[Route, ...] = (
     *workers.routes,
     *audit.routes,
     *bulk.routes,
+    *retention.routes,
     *events.routes,
 )
 #: A target is any text and can contain a slash.

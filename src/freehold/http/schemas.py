@@ -143,6 +143,14 @@ class BulkListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
 
 
+class RetentionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """After how many days finished jobs are deleted; null removes the rule."""
+
+    days: Annotated[float, Meta(ge=0, le=36_500)] | None = None
+    reason: Reason | None = None
+    by: By | None = None
+
+
 class AuditQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A filter of changes by operators. ``subject`` (the id of a job, or a name) needs a ``kind``.
     ``before`` is the ``next`` of the previous page."""

@@ -27,6 +27,7 @@ class AuditKind(StrEnum):
     LIMIT = "limit"
     TENANT = "tenant"
     BULK = "bulk"
+    RETENTION = "retention"
 
 
 class Author(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from freehold.store.verbs import pause as pausing
 from freehold.store.verbs import queries as querying
 from freehold.store.verbs import recover as recovering
 from freehold.store.verbs import renew as renewing
+from freehold.store.verbs import retention as retaining
 from freehold.store.verbs import schedules as scheduling
 from freehold.store.verbs import set_aside as setting_aside
 from freehold.store.verbs import stalled_lanes
@@ -91,6 +92,8 @@ class Verbs:
     resume_lane = method(pausing.resume_lane)
     lanes = method(querying.lanes)
     retention_is_due = method(maintaining.retention_is_due)
+    set_retention = method(retaining.set_retention)
+    retention_rules = method(retaining.retention_rules)
     apply_retention = method(maintaining.apply_retention)
     start_bulk = method(bulk_verbs.start)
     carry_out_bulk_step = method(bulk_verbs.carry_out_step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 
 import msgspec
 
@@ -179,6 +180,21 @@ class QueueInfo(msgspec.Struct, frozen=True):
         """Ready jobs, as far as the limit of the queue allows them to run."""
         limit = self.limit.max_leases
         return self.ready if limit is None else min(self.ready, max(0, limit - self.leased))
+
+
+class RetentionKind(StrEnum):
+    """What a rule of retention selects."""
+
+    QUEUE = "queue"
+    TASK = "task"
+
+
+class RetentionRule(msgspec.Struct, frozen=True):
+    """Finished jobs of a queue or of a task are deleted after so many days."""
+
+    kind: RetentionKind
+    name: str
+    days: float
 
 
 class NamedLimit(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from freehold.store.statements import Verb, read, write
 from freehold.store.types import Misfit, SweepCheck
+from freehold.store.verbs import retention
 
 
 def make_ready(limit: int) -> Verb[int]:
@@ -65,7 +66,9 @@ def unpark_misfits(ids: Sequence[int]) -> Verb[int]:
 def apply_retention(history_days: float, limit: int) -> Verb[int]:
     """Delete finished jobs, events and keys older than this, and schedules that their app has not
     declared for a week; prepares new partitions. Returns how
-    many partitions (PostgreSQL) or rows (SQLite) went. Repeat while it is > 0."""
+    many partitions (PostgreSQL) or rows (SQLite) went, and steps of rules were taken. Repeat while
+    it is > 0."""
     days = yield from write("rotate_partitions", history_days=history_days)
     rows = yield from write("apply_retention", history_days=history_days, limit=limit)
-    return sum(removed for (removed,) in days + rows)
+    has_scanned = yield from retention.apply_rules(history_days)
+    return sum(int(removed) for (removed,) in days + rows) + has_scanned

@@ -17,6 +17,9 @@ with present as (
             select json_build_object('max_leases', max_leases, 'rate_starts', rate_starts,
                 'rate_seconds', rate_seconds)
             from {schema}.key_limit where key = :subject::text)
+        when 'retention' then (
+            select json_build_object('days', days)
+            from {schema}.retention_rule where kind || ' ' || name = :subject::text)
         when 'tenant' then (
             select json_build_object('shard', shard, 'state', state, 'weight', weight, 'max_slots', max_slots,
                 'note', note)

@@ -9,6 +9,8 @@ select to_regclass('{schema}.history_' || to_char((t.now at time zone 'UTC')::da
     or exists (select from {schema}.event_rest where at < t.cutoff)
     or exists (select from {schema}.job_log_rest where at < t.cutoff)
     or exists (select from {schema}.idempotency where expires_at <= t.now)
+    or exists (select from {schema}.retention_rule r
+        where coalesce(r.scanned_to, t.cutoff) + interval '1 day' <= t.now - make_interval(secs => r.days * 86400))
     or exists (select from {schema}.schedule where undeclared_at < t.now - interval '7 days')
 from (select c.now, c.now - make_interval(secs => :history_days::double precision * 86400) as cutoff
       from (select {schema}.clock() as now) c) t

@@ -18,6 +18,8 @@ from (
             select json_patch(json_object(), json_object('max_leases', max_leases, 'rate_starts', rate_starts,
                 'rate_seconds', rate_seconds))
             from key_limit where key = :subject)
+        when 'retention' then (
+            select json_object('days', days) from retention_rule where kind || ' ' || name = :subject)
         when 'tenant' then (
             select json_patch(json_object(), json_object('shard', shard, 'state', state, 'weight', weight,
                 'max_slots', max_slots, 'note', note))

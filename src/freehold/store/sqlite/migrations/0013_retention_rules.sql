@@ -1,0 +1,10 @@
+-- A shorter retention of finished jobs, by queue or by task. Days before `scanned_to` have been scanned, and of
+-- that day the jobs up to `scanned_id`; null: none yet.
+create table retention_rule (
+    kind       text not null check (kind in ('queue', 'task')),
+    name       text not null,
+    days       real not null check (days >= 0),
+    scanned_to integer,
+    scanned_id integer not null default 0,
+    primary key (kind, name)
+) without rowid;
