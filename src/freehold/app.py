@@ -5,13 +5,14 @@ Names with an underscore are for the other parts of this package and may change 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
-from freehold.client import Client, JobHandle
+from freehold.client import Client, JobHandle, handle_of
 from freehold.errors import BadInput, StoreDenied, StoreError
 from freehold.fork_safety import lock_of
 from freehold.model.job import NewJob
@@ -19,6 +20,7 @@ from freehold.model.plural import count
 from freehold.model.schedule import ScheduleDefinition
 from freehold.model.tenant import HOME_SHARD, check_tenant
 from freehold.operator import AsyncOperator, Operator
+from freehold.result_watcher import ResultWatcher
 from freehold.schedules import Declarations, ScheduleDeclarer, calling_module
 from freehold.settings import load
 from freehold.simulated_kinds import register
@@ -91,6 +93,14 @@ class Freehold(ScheduleDeclarer):
     ) -> list[JobHandle]:
         """The same for asyncio."""
         return await self._client.aenqueue(_prepared(jobs), connection)
+
+    def job(self, job_id: int) -> JobHandle[Any]:
+        """The handle of a stored job. Raises JobNotFound."""
+        return handle_of(self._client, job_id, self._client.store.read([job_id]))
+
+    async def ajob(self, job_id: int) -> JobHandle[Any]:
+        """The same for asyncio."""
+        return handle_of(self._client, job_id, await self._client.awaited.read([job_id]))
 
     # -- working -----------------------------------------------------------------------------
 
@@ -218,7 +228,7 @@ class Freehold(ScheduleDeclarer):
             return opened
         with self._lock:
             if self._opened_client is None:
-                self._opened_client = Client(self._open())
+                self._opened_client = Client(self._open(), tasks=self.tasks)
             return self._opened_client
 
     @property
@@ -257,14 +267,18 @@ class Freehold(ScheduleDeclarer):
 
     def close(self) -> None:
         """Close the connections. The app can be used again afterwards."""
-        client, tenants = self._detach()
+        client, tenants, watchers = self._detach()
+        for watcher in watchers:
+            watcher.close()
         if tenants is not None:
             tenants.shards.close()
         if client is not None:
             client.database.close()
 
     async def aclose(self) -> None:
-        client, tenants = self._detach()
+        client, tenants, watchers = self._detach()
+        for watcher in watchers:
+            await asyncio.to_thread(watcher.close)
         if tenants is not None:
             await tenants.shards.aclose()
             tenants.shards.close()
@@ -272,12 +286,13 @@ class Freehold(ScheduleDeclarer):
             await client.database.aclose()
             client.database.close()
 
-    def _detach(self) -> tuple[Client | None, Tenants | None]:
+    def _detach(self) -> tuple[Client | None, Tenants | None, list[ResultWatcher]]:
         with self._lock:
+            clients = [app._opened_client for app in (self, *self._tenant_apps.values())]
             client, self._opened_client = self._opened_client, None
             tenants, self._opened_tenants = self._opened_tenants, None
             self._tenant_apps.clear()
-        return client, tenants
+        return client, tenants, [each.results for each in clients if each is not None]
 
     def __repr__(self) -> str:
         return f"<Freehold with {count(len(self.tasks.names), 'task')}>"

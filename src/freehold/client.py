@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic
 
 from freehold.clock import monotonic
 from freehold.errors import JobNotFound
-from freehold.model.job import Enqueued, Job, NewJob
+from freehold.model.job import Enqueued, Job, JobEnd, NewJob
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.operator import act
+from freehold.result_watcher import ResultWatcher
+from freehold.results import check_may_wait, seconds_of_wait, too_late, value_of
 from freehold.store.database import Database
 from freehold.store.notifications import NotifyLimiter
 from freehold.store.statements import arun, run
 from freehold.store.store import AsyncStore, Store
 from freehold.store.verbs.enqueue import enqueue
+from freehold.tasks import Registry
+
+if TYPE_CHECKING:
+    # The default is for type checkers: `JobHandle` alone is a `JobHandle[Any]`.
+    from typing_extensions import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True)
 
 CLIENT = "client"
 
@@ -22,11 +36,27 @@ CLIENT = "client"
 class Client:
     """Stores jobs in one database."""
 
-    def __init__(self, database: Database, now: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        database: Database,
+        now: Callable[[], float] = monotonic,
+        tasks: Registry | None = None,
+    ) -> None:
+        """``tasks``: those whose return types are known."""
         self.database = database
+        self.tasks = tasks
+        self.results = ResultWatcher(database)
         self.store = Store(database.session())
         self.awaited = AsyncStore(database.async_session())
         self._notify_limiter = NotifyLimiter(now)
+
+    def wait(self, job_id: int, seconds: float | None) -> JobEnd | None:
+        """How the job has ended; None: there is no such job. Raises TimeoutError."""
+        return self.results.wait(job_id, seconds)
+
+    async def wait_async(self, job_id: int, seconds: float | None) -> JobEnd | None:
+        """The same for asyncio."""
+        return await self.results.wait_async(job_id, seconds)
 
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[JobHandle]:
         """Store jobs. Returns their handles in the same order. With the caller's ``connection``
@@ -47,8 +77,8 @@ class Client:
         return [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
 
 
-class JobHandle:
-    """A stored job, as its producer gets it: read it, cancel it."""
+class JobHandle(Generic[R_co]):
+    """A stored job, as its producer gets it: read it, cancel it, wait for its result."""
 
     __slots__ = ("_client", "created", "id", "task")
 
@@ -81,8 +111,44 @@ class JobHandle:
     async def aread(self) -> Job:
         return _one(await self._client.awaited.read([self.id]), self.id)
 
+    def result(self, timeout: float | timedelta | None = None) -> R_co:
+        """Wait until the job has ended. Returns what its task has returned.
+
+        Raises JobFailed, JobCanceled, or JobNotFound if the job was deleted. After ``timeout``
+        seconds raises ResultTimeout, a TimeoutError, and the job goes on. Not for handlers.
+        """
+        check_may_wait()
+        seconds = seconds_of_wait(timeout)
+        try:
+            end = self._client.wait(self.id, seconds)
+        except TimeoutError:
+            raise too_late(self.id, seconds) from None
+        return self._value_of(end)
+
+    async def aresult(self, timeout: float | timedelta | None = None) -> R_co:
+        """The same for asyncio."""
+        check_may_wait()
+        seconds = seconds_of_wait(timeout)
+        try:
+            end = await self._client.wait_async(self.id, seconds)
+        except TimeoutError:
+            raise too_late(self.id, seconds) from None
+        return self._value_of(end)
+
+    def _value_of(self, end: JobEnd | None) -> R_co:
+        tasks, signature = self._client.tasks, None
+        if tasks is not None and end is not None and end.task in tasks:
+            signature = tasks.get(end.task).definition.signature
+        value: R_co = value_of(self.id, end, signature)
+        return value
+
     def __repr__(self) -> str:
         return f"<Job {self.id} of {self.task}{'' if self.created else ', existed already'}>"
+
+
+def handle_of(client: Client, job_id: int, jobs: dict[int, Job]) -> JobHandle[Any]:
+    """The handle of a job that was read."""
+    return JobHandle(client, _one(jobs, job_id).task, Enqueued(job_id, False))
 
 
 def _one(jobs: dict[int, Job], job_id: int) -> Job:

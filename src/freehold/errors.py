@@ -15,6 +15,11 @@ FreeholdError
 │   ├── UniqueKeyTaken       another live job holds the unique key
 │   ├── TenantExists         a tenant of this name exists already
 │   └── TenantNotFound       the directory has no such tenant
+├── NoResult                 a caller waited for the result of a job and gets none
+│   ├── JobFailed            the job has failed
+│   ├── JobCanceled          the job was canceled
+│   ├── ResultTimeout        the job has not ended in time, and goes on; also a TimeoutError
+│   └── BadResult            the stored result does not fit the task's return type
 ├── LeaseLost                the caller no longer owns the job
 └── StoreError
     ├── StoreUnavailable     not reached, or cut off before the write: safe to try again
@@ -94,6 +99,44 @@ class TenantExists(Refused):
 
 class TenantNotFound(Refused):
     """The directory has no tenant of this name."""
+
+
+class NoResult(FreeholdError):
+    """A caller waited for the result of a job and gets none."""
+
+    def __init__(self, message: str, job_id: int) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+
+
+class JobFailed(NoResult):
+    """The job has failed. The error of its last attempt is stored with it: the name of its type
+    (None if no attempt raised one), its message, and its traceback."""
+
+    def __init__(
+        self,
+        message: str,
+        job_id: int,
+        error_type: str | None = None,
+        error_message: str | None = None,
+        error_trace: str | None = None,
+    ) -> None:
+        super().__init__(message, job_id)
+        self.error_type = error_type
+        self.error_message = error_message
+        self.error_trace = error_trace
+
+
+class JobCanceled(NoResult):
+    """The job was canceled."""
+
+
+class ResultTimeout(NoResult, TimeoutError):
+    """The job has not ended in time, and goes on."""
+
+
+class BadResult(NoResult):
+    """The stored result does not fit the return type of its task."""
 
 
 class LeaseLost(FreeholdError):

@@ -10,11 +10,12 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
+from functools import cached_property
 from typing import Any, get_type_hints
 
 import msgspec
 
-from freehold.errors import BadArguments, BadSettings
+from freehold.errors import BadArguments, BadResult, BadSettings
 from freehold.model import payload
 from freehold.model.secrets import HIDDEN
 from freehold.value_types import error_text, has_secret, supported_type, typed_decoder
@@ -38,7 +39,8 @@ class Signature:
         ]
         self._parameters = parameters
         self.secret_args = tuple(p.name for p in parameters if has_secret(p.annotation))
-        self.secret_result = has_secret(hints.get("return"))
+        self._return_type = hints.get("return", Any)
+        self.secret_result = has_secret(self._return_type)
         self._signature = full.replace(parameters=parameters)
         self._pass_styles = [(p.name, _pass_style(p, parameters)) for p in parameters]
         self._what = f"the call of task {task}"
@@ -136,6 +138,26 @@ class Signature:
             else:
                 named.update(value)
         return positional, named
+
+    def decode_result(self, job_id: int, data: str) -> Any:
+        """A stored result as a value of the return type. Raises BadResult."""
+        try:
+            return self._result_decoder.decode(data)
+        except (TypeError, msgspec.MsgspecError, RecursionError) as error:
+            text, path = error_text(error)
+            where = f" - at `{path}`" if path else ""
+            if self.secret_result:
+                text, where = "the secret value does not fit", ""
+            raise BadResult(
+                f"job {job_id} of {self.task} has succeeded, but its stored result does not fit "
+                f"the return type `{inspect.formatannotation(self._return_type)}`: {text}{where}",
+                job_id,
+            ) from None
+
+    @cached_property
+    def _result_decoder(self) -> msgspec.json.Decoder[Any]:
+        """Made at the first use: most processes that know a task never read its results."""
+        return typed_decoder(supported_type(self._return_type))
 
     def _shown(self) -> str:
         parameters = [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from freehold.client import JobHandle
 from freehold.errors import BadSettings
@@ -31,6 +31,8 @@ from freehold.worker.execution.context import Context
 P = ParamSpec("P")
 R = TypeVar("R")
 Isolation = Literal["auto", "process"]
+#: A call returns a coroutine, the job the result of it.
+AsyncTask: TypeAlias = Task[P, Coroutine[Any, Any, R], JobHandle[R]]
 
 
 class TaskDecorator(Protocol):
@@ -38,11 +40,19 @@ class TaskDecorator(Protocol):
 
     @overload
     def __call__(
-        self, function: Callable[Concatenate[Context, P], R], /
-    ) -> Task[P, R, JobHandle]: ...
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
 
     @overload
-    def __call__(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> Task[P, R, JobHandle[R]]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R, JobHandle[R]]: ...
 
 
 class TaskDefiner(Enqueuer[JobHandle]):
@@ -54,10 +64,20 @@ class TaskDefiner(Enqueuer[JobHandle]):
         self.tasks = Registry()
 
     @overload
-    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R, JobHandle]: ...
+    def task(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
 
     @overload
-    def task(self, function: Callable[P, R], /) -> Task[P, R, JobHandle]: ...
+    def task(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> Task[P, R, JobHandle[R]]: ...
+
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R, JobHandle[R]]: ...
 
     @overload
     def task(

@@ -24,10 +24,12 @@ from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from freehold.model.schedule import PREFIX as SCHEDULE_PREFIX
 from freehold.model.tenant import check_tenant
 from freehold.model.timestamps import check_timestamp
+from freehold.results import ResultHandle, check_may_wait, seconds_of_wait
 from freehold.signature import CONTEXT_PARAMETER, Signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 H = TypeVar("H", covariant=True)
 
 
@@ -50,6 +52,7 @@ class Options:
     connection: Any = None
     tenant: str | None = None
     meta: Mapping[str, MetaValue] | None = None
+    wait: float | timedelta | None = None
 
     def __post_init__(self) -> None:
         check_name("queue", self.queue)
@@ -67,6 +70,7 @@ class Options:
         for tag in tags_of(self.tags):
             check_name("tag", tag)
         encode_meta(self.meta)
+        seconds_of_wait(self.wait)
         _check_times(self)
         _check_numbers(self)
 
@@ -205,6 +209,7 @@ class Task(Generic[P, R, H]):
         connection: Any = None,
         tenant: str | None = None,
         meta: Mapping[str, MetaValue] | None = None,
+        wait: float | timedelta | None = None,
     ) -> Task[P, R, H]:
         """The same task with other options."""
         given: dict[str, Any] = {
@@ -223,6 +228,7 @@ class Task(Generic[P, R, H]):
             "connection": connection,
             "tenant": tenant,
             "meta": meta,
+            "wait": wait,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         return Task(self._app, self.definition, self.function, replace(self.options, **changes))
@@ -259,6 +265,28 @@ class Task(Generic[P, R, H]):
         """The same for asyncio."""
         job, options = self.prepare_call(args, kwargs), self.options
         return await self._app._asubmit(job, options.connection, options.tenant)
+
+    def call(self: Task[P, Any, ResultHandle[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Enqueue a job and wait for its result, for at most the option ``wait``. Errors are those
+        of `JobHandle.result`."""
+        handle = self._app._submit(self._prepare_awaited(args, kwargs), None, self.options.tenant)
+        return handle.result(self.options.wait)
+
+    async def acall(self: Task[P, Any, ResultHandle[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for asyncio."""
+        job = self._prepare_awaited(args, kwargs)
+        handle = await self._app._asubmit(job, None, self.options.tenant)
+        return await handle.aresult(self.options.wait)
+
+    def _prepare_awaited(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
+        check_may_wait()
+        if self.options.connection is not None:
+            raise BadInput(
+                f"task {self.name}: a call in the caller's transaction would wait for a job that "
+                "does not exist before the commit: leave out connection="
+            )
+        job = self.prepare_call(args, kwargs)
+        return msgspec.structs.replace(job, policy=replace(job.policy, notify_end=True))
 
     def create(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """Store a pending job; `JobHandle.enqueue` puts it into the queue."""

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from freehold import errors
-from freehold.errors import FreeholdError, UniqueKeyTaken
+from freehold.errors import FreeholdError
 from freehold.http.problems import hidden_detail, of_error
 from freehold.http.request_limits import RequestLimits
 from freehold.operator import AsyncOperator
@@ -189,6 +189,9 @@ def test_arguments_beyond_the_limits_are_refused(client: ApiClient) -> None:
     assert "the limit is" in problem(client.post("/api/jobs", body), 422, "bad-payload")
 
 
+_WITH_A_JOB = (errors.UniqueKeyTaken, errors.NoResult)
+
+
 def test_every_error_of_the_tree_is_mapped() -> None:
     kinds = [
         kind
@@ -196,12 +199,17 @@ def test_every_error_of_the_tree_is_mapped() -> None:
         if isinstance(kind, type) and issubclass(kind, FreeholdError)
     ]
     made = {
-        kind.__name__: of_error(kind("why", 7) if kind is UniqueKeyTaken else kind("why"))
+        kind.__name__: of_error(kind("why", 7) if issubclass(kind, _WITH_A_JOB) else kind("why"))
         for kind in kinds
     }
     statuses = {name: response.status_code for name, response in made.items()}
     assert statuses == {
         "FreeholdError": 500,
+        "NoResult": 500,
+        "JobFailed": 500,
+        "JobCanceled": 500,
+        "ResultTimeout": 500,
+        "BadResult": 500,
         "BadInput": 422,
         "BadName": 422,
         "BadArguments": 422,
@@ -211,6 +219,8 @@ def test_every_error_of_the_tree_is_mapped() -> None:
         "Refused": 409,
         "IllegalTransition": 409,
         "JobNotFound": 404,
+        "ScheduleNotFound": 404,
+        "BulkNotFound": 404,
         "UniqueKeyTaken": 409,
         "LeaseLost": 409,
         "TenantExists": 409,

@@ -37,6 +37,7 @@ READING_DAYS = {
     "delete",
     "page_history",
     "page_unsuccessful",
+    "read_ends",
     "read_events",
     "read_jobs",
     "requeue_finished",
@@ -319,6 +320,7 @@ def _history(found: Found) -> Iterator[Case]:
     yield from _filtered()
     ids = [*found.live[:5], 5, FINISHED // 2, FINISHED]
     yield Case("read_jobs", Statement("read_jobs", {}, _ids(ids)), len(ids), DAYS)
+    yield Case("read_ends", Statement("read_ends", {}, _ids(ids)), len(ids), DAYS)
     yield Case(
         "read_events", Statement("read_events", {"id": FINISHED // 2, "newest": 1001}), 1, DAYS
     )

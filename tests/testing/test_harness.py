@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from freehold import Fail, Freehold, Retry, Snooze, State
+from freehold import Fail, Freehold, JobFailed, JobHandle, ResultTimeout, Retry, Snooze, State
 from freehold.testing import Harness, StillBusy
 from freehold.worker.execution.context import Context
 
@@ -37,6 +37,11 @@ async def flaky(good_at: int, *, ctx: Context | None = None) -> int:
 @app.task(name="doomed", retry=Retry(max_attempts=1))
 def doomed() -> None:
     raise Broken("for good")
+
+
+@app.task(name="waits", retry=Retry(max_attempts=1))
+def waits() -> str:
+    return send.call("ann")
 
 
 @app.task(name="asleep")
@@ -210,10 +215,39 @@ def test_a_job_that_enqueues_itself_endlessly_is_named(
 def test_the_same_seed_gives_the_same_history() -> None:
     def history(seed: int) -> list[object]:
         with Harness(app, seed=seed, start=START) as queue:
-            jobs = [flaky.enqueue(n) for n in (1, 2, 3, 9)]
+            jobs: list[JobHandle] = [flaky.enqueue(n) for n in (1, 2, 3, 9)]
             jobs += [send.using(delay=n * 600).enqueue("x") for n in range(3)]
             queue.run(scheduled=True)
             return [app.operator.show(job.id) for job in jobs]
 
     assert history(1) == history(1)
     assert history(1) != history(2)
+
+
+def test_a_result_that_is_asked_for_runs_its_job(queue: Harness) -> None:
+    assert send.call("ann") == "sent to ann"
+    assert flaky.enqueue(3).result() == 3
+    with pytest.raises(JobFailed, match="for good"):
+        doomed.call()
+
+    async def main() -> str:
+        return await send.acall("bob")
+
+    assert asyncio.run(main()) == "sent to bob"
+
+
+def test_time_advances_only_by_the_timeout_of_a_result(queue: Harness) -> None:
+    later = send.using(delay=60).enqueue("ann")
+    with pytest.raises(ResultTimeout):
+        later.result()
+    with pytest.raises(ResultTimeout):
+        later.result(timeout=50)
+    assert later.result(timeout=50) == "sent to ann"
+    assert timedelta(seconds=99) < queue.now - START < timedelta(seconds=102)
+
+
+def test_a_handler_in_the_harness_may_not_wait_either(queue: Harness) -> None:
+    job = waits.enqueue()
+    with pytest.raises(JobFailed, match="inside its handler"):
+        job.result()
+    assert queue.enqueued(send) == []

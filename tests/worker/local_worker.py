@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from freehold import Freehold, Job, Retry
+from freehold import Freehold, Job, JobHandle, Retry
 from freehold.model.job import Attempt
 from freehold.model.job_log import LogLine
 from freehold.store.types import ClaimRequest, QueueDemand
@@ -35,7 +35,8 @@ class LocalWorker:
         """Make a handler a task and enqueue a job of it. Returns its id."""
         target = options.pop("target", None)
         task = self.app.task(name=function.__name__, **options)(function)
-        return task.using(target=target).enqueue().id
+        handle: JobHandle = task.using(target=target).enqueue()
+        return handle.id
 
     def run(self, **settings: Any) -> Worker:
         """Run a worker until no job is left that could run."""

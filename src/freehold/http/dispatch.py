@@ -61,7 +61,7 @@ async def _dispatch(
         _converted(_query(request, route.query), route.query),
         await _body(request, route.body, service.limits),
     )
-    seconds = service.limits.request_seconds
+    seconds = service.limits.request_seconds + getattr(api_request.query, "wait", 0.0)
     try:
         async with asyncio.timeout(seconds):
             found = await route.handler(api_request)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from freehold.clock import monotonic
 from freehold.http.request import ApiRequest, ApiResponse
 from freehold.http.routes import Handler, Routes
 from freehold.http.schemas import (
@@ -31,6 +32,8 @@ from freehold.store.types import JobFilter
 from freehold.tasks import Options, Registry, raw_job, with_secrets
 
 routes = Routes()
+#: A wait ends so soon after the service begins to close.
+_CLOSING_SECONDS = 1.0
 
 
 class EnqueuedBody(msgspec.Struct, frozen=True):
@@ -127,12 +130,27 @@ async def list_jobs(request: ApiRequest) -> JobPageBody:
     "/api/jobs/{id}", Role.VIEWER, path=JobPath, query=ShowQuery, responses={200: JobDetailDocument}
 )
 async def show_job(request: ApiRequest) -> JobDetailDocument:
-    """Show a job with its timeline. Only operators can request arguments and tracebacks."""
+    """Show a job with its timeline. Only operators can request arguments and tracebacks. With
+    `wait` the response comes when the job has ended, or after so many seconds."""
     query: ShowQuery = request.query
     if query.args or query.trace:
         request.check_role(Role.OPERATOR, "showing arguments and tracebacks")
+    if query.wait > 0:
+        await _wait_for_end(request, query.wait)
     detail = await request.operator.show(request.path.id)
     return job_detail_document(detail, show_args=query.args, show_trace=query.trace)
+
+
+async def _wait_for_end(request: ApiRequest, seconds: float) -> None:
+    """Counted as a stream, so that waits cannot use up the service."""
+    end = monotonic() + seconds
+    with request.service.streams.counted(request.caller):
+        while not request.service.closing and (left := end - monotonic()) > 0:
+            try:
+                await request.app._client.wait_async(request.path.id, min(left, _CLOSING_SECONDS))
+            except TimeoutError:
+                continue
+            return
 
 
 @routes.get("/api/jobs/{id}/explain", Role.VIEWER, path=JobPath, responses={200: ExplainBody})

@@ -1,4 +1,4 @@
-"""Counts the open event streams of one API and refuses more than the limit.
+"""Counts the open event streams and waits of one API and refuses more than the limit.
 
 Streams last up to an hour, so that one caller could use up all of them. With several tokens each
 has a share. Streams of tenants leave room for callers of all tenants.

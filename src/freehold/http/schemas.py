@@ -39,6 +39,8 @@ SlotCount = Annotated[int, Meta(ge=1, le=10_000)]
 TenantName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}$")]
 ShardName = TenantName
 Wait = Annotated[float, Meta(ge=0, le=WAIT_LIMIT_SECONDS)]
+#: For how long a response waits at most for the end of a job: proxies end longer requests.
+RESULT_WAIT_SECONDS = 60.0
 
 
 def value_or_none(value: T | UnsetType) -> T | None:
@@ -72,10 +74,12 @@ class KeyPath(msgspec.Struct, frozen=True):
 
 
 class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Private fields to include. They need the role operator."""
+    """Private fields to include, which need the role operator. ``wait``: for so many seconds the
+    response waits until the job has ended."""
 
     args: bool = False
     trace: bool = False
+    wait: Annotated[float, Meta(ge=0, le=RESULT_WAIT_SECONDS)] = 0.0
 
 
 class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

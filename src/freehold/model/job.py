@@ -153,6 +153,20 @@ class Report(msgspec.Struct, frozen=True):
     ran_seconds: float | None
 
 
+class JobEnd(msgspec.Struct, frozen=True):
+    """How a job has ended, for a caller that waits for its result."""
+
+    task: str
+    state: State
+    #: JSON as it was stored, also if it is secret: see docs/decisions/0037.
+    result: str | None
+    error: ErrorInfo | None
+    reason: str | None
+
+    def __repr__(self) -> str:
+        return f"<JobEnd of {self.task}: {self.state}>"
+
+
 class Job(msgspec.Struct, frozen=True):
     """A stored job, live or finished."""
 

@@ -38,6 +38,8 @@ class Policy:
     #: Names of arguments, and whether the result too, are hidden: see `model/secrets.py`.
     secret_args: tuple[str, ...] = ()
     secret_result: bool = False
+    #: A caller waits for the end of the job: listeners are notified of it.
+    notify_end: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.retry, Retry):
@@ -80,6 +82,8 @@ def pack(policy: Policy) -> dict[str, Any] | None:
         packed["secret_args"] = policy.secret_args
     if policy.secret_result:
         packed["secret_result"] = True
+    if policy.notify_end:
+        packed["notify_end"] = True
     return packed or None
 
 
@@ -104,6 +108,8 @@ def unpack(text: str | bytes | None) -> Policy:
                 policy = replace(policy, secret_args=tuple(map(str, value)))
             elif name == "secret_result":
                 policy = replace(policy, secret_result=bool(value))
+            elif name == "notify_end":
+                policy = replace(policy, notify_end=bool(value))
         except (BadSettings, TypeError):
             continue
     return replace(policy, retry=retry)

@@ -1,4 +1,5 @@
-"""Notifications between processes: a job was enqueued or scheduled, a stop was requested.
+"""Notifications between processes: a job was enqueued or scheduled, a stop was requested, a job has
+ended.
 
 A notification is only a hint. Losing one costs latency and nothing else.
 
@@ -28,6 +29,9 @@ from freehold.store.statements import Statement
 
 #: A job was scheduled: the time of the next sweep may change.
 SCHEDULED = "@"
+_ENDED = "="
+#: The ids of one topic: PostgreSQL sends at most 8,000 bytes.
+_IDS_LIMIT = 300
 
 #: A worker that was woken claims again within this time: a second notification would be wasted.
 NOTIFY_SECONDS = 0.004
@@ -56,6 +60,17 @@ def ready_queue(topic: str) -> str | None:
 def stop_requested(owner: str) -> str:
     """A stop of one of this owner's jobs was requested. `request_stop.sql` sends it, too."""
     return f"!{owner}"
+
+
+def jobs_ended(ids: Sequence[int]) -> Statement:
+    """These jobs have ended, and callers wait for them."""
+    parts = [ids[start : start + _IDS_LIMIT] for start in range(0, len(ids), _IDS_LIMIT)]
+    return notify_within(_ENDED + ",".join(map(str, part)) for part in parts)
+
+
+def ended_jobs(topic: str) -> list[int]:
+    """The ids of `jobs_ended`, none for any other topic."""
+    return [int(each) for each in topic[1:].split(",")] if topic.startswith(_ENDED) else []
 
 
 def notify_within(topics: Iterable[str]) -> Statement:

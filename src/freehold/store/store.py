@@ -66,6 +66,7 @@ class Verbs:
     operate = method(operating.operate)
     delete = method(operating.delete)
     read = method(querying.read_jobs)
+    read_ends = method(querying.read_ends)
     events = method(querying.events)
     events_after = method(querying.events_after)
     newest_event = method(querying.newest_event)

@@ -29,7 +29,8 @@ from freehold.worker.sweeper import FIRE_BATCH
 class Harness:
     """``with Harness(app) as queue:`` gives the app a store in memory, until the block ends.
 
-    No job runs until `run`. It runs the real worker on the due jobs, in this process and thread.
+    No job runs until `run`, or until the result of a job is asked for. `run` runs the real worker
+    on the due jobs, in this process and thread.
     Time is virtual and begins at ``start``, by default now. Other settings are those of a worker:
     ``lease_timeout_seconds``, ``concurrency``.
     """
@@ -46,7 +47,12 @@ class Harness:
 
     def __enter__(self) -> Harness:
         self._database = open_memory(self.clock)
-        self._client = RecordingClient(self._database, lambda: self.clock.micros / 1e6)
+        self._client = RecordingClient(
+            self._database,
+            lambda: self.clock.micros / 1e6,
+            self._app.tasks,
+            run=lambda seconds: self.run(seconds=seconds),
+        )
         self._runner = asyncio.Runner(loop_factory=lambda: VirtualLoop(self.clock))
         self._before = self._app._swap_client(self._client)
         declared = self._app._declarations

@@ -7,15 +7,16 @@ Python, guarded by what was read. Only the commonest end, success, has a leaner 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from freehold.errors import BadInput
+from freehold.errors import BadInput, StoreError
 from freehold.model.job import Attempt, StopRequest
 from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
-from freehold.model.state import Stage
+from freehold.model.state import FINAL, Stage
 from freehold.store import notifications
 from freehold.store.rows import json_text
 from freehold.store.statements import Rows, Statement, StatementGroup, Verb, write
@@ -79,7 +80,7 @@ def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[set[int]]:
         for end in ended
     ]
     statement = Statement("succeed", {"owner": owner}, rows)
-    hit = yield from _write_and_free(statement, ended)
+    hit = yield from _write_and_free(statement, ended, waited_for=_waited_for(ended))
     return {job_id for (job_id,) in hit}
 
 
@@ -100,7 +101,10 @@ def end_attempts(
         ]
         statement = Statement("transition", {"by": owner}, rows)
         answers = yield from _write_and_free(
-            statement, waiting.values(), _given_up(waiting.values())
+            statement,
+            waiting.values(),
+            _given_up(waiting.values()),
+            _waited_for(end for id_, end in waiting.items() if decisions[id_].state in FINAL),
         )
         waiting, asked = {}, waiting
         for job_id, hit, leased_as_seen, request, by, reason in answers:
@@ -158,10 +162,23 @@ def _given_up(ended: Iterable[AttemptEnd]) -> set[str]:
     return {end.attempt.queue for end in ended if end.outcome.kind in _FOR_OTHERS}
 
 
+def _waited_for(ended: Iterable[AttemptEnd]) -> list[int]:
+    """Jobs whose enqueuer waits for their end. The policy of a plain job is null."""
+    return [
+        end.attempt.job_id
+        for end in ended
+        if end.attempt.policy_json is not None and end.attempt.policy.notify_end
+    ]
+
+
 def _write_and_free(
-    statement: Statement, ended: Collection[AttemptEnd], queues: Iterable[str] = ()
+    statement: Statement,
+    ended: Collection[AttemptEnd],
+    queues: Iterable[str] = (),
+    waited_for: Sequence[int] = (),
 ) -> Verb[Rows]:
-    """Ends free lanes and limits: the jobs that waited for them become ready."""
+    """Ends free lanes and limits: the jobs that waited for them become ready. Callers that wait for
+    jobs are notified after the commit, of all of them together."""
     statements = [statement]
     if queues:
         statements.append(
@@ -169,7 +186,12 @@ def _write_and_free(
         )
     lanes = {end.attempt.target for end in ended} - {None}
     keys = {end.attempt.limit_key for end in ended} - {None}
-    if lanes or keys:
-        return (yield from then_promote(statements, lanes=lanes, keys=keys))
-    rows, *_ = yield StatementGroup(tuple(statements), writes=True)
+    notification = notifications.jobs_ended(waited_for) if waited_for else None
+    if not lanes and not keys:
+        rows, *_ = yield StatementGroup(tuple(statements), True, notification)
+        return rows
+    rows = yield from then_promote(statements, lanes=lanes, keys=keys)
+    if notification is not None:
+        with contextlib.suppress(StoreError):  # the ends are written: only a hint is lost
+            yield StatementGroup((notification,), writes=False)
     return rows

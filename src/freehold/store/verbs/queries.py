@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from freehold.errors import BadInput
 from freehold.model.explain import PauseInfo
 from freehold.model.history import Event, before_first_gap
-from freehold.model.job import Job
+from freehold.model.job import Job, JobEnd
 from freehold.model.meta import encode_meta
 from freehold.model.state import FINAL, LEASED, Stage, State, state_of
-from freehold.store.rows import event_of, job_of, maybe_time, time_of
+from freehold.store.rows import error_of, event_of, job_of, maybe_time, time_of
 from freehold.store.stage_sql import stage_of
 from freehold.store.statements import Row, Rows, Statement, StatementGroup, Verb, read
 from freehold.store.types import (
@@ -46,6 +46,25 @@ def read_jobs(ids: Sequence[int]) -> Verb[dict[int, Job]]:
         return {}
     rows = yield from read("read_jobs", [{"id": job_id} for job_id in dict.fromkeys(ids)])
     return {row[0]: job_of(row) for row in rows}
+
+
+def read_ends(ids: Sequence[int]) -> Verb[dict[int, JobEnd | None]]:
+    """How these jobs have ended; None: there is no such job. Live jobs are left out, except one
+    that has failed and blocks its lane."""
+    if not ids:
+        return {}
+    rows = yield from read("read_ends", [{"id": job_id} for job_id in ids])
+    ends: dict[int, JobEnd | None] = dict.fromkeys(ids)
+    for job_id, task, stage, state, reason, result, error in rows:
+        if state is not None:
+            ends[job_id] = JobEnd(task, State(state), result, error_of(error), reason)
+        elif stage_of(stage) is Stage.FAILED:
+            last = yield from events(job_id, 1)  # a live row has no error
+            cause = last[0].error if last else None
+            ends[job_id] = JobEnd(task, State.FAILED, None, cause, reason)
+        else:
+            del ends[job_id]
+    return ends
 
 
 def events(job_id: int, newest: int | None = None) -> Verb[list[Event]]:
