@@ -12,16 +12,20 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from freehold import client
 from freehold.client import Client, JobHandle
 from freehold.errors import OutcomeUnknown, StoreError
 from freehold.manager import process_slots
 from freehold.manager.fleet import Fleet
 from freehold.manager.worker_process import WorkerProcess
-from freehold.model import operator_actions
+from freehold.model import operator_actions, schedule, schedule_changes
 from freehold.model.history import EventKind
 from freehold.model.job import Enqueued, Job
 from freehold.model.operator_actions import Transition
+from freehold.model.schedule import Due
+from freehold.model.schedule_changes import Schedule
 from freehold.model.state import HOLDS_LANE, Stage, State
 from freehold.store import sqlfiles
 from freehold.store.sqlite import database
@@ -114,6 +118,10 @@ def swapped(holder: Any, name: str, value: Any) -> Iterator[None]:
 
 #: Seeds that find each bug.
 SEEDS: dict[str, tuple[int, ...]] = {
+    "a tick is fired without its guard": (3,),
+    "an edit fires backwards": (3,),
+    "a schedule moves without its job": (3,),
+    "a catch-up fires twice": (3,),
     "a success is accepted from any owner": (17,),
     "an ending is accepted from any owner": (46, 48, 29),
     "a renewal needs no token": (8, 36, 39),
@@ -556,3 +564,38 @@ async def _no_renewal(self: LeaseRenewer, now: float) -> None:
     self._renew_at = now + self._lease_seconds / 3
     for lease in self._leases.all():
         lease.valid_until = now + self._lease_seconds
+
+
+def _edited_from_the_anchor(before: Schedule, *args: Any) -> Schedule:
+    """The new times count from the schedule's beginning, and not from now."""
+    began = before.anchor_at
+    changed = msgspec.structs.replace(_edited(before, *args), anchor_at=began, counted_to=began)
+    return schedule_changes._placed(changed, args[2])
+
+
+def _due_up_to_the_first(*args: Any) -> Due:
+    """Only the first of the ticks counts as done."""
+    found = _due(*args)
+    if not found.ticks:
+        return found
+    return msgspec.structs.replace(found, counted_to=found.ticks[0].at)
+
+
+_edited, _due = schedule_changes.edited, schedule.due
+_GUARD = "next_at = :seen_at and edit = :seen_edit"
+bug("a tick is fired without its guard", sql(("fire", _GUARD, "1")))
+bug(
+    "an edit fires backwards",
+    code(schedule_changes, "edited", _edited_from_the_anchor),
+)
+bug("a catch-up fires twice", code(schedule_changes, "due", _due_up_to_the_first))
+bug(
+    "a schedule moves without its job",
+    sql(
+        (
+            "fire",
+            "where exists (select 1 from schedule",
+            "where 0 and exists (select 1 from schedule",
+        )
+    ),
+)

@@ -16,6 +16,7 @@ from freehold.lab.checker import (
     check_liveness,
     check_operations,
     check_retries,
+    check_schedules,
     check_tenants,
 )
 from freehold.lab.checker.evidence import Evidence
@@ -44,6 +45,9 @@ RULES: tuple[Callable[[IndexedHistory], Iterator[Violation]], ...] = (
     check_liveness.no_part_crashes,
     check_limits.limits,
     check_tenants.nothing_crosses,
+    check_schedules.one_job_for_each_tick,
+    check_schedules.nothing_is_fired_backwards,
+    check_schedules.no_tick_is_lost,
 )
 
 

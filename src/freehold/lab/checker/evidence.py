@@ -9,6 +9,7 @@ from freehold.lab.checker.record import Record
 from freehold.model.history import Event
 from freehold.model.job import Job
 from freehold.model.limit import Limit
+from freehold.model.schedule_changes import Schedule
 from freehold.store.store import Store
 
 
@@ -26,6 +27,7 @@ class Evidence:
     commit_lag_micros: int = 0
     #: The tenant of the store, where there are several stores.
     tenant: str | None = None
+    schedules: Sequence[Schedule] = ()
 
 
 def gather(
@@ -41,4 +43,13 @@ def gather(
     jobs = store.read(ids)
     events = {job_id: store.events(job_id) for job_id in sorted(jobs)}
     lease_micros = round(lease_seconds * 1_000_000)
-    return Evidence(records, jobs, events, limits, queue_limits, lease_micros, tenant=tenant)
+    return Evidence(
+        records,
+        jobs,
+        events,
+        limits,
+        queue_limits,
+        lease_micros,
+        tenant=tenant,
+        schedules=store.schedules(),
+    )

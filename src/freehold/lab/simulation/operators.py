@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from datetime import datetime
 from typing import Any, cast
+
+import msgspec
 
 from freehold.errors import FreeholdError, UniqueKeyTaken
 from freehold.lab.simulation.invariants import InvariantChecker
 from freehold.lab.simulation.machine import Machine, MachineLoop
 from freehold.lab.simulation.network import Network
-from freehold.lab.simulation.scenario import Operation
+from freehold.lab.simulation.scenario import Operation, SchedulePlan
 from freehold.lab.simulation.worker_machines import HistoryRecorder
-from freehold.model.job import Job
+from freehold.model.job import Job, NewJob
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.state import LEASED, State
+from freehold.model.timing import Every
 from freehold.operator import AsyncOperator
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
@@ -100,6 +104,29 @@ class SimulatedOperators:
                 await self._operator.pause_queue(queue, name)
             else:
                 await self._operator.resume_queue(queue)
+        except FreeholdError as error:
+            info = info | {"error": type(error).__name__}
+        self._recorder.record("operator", "responded", call=name, info=info)
+
+    def put_schedule(self, plan: SchedulePlan, every: float, ends_at: datetime) -> None:
+        work = self._put_schedule(plan, every, ends_at)
+        self._running.append(self._loop.spawn(self._machine, work, f"schedule {plan.name}"))
+
+    async def _put_schedule(self, plan: SchedulePlan, every: float, ends_at: datetime) -> None:
+        name = f"put{len(self._running)}"
+        info: dict[str, Any] = {"verb": "put_schedule", "schedule": plan.name, "every": every}
+        self._recorder.record("operator", "requested", call=name, info=info)
+        args = msgspec.json.encode({"call": f"schedule:{plan.name}", "runs": []})
+        try:
+            await self._operator.put_schedule(
+                plan.name,
+                Every(seconds=every),
+                NewJob(task="plain", args=args),
+                by=name,
+                overlap=plan.overlap,
+                catch_up=plan.catch_up,
+                ends_at=ends_at,
+            )
         except FreeholdError as error:
             info = info | {"error": type(error).__name__}
         self._recorder.record("operator", "responded", call=name, info=info)

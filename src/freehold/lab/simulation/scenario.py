@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from freehold.lab.simulation.network import NO_NOISE, LinkNoise
 from freehold.model.limit import ALL_QUEUES, Limit, Rate
+from freehold.model.schedule import CatchUp, Overlap
 
 QUEUES = ("default", "mail")
 LANES = ("lane-a", "lane-b", "lane-c")
@@ -95,6 +96,19 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
+class SchedulePlan:
+    """A schedule that an operator puts, and puts again with other intervals. ``edits``: times and
+    intervals."""
+
+    at: float
+    name: str
+    every: float
+    overlap: Overlap
+    catch_up: CatchUp
+    edits: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerPlan:
     at: float
     name: str
@@ -164,6 +178,7 @@ class Scenario:
     manager: ManagerPlan | None = None
     tenants: tuple[TenantPlan, ...] = ()
     tenant_faults: tuple[TenantFault, ...] = ()
+    schedules: tuple[SchedulePlan, ...] = ()
 
 
 def random_scenario(seed: int) -> Scenario:
@@ -187,6 +202,8 @@ def random_scenario(seed: int) -> Scenario:
         scenario = _with_deploy(scenario)
     if seed % 20 in _TENANT_SEEDS:
         return _with_tenants(scenario)
+    if seed % 5 == 3:
+        scenario = _with_schedules(scenario)
     if seed % 6 == 2:
         return _with_manager(scenario)
     return _with_limits(scenario) if seed % 3 == 1 else scenario
@@ -219,6 +236,26 @@ def _maybe_reshaped(chance: random.Random, job: JobPlan) -> JobPlan:
         return job
     late = round(chance.uniform(6.0, 20.0), 3) if chance.random() < 0.3 else job.delay
     return replace(job, task="reshaped", delay=late)
+
+
+def _with_schedules(scenario: Scenario) -> Scenario:
+    """Intervals of seconds, so that many ticks meet a fault. Some are edited while they fire."""
+    chance = random.Random(f"schedules/{scenario.seed}")
+    schedules = tuple(
+        SchedulePlan(
+            at=round(chance.uniform(0.0, 2.0), 3),
+            name=f"s{number}",
+            every=round(chance.uniform(1.0, 2.5), 3),
+            overlap=chance.choice(("allow", "allow", "skip", "queue", "cancel")),
+            catch_up=chance.choice(("all", "all", "last")),
+            edits=tuple(
+                (_time(chance), round(chance.uniform(1.0, 2.5), 3))
+                for _ in range(chance.choice((0, 0, 1, 2)))
+            ),
+        )
+        for number in range(1, chance.choice((2, 3, 4)) + 1)
+    )
+    return replace(scenario, schedules=schedules)
 
 
 def _with_manager(scenario: Scenario) -> Scenario:

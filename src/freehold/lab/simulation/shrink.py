@@ -9,7 +9,16 @@ from typing import Any
 from freehold.lab.simulation.network import NO_NOISE
 from freehold.lab.simulation.scenario import Scenario
 
-_PARTS = ("faults", "operations", "calls", "workers", "limits", "queue_limits", "tenant_faults")
+_PARTS = (
+    "faults",
+    "operations",
+    "calls",
+    "workers",
+    "limits",
+    "queue_limits",
+    "tenant_faults",
+    "schedules",
+)
 #: Each try is a complete run.
 MAX_TRIES = 300
 

@@ -37,6 +37,7 @@ from freehold.lab.simulation.worker_machines import WorkerMachines
 from freehold.model.job import Job
 from freehold.model.state import FINAL, Stage, State
 from freehold.store.database import Database
+from freehold.store.rows import time_of
 from freehold.store.statements import Rows, StatementGroup
 from freehold.store.store import Store
 
@@ -197,6 +198,10 @@ class World:
         self._calls = clients.start(loop, self._scenario.calls)
         for operation in self._scenario.operations:
             loop.call_later(operation.at, self._operators.begin, operation)
+        ends_at = time_of(self._began + round(HORIZON_SECONDS * _MICROS))
+        for plan in self._scenario.schedules:
+            for at, every in ((plan.at, plan.every), *plan.edits):
+                loop.call_later(at, self._operators.put_schedule, plan, every, ends_at)
 
     def _set_limits(self) -> None:
         for key, limit in self._scenario.limits:
@@ -242,6 +247,7 @@ class World:
             jobs = await self._operators.tidy_up()
             self._record_waiting(jobs)
             is_over = all(job.state in FINAL and job.stage is None for job in jobs)
+            is_over &= all(schedule.next_at is None for schedule in self._store.schedules())
             is_quiet = self._operators.are_done and all(task.done() for task in self._calls)
             if is_over and is_quiet and not is_more_to_come:
                 return
