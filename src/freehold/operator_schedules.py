@@ -11,6 +11,7 @@ import msgspec
 
 from freehold.errors import BadInput
 from freehold.model import schedule_changes
+from freehold.model.audit import PYTHON, Author
 from freehold.model.job import Enqueued, Job, NewJob
 from freehold.model.job_log import check_reason
 from freehold.model.names import check_key, check_name
@@ -188,6 +189,10 @@ def _next_tick(schedule: Schedule, now: datetime) -> datetime | None:
     return found[0] if found else None
 
 
+def _author(by: str, via: str, reason: str | None = None) -> Author:
+    return Author(check_key("by", by), via, reason)
+
+
 # -- changing --------------------------------------------------------------------------------
 
 
@@ -202,6 +207,7 @@ def put_schedule(
     within: float | timedelta | None = None,
     jitter: float | timedelta = 0.0,
     ends_at: datetime | None = None,
+    via: str = PYTHON,
 ) -> Verb[ScheduleInfo]:
     """Store a schedule, or change the one of this name. It fires at its next tick, never at
     once."""
@@ -215,7 +221,7 @@ def put_schedule(
         jitter=jitter,
         ends_at=ends_at,
     )
-    stored = yield from verbs.put_schedule(definition, check_key("by", by))
+    stored = yield from verbs.put_schedule(definition, by, _author(by, via))
     (info,) = yield from _infos([stored])
     return info
 
@@ -230,10 +236,11 @@ def edit_schedule(
     within: float | timedelta | None = None,
     jitter: float | timedelta | None = None,
     ends_at: datetime | None = None,
+    via: str = PYTHON,
 ) -> Verb[ScheduleInfo]:
     """Change some of a schedule. The edit stays until the app that declares it declares something
     else. Nothing is fired backwards."""
-    check_key("by", by)
+    author = _author(by, via)
     given = {
         "timing": timing,
         "overlap": overlap,
@@ -252,19 +259,24 @@ def edit_schedule(
             definition = msgspec.structs.replace(definition, within_seconds=None)
         return schedule_changes.edited(schedule, definition, to_text(definition), now, by)
 
-    changed = yield from verbs.change_schedule(check_name("schedule", name), edit)
+    changed = yield from verbs.change_schedule(check_name("schedule", name), edit, author)
     assert changed is not None
     (info,) = yield from _infos([changed])
     return info
 
 
 def pause_schedule(
-    name: str, *, by: str, reason: str | None = None, until: datetime | None = None
+    name: str,
+    *,
+    by: str,
+    reason: str | None = None,
+    until: datetime | None = None,
+    via: str = PYTHON,
 ) -> Verb[None]:
     """Fire no tick until it is resumed, or until a time. The ticks of the pause make no jobs
     afterwards."""
-    check_key("by", by)
     checked = check_reason(reason)
+    author = _author(by, via, checked)
     if until is not None:
         check_timestamp("until", until)
         now = yield from queries.now()
@@ -273,30 +285,30 @@ def pause_schedule(
     yield from verbs.change_schedule(
         check_name("schedule", name),
         lambda schedule, now: schedule_changes.paused(schedule, now, by, checked, until),
+        author,
+        "pause",
     )
 
 
-def resume_schedule(name: str, *, by: str) -> Verb[bool]:
+def resume_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[bool]:
     """Returns whether it was paused."""
-    check_key("by", by)
+    author = _author(by, via)
     changed = yield from verbs.change_schedule(
-        check_name("schedule", name), schedule_changes.resumed
+        check_name("schedule", name), schedule_changes.resumed, author, "resume"
     )
     return changed is not None
 
 
-def reset_schedule(name: str, *, by: str) -> Verb[ScheduleInfo]:
+def reset_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[ScheduleInfo]:
     """Back to what its app declared last."""
-    check_key("by", by)
-    changed = yield from verbs.reset_schedule(check_name("schedule", name))
+    changed = yield from verbs.reset_schedule(check_name("schedule", name), _author(by, via))
     (info,) = yield from _infos([changed])
     return info
 
 
-def drop_schedule(name: str, *, by: str) -> Verb[None]:
+def drop_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[None]:
     """Remove a schedule; its jobs stay. One that code declares returns when a worker starts."""
-    check_key("by", by)
-    dropped = yield from verbs.drop_schedule(check_name("schedule", name))
+    dropped = yield from verbs.drop_schedule(check_name("schedule", name), _author(by, via))
     if not dropped:
         raise verbs.not_found(name)
 
@@ -304,24 +316,24 @@ def drop_schedule(name: str, *, by: str) -> Verb[None]:
 # -- jobs outside of the ticks ---------------------------------------------------------------
 
 
-def run_schedule(name: str, *, by: str) -> Verb[Enqueued]:
+def run_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[Enqueued]:
     """Make a job of the schedule now, also while it is paused; its tick is this moment. If
     overlap="skip" and the job before lives, that one is returned."""
-    check_key("by", by)
+    author = _author(by, via)
     definition = readable((yield from _existing(name)))
     now = yield from queries.now()
-    (made,) = yield from fire.make_jobs(definition, [Tick(now)])
+    (made,) = yield from fire.make_jobs(definition, [Tick(now)], author)
     if made.created and definition.overlap == "cancel":
         yield from fire.cancel_earlier(definition, made.id)
     return made
 
 
 def backfill_schedule(
-    name: str, since: datetime, until: datetime, *, by: str
+    name: str, since: datetime, until: datetime, *, by: str, via: str = PYTHON
 ) -> Verb[list[Enqueued]]:
     """Make a job for each tick from ``since`` to ``until``, both included. They run one after
     another, unless overlap="allow". Repeated within a day, it makes no tick's job again."""
-    check_key("by", by)
+    author = _author(by, via)
     check_timestamp("since", since)
     check_timestamp("until", until)
     found = yield from _existing(name)
@@ -342,7 +354,8 @@ def backfill_schedule(
         raise BadInput(
             f"schedule {name} has more than {BACKFILL_LIMIT} ticks in this time: give a shorter one"
         )
-    made = yield from fire.make_jobs(definition, [Tick(at) for at in ticks], is_backfill=True)
+    jobs = [Tick(at) for at in ticks]
+    made = yield from fire.make_jobs(definition, jobs, author, is_backfill=True)
     return made
 
 

@@ -28,6 +28,7 @@ class AuditKind(StrEnum):
     TENANT = "tenant"
     BULK = "bulk"
     RETENTION = "retention"
+    SCHEDULE = "schedule"
 
 
 class Author(msgspec.Struct, frozen=True):

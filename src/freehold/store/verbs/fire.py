@@ -16,6 +16,7 @@ import msgspec
 
 from freehold.errors import Refused, RowRefused, StoreUnavailable
 from freehold.model import schedule_changes
+from freehold.model.audit import AuditKind, Author
 from freehold.model.job import IDEMPOTENCY_SECONDS, Enqueued
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.schedule import (
@@ -32,6 +33,7 @@ from freehold.store import notifications
 from freehold.store.rows import json_text, micros_of, time_of
 from freehold.store.statements import Statement, Verb, read, together
 from freehold.store.types import Firing
+from freehold.store.verbs import audit
 from freehold.store.verbs.operator import operate
 from freehold.store.verbs.schedules import schedule_of
 
@@ -198,22 +200,31 @@ def cancel_earlier(definition: ScheduleDefinition, job_id: int) -> Verb[None]:
 
 
 def make_jobs(
-    definition: ScheduleDefinition, ticks: Sequence[Tick], *, is_backfill: bool = False
+    definition: ScheduleDefinition,
+    ticks: Sequence[Tick],
+    author: Author | None = None,
+    *,
+    is_backfill: bool = False,
 ) -> Verb[list[Enqueued]]:
     """The job of each tick, now; or the one that has its key. A backfill makes the job of a tick
     once within a day, whether another job is live or not."""
     rows = [_keyed(definition, tick, number, is_backfill) for number, tick in enumerate(ticks)]
     found: dict[int, Enqueued] = {}
     topics = {notifications.queue_ready(row["queue"]) for row in rows}
+    verb = "backfill" if is_backfill else "run"
+    after = {"ticks": len(ticks)}
+    record = audit.of_setting(author, verb, AuditKind.SCHEDULE, definition.name, after)
     for _ in range(_TRIES):
         waiting = [row for row in rows if row["position"] not in found]
         if not waiting:
             return [found[number] for number in range(len(rows))]
         answers = yield from together(
+            *record,
             Statement("enqueue_keyed", {}, waiting),
             notification=notifications.notify_after(topics),
         )
-        found.update((position, Enqueued(job_id, True)) for position, job_id in answers[0])
+        record = []
+        found.update((position, Enqueued(job_id, True)) for position, job_id in answers[-1])
         waiting = [row for row in waiting if row["position"] not in found]
         if waiting:
             keys = ("position", "unique_key", "idempotency_key")

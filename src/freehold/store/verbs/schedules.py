@@ -12,10 +12,11 @@ from typing import Any
 
 from freehold.errors import BadInput, Refused, ScheduleNotFound, StoreUnavailable
 from freehold.model import schedule_changes
+from freehold.model.audit import Author
 from freehold.model.schedule import ScheduleDefinition
 from freehold.model.schedule_changes import Schedule, new_schedule
 from freehold.store import notifications
-from freehold.store.rows import maybe_time, time_of
+from freehold.store.rows import json_text, maybe_time, time_of
 from freehold.store.schedule_text import from_text, to_text
 from freehold.store.statements import Row, Statement, Verb, read, together, write
 from freehold.store.verbs.queries import now as read_now
@@ -35,16 +36,20 @@ def read_schedule(name: str) -> Verb[Schedule | None]:
     return schedule_of(rows[0]) if rows else None
 
 
-def drop_schedule(name: str) -> Verb[bool]:
+def drop_schedule(name: str, author: Author | None = None) -> Verb[bool]:
     """Returns whether there was one. Its jobs stay."""
-    rows = yield from write("drop_schedule", schedule=name)
+    before = yield from read_schedule(name)
+    row = {"name": name, **_record(author, "drop", before, None)}
+    rows = yield from write("drop_schedule", [row])
     return bool(rows)
 
 
 # -- changing --------------------------------------------------------------------------------
 
 
-def put_schedule(definition: ScheduleDefinition, by: str) -> Verb[Schedule]:
+def put_schedule(
+    definition: ScheduleDefinition, by: str, author: Author | None = None
+) -> Verb[Schedule]:
     """Store a schedule, or change the one of this name."""
     text = to_text(definition)
     for _ in range(_TRIES):
@@ -52,17 +57,20 @@ def put_schedule(definition: ScheduleDefinition, by: str) -> Verb[Schedule]:
         before = yield from read_schedule(definition.name)
         if before is None:
             schedule = new_schedule(definition, text, now, by=by)
-            if (yield from _insert([schedule])):
+            if (yield from _insert([schedule], author, "put")):
                 return schedule
         else:
             schedule = schedule_changes.edited(before, definition, text, now, by)
-            if (yield from _update([(before, schedule)])):
+            if (yield from _update([(before, schedule)], author, "put")):
                 return schedule
     raise _busy(definition.name)
 
 
 def change_schedule(
-    name: str, change: Callable[[Schedule, datetime], Schedule | None]
+    name: str,
+    change: Callable[[Schedule, datetime], Schedule | None],
+    author: Author | None = None,
+    verb: str = "edit",
 ) -> Verb[Schedule | None]:
     """Read, change and write a schedule; again if a sweep was faster. Returns None if the change
     did so."""
@@ -74,12 +82,12 @@ def change_schedule(
         after = change(before, now)
         if after is None:
             return None
-        if (yield from _update([(before, after)])):
+        if (yield from _update([(before, after)], author, verb)):
             return after
     raise _busy(name)
 
 
-def reset_schedule(name: str) -> Verb[Schedule]:
+def reset_schedule(name: str, author: Author | None = None) -> Verb[Schedule]:
     """Back to what its app declared last."""
 
     def to_declared(schedule: Schedule, now: datetime) -> Schedule:
@@ -88,7 +96,7 @@ def reset_schedule(name: str) -> Verb[Schedule]:
         definition = from_text(name, schedule.declared)
         return schedule_changes.edited(schedule, definition, schedule.declared, now, None)
 
-    schedule = yield from change_schedule(name, to_declared)
+    schedule = yield from change_schedule(name, to_declared, author, "reset")
     assert schedule is not None
     return schedule
 
@@ -146,8 +154,8 @@ def _write_in_parts(
     return written
 
 
-def _insert(new: Sequence[Schedule]) -> Verb[int]:
-    rows = [_row(schedule) for schedule in new]
+def _insert(new: Sequence[Schedule], author: Author | None = None, verb: str = "") -> Verb[int]:
+    rows = [_row(schedule) | _record(author, verb, None, schedule) for schedule in new]
     answers = yield from together(
         Statement("insert_schedules", {}, rows),
         notification=notifications.notify_after({notifications.SCHEDULED}),
@@ -155,10 +163,13 @@ def _insert(new: Sequence[Schedule]) -> Verb[int]:
     return len(answers[0])
 
 
-def _update(changes: Sequence[tuple[Schedule, Schedule]]) -> Verb[int]:
+def _update(
+    changes: Sequence[tuple[Schedule, Schedule]], author: Author | None = None, verb: str = ""
+) -> Verb[int]:
     rows = [
         {
             **_row(after),
+            **_record(author, verb, before, after),
             "seen_at": before.next_at,
             "seen_edit": before.edit,
             "seen_counted_to": before.counted_to,
@@ -170,6 +181,37 @@ def _update(changes: Sequence[tuple[Schedule, Schedule]]) -> Verb[int]:
         notification=notifications.notify_after({notifications.SCHEDULED}),
     )
     return len(answers[0])
+
+
+def _record(
+    author: Author | None, verb: str, before: Schedule | None, after: Schedule | None
+) -> dict[str, Any]:
+    """For the audit; without an author it records nothing."""
+    return {
+        "by": None if author is None else author.by,
+        "via": None if author is None else author.via,
+        "reason": None if author is None else author.reason,
+        "verb": verb,
+        "before": _audited(before),
+        "after": _audited(after),
+    }
+
+
+def _audited(schedule: Schedule | None) -> str | None:
+    """What people decide about a schedule; never the arguments of its jobs."""
+    if schedule is None:
+        return None
+    definition = schedule.definition
+    values = {
+        "time": None if definition is None else str(definition.timing),
+        "overlap": None if definition is None else definition.overlap,
+        "catch_up": None if definition is None else definition.catch_up,
+        "task": None if definition is None else definition.job.task,
+        "paused_by": schedule.paused_by,
+        "pause_reason": schedule.pause_reason,
+        "paused_until": schedule.paused_until,
+    }
+    return json_text({name: value for name, value in values.items() if value is not None})
 
 
 def _busy(name: str) -> StoreUnavailable:

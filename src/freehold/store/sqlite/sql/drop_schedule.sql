@@ -1,1 +1,3 @@
-delete from schedule where name = :schedule returning name
+delete from schedule where name = :name returning name;
+
+{record_schedules}

@@ -4,4 +4,6 @@ insert into schedule (name, definition, created_at, anchor_at, counted_to, next_
 values (:name, :definition, clock(), :anchor_at, :counted_to, :next_at, :declared, :declared_by,
     :edited_at, :edited_by)
 on conflict (name) do nothing
-returning name
+returning name;
+
+{record_schedules}

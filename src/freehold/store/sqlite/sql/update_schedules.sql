@@ -6,4 +6,6 @@ set definition = :definition, anchor_at = :anchor_at, counted_to = :counted_to,
     edited_by = :edited_by, paused_at = :paused_at, paused_by = :paused_by,
     pause_reason = :pause_reason, paused_until = :paused_until
 where name = :name and next_at is :seen_at and edit = :seen_edit and counted_to = :seen_counted_to
-returning name
+returning name;
+
+{record_schedules}
