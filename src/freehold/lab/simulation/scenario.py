@@ -45,6 +45,8 @@ TENANTS = ("acme", "beta", "core")
 SHARDS = ("home", "east")
 #: Every fifth scenario has tenants: these remainders of the seed by twenty.
 _TENANT_SEEDS = (6, 11, 13, 16)
+#: Every tenth has schedules.
+_SCHEDULE_SEEDS = (3, 18)
 #: And these are in the middle of a deploy: older workers cannot decode the arguments of some jobs.
 _DEPLOY_SEEDS = (9, 13, 19)
 #: Faults happen within this time; afterwards there are none.
@@ -202,7 +204,7 @@ def random_scenario(seed: int) -> Scenario:
         scenario = _with_deploy(scenario)
     if seed % 20 in _TENANT_SEEDS:
         return _with_tenants(scenario)
-    if seed % 5 == 3:
+    if seed % 20 in _SCHEDULE_SEEDS:
         scenario = _with_schedules(scenario)
     if seed % 6 == 2:
         return _with_manager(scenario)
