@@ -146,13 +146,16 @@ async def _body(request: Request, kind: type | None, limits: RequestLimits) -> A
 
 
 async def _read(request: Request, limit_bytes: int) -> bytes:
-    too_large = ApiError(413, "Content too large", f"a body has at most {limit_bytes:,} bytes")
     length = request.headers.get("content-length", "")
     if length.isdecimal() and (len(length) > 15 or int(length) > limit_bytes):
-        raise too_large
+        raise _too_large(limit_bytes)
     data = bytearray()
     async for chunk in request.stream():
         data += chunk
         if len(data) > limit_bytes:
-            raise too_large
+            raise _too_large(limit_bytes)
     return bytes(data)
+
+
+def _too_large(limit_bytes: int) -> ApiError:
+    return ApiError(413, "Content too large", f"a body has at most {limit_bytes:,} bytes")
