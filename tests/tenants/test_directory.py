@@ -52,7 +52,7 @@ def test_an_existing_schema_with_jobs_is_not_adopted(stores: TenantStores) -> No
 def test_a_tenant_with_live_jobs_is_dropped_by_force_only(stores: TenantStores) -> None:
     stores.tenants.create("acme")
     add(stores.store_of("acme"))
-    with pytest.raises(Refused, match=r"has live jobs:.*--force"):
+    with pytest.raises(Refused, match=r"has live jobs or schedules:.*--force"):
         stores.tenants.drop("acme")
     assert stores.store_of("acme").counts().ready == 1
 

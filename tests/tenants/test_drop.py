@@ -52,7 +52,7 @@ def _write_stage(stores: TenantStores, stage: Stage) -> None:
 def test_one_live_job_in_any_stage_prevents_the_drop(stores: TenantStores, stage: Stage) -> None:
     stores.tenants.create("acme")
     job_id = job_in(stores, stage)
-    with pytest.raises(Refused, match=r"acme has live jobs:.*--force"):
+    with pytest.raises(Refused, match=r"acme has live jobs or schedules:.*--force"):
         stores.tenants.drop("acme")
     assert stores.store_of("acme").read([job_id])[job_id].stage is stage
     assert [tenant.name for tenant in stores.tenants.all()] == ["acme"]

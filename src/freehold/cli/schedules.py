@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def schedules(
     context: click.Context, store: StoreChoice, after: str, limit: int, as_json: bool
 ) -> None:
-    """List schedules; pause, edit, run, backfill and drop them.
+    """List schedules; pause, edit, run and drop them.
 
     A schedule makes a job at each tick of a cron expression or an interval.
     """
@@ -125,7 +125,7 @@ def resume(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
 @as_json
 @store_options
 def run(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
-    """Make a job of the schedule NAME now, also while it is paused."""
+    """Make a job of the schedule NAME now. It may be paused."""
     with store.open() as app:
         made = app.operator.run_schedule(name, by=by)
     if as_json:
@@ -205,7 +205,7 @@ def _timing(
 def backfill(
     store: StoreChoice, name: str, since: datetime, until: datetime, by: str, as_json: bool
 ) -> None:
-    """Make a job for each tick of the schedule NAME in a past time, both ends included.
+    """Make a job for each tick in a past time. Both ends are included.
 
     They run one after another, unless its jobs may overlap. Repeated within a day, the command
     makes no tick's job again.
@@ -247,7 +247,7 @@ def drop(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
 @as_json
 @store_options
 def reset(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
-    """Undo the edits of the schedule NAME: back to what its code declares."""
+    """Undo edits: back to what the code declares."""
     with store.open() as app:
         info = app.operator.reset_schedule(name, by=by)
     if as_json:
