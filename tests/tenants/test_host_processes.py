@@ -26,7 +26,7 @@ def test_saturated_tenants_share_two_processes_by_weight(hosts: HostProcesses) -
     """Jobs take a while, so that slots are scarce, and not the speed of a tenant's store."""
     for name, weight, count in (("five", 5.0, 2000), ("three", 3.0, 1400), ("one", 1.0, 700)):
         hosts.add(name, weight)
-        hosts.enqueue(name, count, seconds=0.02)
+        hosts.enqueue(name, count, seconds=0.05)
     processes = [hosts.start() for _ in range(2)]
     hosts.until(lambda: len(hosts.lines("start")) >= 2700)
     assert {process.drain() for process in processes} == {0}
