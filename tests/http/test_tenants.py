@@ -54,7 +54,7 @@ def test_dropping_needs_the_name_again_and_refuses_live_jobs(client: ApiClient) 
     wrong = client.post("/api/tenants/acme/drop", {"name": "acne", "force": True})
     assert "repeat its name" in problem(wrong, 422, "bad-input")
     live = client.post("/api/tenants/acme/drop", {"name": "acme"})
-    assert "has live jobs:" in problem(live, 409, "refused")
+    assert "has live jobs or schedules:" in problem(live, 409, "refused")
     assert acme.operator.counts().ready == 1
     assert client.post("/api/tenants/acme/drop", {"name": "acme", "force": True}).status_code == 200
     problem(client.get("/api/tenants/acme"), 404, "tenant-not-found")
