@@ -6,13 +6,15 @@ contract. Only the pure rules (decide, plan, stage_after) come from the product.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
-from freehold.errors import JobNotFound, UniqueKeyTaken
+from freehold.errors import IllegalTransition, JobNotFound, UniqueKeyTaken
+from freehold.model.bulk import Amend, Amendment, BulkVerb, Delete, plan_bulk
 from freehold.model.history import Event, EventKind
 from freehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, StopRequest
 from freehold.model.meta import decode_meta
@@ -50,6 +52,7 @@ class Oracle(Maintenance):
         self._keys: dict[str, tuple[int, datetime]] = {}
         self._pauses: dict[str, datetime | None] = {}
         self._last_id = 0
+        self._bulks = 0
         self._last_token = 0
 
     # -- enqueue -----------------------------------------------------------------------------
@@ -280,6 +283,36 @@ class Oracle(Maintenance):
     ) -> list[ActionResult]:
         plans = [(job_id, plan(verb, self._existing(job_id))) for job_id in ids]
         return [self._perform(self.jobs[id_], step, by, reason) for id_, step in plans]
+
+    def bulk(
+        self, verb: BulkVerb, states: frozenset[State], changes: Amendment | None
+    ) -> tuple[int, ...]:
+        """One verb on all jobs in these states, oldest first. How many were changed, requested,
+        so already, left alone, and refused."""
+        self._bulks += 1
+        counts = Counter[ActionStatus | None]()
+        for job_id in [job.id for job in self.jobs.values() if job.state in states]:
+            try:
+                status = self._perform_bulk(verb, self.jobs[job_id], changes)
+            except (IllegalTransition, UniqueKeyTaken):
+                status = None
+            counts[status] += 1
+        return (*(counts[status] for status in ActionStatus), 0, counts[None])
+
+    def _perform_bulk(self, verb: BulkVerb, job: Job, changes: Amendment | None) -> ActionStatus:
+        by = f"ops (bulk {self._bulks})"
+        match plan_bulk(verb, job):
+            case Delete():
+                self.delete([job.id])
+            case Amend():
+                assert changes is not None
+                assert changes.priority is not None
+                self.jobs[job.id] = replace(job, priority=changes.priority)
+                self.add_event(job, EventKind.AMENDED, job.state, by, None)
+                self.promote([job.target])
+            case step:
+                return self._perform(job, step, by, None).status
+        return ActionStatus.DONE
 
     def _existing(self, job_id: int) -> Job:
         if job_id not in self.jobs:

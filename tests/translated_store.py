@@ -11,14 +11,18 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from freehold.model.audit import Author
+from freehold.model.bulk import Amendment, BulkVerb
 from freehold.model.history import Event
 from freehold.model.job import Attempt, Enqueued, Job, NewJob, StopRequest
 from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.state import State
 from freehold.store.rows import event_of
 from freehold.store.types import (
     AttemptEnd,
     ClaimRequest,
     Finished,
+    JobFilter,
     LeaseKey,
     Misfit,
     Recovered,
@@ -143,6 +147,18 @@ class TranslatedStore:
     def delete(self, ids: Sequence[int]) -> list[int]:
         deleted = self._store.delete([self._store_ids[i] for i in ids])
         return [self._oracle_ids[job_id] for job_id in deleted]
+
+    def bulk(
+        self, verb: BulkVerb, states: frozenset[State], changes: Amendment | None
+    ) -> tuple[int, ...]:
+        author = Author("ops", "test")
+        number = self._store.start_bulk(verb, JobFilter(states=states), changes, author)
+        while self._store.carry_out_bulk_step():
+            pass
+        done = self._store.bulk_operation(number)
+        assert done is not None
+        refused = sum(done.refused.values())
+        return (done.done, done.requested, done.already, done.changed, refused)
 
     def pause_queue(self, name: str, until: datetime | None) -> None:
         self._store.pause_queue(name, "ops", "why not", until)

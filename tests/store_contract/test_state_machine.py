@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 )
 
 from freehold.errors import IllegalTransition, Refused, UniqueKeyTaken
+from freehold.model.bulk import Amendment, BulkVerb
 from freehold.model.job import Attempt, Job, NewJob, StopRequest
 from freehold.model.operator_actions import NoChange, OperatorVerb, plan
 from freehold.model.outcome import Outcome, OutcomeKind
@@ -54,6 +55,9 @@ CHARGED = (
     OutcomeKind.LOST_LEASE,
     OutcomeKind.RETRY_LATER,
 )
+
+#: The states of a bulk operation; deleting all jobs would leave nothing to do.
+bulk_states = st.frozensets(st.sampled_from(State), min_size=1, max_size=3)
 
 Everyone = Oracle | TranslatedStore
 
@@ -184,6 +188,20 @@ class StoresAgree(RuleBasedStateMachine):
         self.all(lambda store: store.delete([job_id]))
         if job_id not in self.oracle.jobs:
             self.charged.pop(job_id, None)
+
+    @precondition(lambda self: self.oracle.jobs)
+    @rule(verb=st.sampled_from(BulkVerb), states=bulk_states)
+    def change_all(self, verb: BulkVerb, states: frozenset[State]) -> None:
+        """A bulk operation: as if the verb were applied to one job after the other."""
+        before = {job.id: job.state for job in self.oracle.jobs.values()}
+        changes = Amendment(priority=3) if verb is BulkVerb.AMEND else None
+        self.all(lambda store: store.bulk(verb, states, changes))
+        for job_id, state in before.items():
+            job = self.oracle.jobs.get(job_id)
+            if job is None:
+                self.charged.pop(job_id, None)
+            elif verb in (BulkVerb.RESUME, BulkVerb.RETRY) and job.state is not state:
+                self.charged[job_id] = 0
 
     @precondition(lambda self: self.last != "pause")
     @rule(name=queues, resumes=st.booleans(), for_seconds=st.sampled_from([None, 10.0]))

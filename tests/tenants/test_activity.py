@@ -16,16 +16,19 @@ import pytest
 
 from freehold.client import Client
 from freehold.errors import Refused
+from freehold.model.audit import Author
+from freehold.model.bulk import BulkVerb
 from freehold.model.job import NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.schedule import ScheduleDefinition
+from freehold.model.state import State
 from freehold.model.tenant import HOME_SHARD
 from freehold.model.timing import Every
 from freehold.store.shard import Shard, TenantActivity
 from freehold.store.sqlite.database import SqliteDatabase
 from freehold.store.sqlite.file_poll import FilePoll
 from freehold.store.store import Store
-from freehold.store.types import AttemptEnd
+from freehold.store.types import AttemptEnd, JobFilter
 from tests.concurrency import wait_until
 from tests.tenants.tenant_stores import TenantStores, add, claim_request
 
@@ -51,6 +54,22 @@ def acme(stores: TenantStores) -> TenantStores:
     stores.tenants.create("acme")
     assert not has_work(stores, "acme")
     return stores
+
+
+@pytest.mark.requirement("N16")
+def test_a_bulk_operation_is_work_although_all_queues_are_paused(acme: TenantStores) -> None:
+    """Or the failed jobs of an idle tenant would never be retried."""
+    store = acme.store_of("acme")
+    add(store)
+    (attempt,) = store.claim(claim_request())
+    store.finish(attempt.owner, [AttemptEnd(attempt, Outcome(kind=OutcomeKind.FAIL))])
+    store.pause_queue("*", "ann", None, None)
+    assert not has_work(acme, "acme")
+    failed = JobFilter(states=frozenset({State.FAILED}))
+    store.start_bulk(BulkVerb.RETRY, failed, None, Author("ann", "cli"))
+    assert has_work(acme, "acme")
+    assert store.carry_out_bulk_step()
+    assert not has_work(acme, "acme")
 
 
 @pytest.mark.requirement("S4.2")
