@@ -64,12 +64,11 @@ class PostgresShard:
         return check_schema(f"{self.schema}{infix}{check_tenant(tenant)}")
 
     def open(self, tenant: str) -> PostgresDatabase:
-        schema = self.schema_of(tenant)
         with self._lock:
             if tenant not in self._tenants:
                 self._tenants[tenant] = PostgresDatabase(
                     self.url,
-                    schema,
+                    self.schema_of(tenant),
                     connections=self._connections,
                     must_exist=True,
                     control=self.schema,
