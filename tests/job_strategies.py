@@ -8,6 +8,7 @@ from freehold.model.job import ErrorInfo, NewJob, StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.retry import Retry
+from freehold.model.waiting import Waiting
 
 OWNERS = ("w1", "w2", "w3")
 QUEUES = ("a", "b")
@@ -39,6 +40,28 @@ new_jobs = st.builds(
     policy=policies,
     pending=st.sampled_from([False] * 8 + [True]),
     meta_json=st.sampled_from([None] * 3 + ['{"n":1}', '{"n":2,"é":null}']),
+)
+waiting_jobs = st.builds(
+    NewJob,
+    task=st.sampled_from(["t", "u"]),
+    args=st.sampled_from([b"1", b"2"]),
+    queue=queues,
+    priority=st.sampled_from([0, 1]),
+    target=st.sampled_from([None, None, "x"]),
+    delay_seconds=st.sampled_from([None, None, 5.0]),
+    max_attempts=st.integers(1, 3),
+    policy=policies,
+    tags=st.sampled_from([(), ("a",)]),
+    meta_json=st.sampled_from([None, '{"n":1}']),
+    waiting=st.sampled_from(
+        [
+            Waiting("unique/t/k"),
+            Waiting("unique/t/k", ("args", "tags")),
+            Waiting("unique/t/k", ("priority", "run_at")),
+            Waiting("debounce/t/k", ("args", "meta", "run_at"), at_most_seconds=12.0),
+            Waiting("throttle/t/k", ("args", "meta"), throttle_seconds=9.0),
+        ]
+    ),
 )
 successes = st.builds(
     Outcome, kind=st.just(OutcomeKind.SUCCESS), result=st.sampled_from([None, b'{"sum":3}'])

@@ -41,6 +41,7 @@ from freehold.store.types import (
 )
 from tests.oracle_maintenance import Maintenance
 from tests.oracle_table import READY, Change, attempt_of, seconds
+from tests.oracle_waiting import WaitingKeys
 
 #: The step by which the store spreads one random number over a batch.
 GOLDEN = 0.618033988749895
@@ -51,6 +52,7 @@ class Oracle(Maintenance):
         super().__init__(now)
         self._keys: dict[str, tuple[int, datetime]] = {}
         self._pauses: dict[str, datetime | None] = {}
+        self._waiting = WaitingKeys(self)
         self._last_id = 0
         self._bulks = 0
         self._last_token = 0
@@ -61,14 +63,28 @@ class Oracle(Maintenance):
         results: list[Enqueued] = []
         ids_by_key: dict[str, int] = {}
         for new in jobs:
+            if new.waiting is not None:
+                results.append(self._enqueue_waiting(new))
+                continue
             key = new.idempotency_key
             holder = ids_by_key[key] if key in ids_by_key else self._holder(new)
-            result = Enqueued(self._insert(new) if holder is None else holder, holder is None)
+            result = self._enqueued(self._insert(new) if holder is None else holder, holder is None)
             results.append(result)
             if key is not None:
                 self._remember_key(key, result.id, new.idempotency_seconds)
                 ids_by_key[key] = result.id
         return results
+
+    def _enqueue_waiting(self, new: NewJob) -> Enqueued:
+        assert new.waiting is not None
+        holder = self._waiting.holder(new.waiting.key)
+        if holder is None:
+            return self._enqueued(self._insert(self._waiting.timed(new)), True)
+        return self._enqueued(holder.id, False, self._waiting.replace(holder, new))
+
+    def _enqueued(self, job_id: int, created: bool, replaced: bool = False) -> Enqueued:
+        live = [job.created_at for job in self.live() if job.id == job_id]
+        return Enqueued(job_id, created, replaced, live[0] if live else None)
 
     def _holder(self, new: NewJob) -> int | None:
         if new.idempotency_key is not None and self._is_key_known(new.idempotency_key):
@@ -131,6 +147,7 @@ class Oracle(Maintenance):
             lease=None,
             report=None,
             meta=decode_meta(new.meta_json),
+            waiting_key=None if new.waiting is None else new.waiting.key,
         )
         return self._last_id
 
@@ -179,7 +196,7 @@ class Oracle(Maintenance):
     def mark_running(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
         for key in leases:
             if (lease := self._valid_lease(owner, key)) and lease.started_at is None:
-                started = replace(lease, started_at=self.now)
+                started = replace(lease, started_at=max(lease.leased_at, self.now))
                 self.set_stage(self.jobs[key.job_id], Stage.LEASED, lease=started)
         return self._lost(owner, leases)
 

@@ -95,6 +95,7 @@ class Maintenance(Table):
 
     def mend_row(self, job: Job) -> None:
         del self.broken[job.id]
+        self.jobs[job.id] = replace(self.jobs[job.id], args="{}")
 
     def set_aside_ready(self, queue: str) -> list[int]:
         return self._set_aside(

@@ -111,6 +111,7 @@ class Table:
             stop_request_reason=None,
             attempt=0 if change.fresh else attempt,
             lost_attempts=0 if change.fresh else lost,
+            waiting_key=None if lease or change.stages is None else job.waiting_key,
         )
         if change.stages is None:
             self.finish_job(bare, lease, change)

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 from freehold.clock import VirtualClock
-from freehold.model.job import Attempt, Job, NewJob
+from freehold.model.job import Attempt, Enqueued, Job, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.postgres.database import PostgresDatabase
@@ -39,6 +39,7 @@ TABLES = (
     "bulk_chunk",
     "bulk_step",
     "retention_rule",
+    "throttle",
 )
 
 #: The one override of the store's clock, for tests only (requirement P11).
@@ -105,6 +106,11 @@ class StoreUnderTest:
     def everything(self) -> dict[str, list[tuple[Any, ...]]]:
         """The content of all tables, to show that a refused write changed nothing."""
         return {table: self.sql(f"select * from {{s}}{table} order by 1") for table in TABLES}
+
+
+def is_found(result: Enqueued, first: Enqueued) -> bool:
+    """Whether this call returned the job of the first one."""
+    return (result.id, result.created) == (first.id, False)
 
 
 def key_of(attempt: Attempt) -> LeaseKey:

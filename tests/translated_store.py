@@ -59,7 +59,7 @@ class TranslatedStore:
         for result in results:
             if result.created:
                 self._learn_id(result.id)
-        return [Enqueued(self._oracle_ids[result.id], result.created) for result in results]
+        return [replace(result, id=self._oracle_ids[result.id]) for result in results]
 
     def _learn_id(self, store_id: int) -> None:
         oracle_id = len(self._oracle_ids)

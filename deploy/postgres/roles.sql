@@ -76,7 +76,7 @@ begin
             grant usage on sequences to freehold_worker', store);
 
         -- Objects that exist only once the schema is migrated.
-        if to_regprocedure(format('%I.is_meta(json)', store)) is null then
+        if to_regprocedure(format('%I.is_waiting_key(text, text)', store)) is null then
             raise notice '% is not migrated yet: migrate as its owner, then run this again', store;
             continue;
         end if;
@@ -92,11 +92,13 @@ begin
         -- has these columns; the others are those of a lease, of attempts and of reports.
         execute format('revoke insert on %I.job from freehold_producer', store);
         execute format('grant insert (id, created_at, run_at, stage, priority, max_attempts, timeout_seconds,
-            queue, task, target, limit_key, unique_key, tags, policy, args, meta) on %I.job to freehold_producer', store);
-        execute format('grant select (id, created_at, unique_key, stage) on %I.job to freehold_producer', store);
+            queue, task, target, limit_key, unique_key, tags, policy, args, meta, waiting_key) on %I.job to freehold_producer', store);
+        execute format('grant select (id, created_at, unique_key, waiting_key, stage) on %I.job to freehold_producer', store);
         -- When workers were last notified of a queue.
         execute format('grant select, insert, update on %I.last_notified to freehold_producer', store);
         execute format('grant select, insert, update, delete on %I.idempotency to freehold_producer', store);
+        -- Replacing what a waiting job carries, also by a debounce or a throttle, is for workers.
+        execute format('grant select on %I.throttle to freehold_producer', store);
         execute format('grant usage on sequence %I.job_id to freehold_producer', store);
         execute format('grant execute on function %I.has_ended(bigint) to freehold_producer', store);
         execute format('grant select on %I.migration to freehold_producer', store);
@@ -115,6 +117,11 @@ begin
                        and polrelid = to_regclass(format('%I.job', store))) then
             execute format('create policy new_meta on %1$I.job as restrictive for insert to freehold_producer
                 with check (meta is null or %1$I.is_meta(meta))', store);
+        end if;
+        if not exists (select from pg_policy where polname = 'new_waiting_key'
+                       and polrelid = to_regclass(format('%I.job', store))) then
+            execute format('create policy new_waiting_key on %1$I.job as restrictive for insert
+                to freehold_producer with check (waiting_key is null or %1$I.is_waiting_key(waiting_key, task))', store);
         end if;
         if not exists (select from pg_policy where polname = 'new_key'
                        and polrelid = to_regclass(format('%I.idempotency', store))) then

@@ -58,6 +58,7 @@ from freehold.model.secrets import Secret
 from freehold.model.state import Stage, State
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.timing import Cron, Every
+from freehold.model.waiting import Debounce, Throttle, Unique, Waiting
 from freehold.model.worker_info import LiveWorker, WorkerState
 from freehold.operator import AsyncOperator, JobDetail, Operator
 from freehold.operator_schedules import ScheduleInfo, ScheduleState
@@ -95,6 +96,7 @@ __all__ = [
     "Cause",
     "Context",
     "Cron",
+    "Debounce",
     "ErrorInfo",
     "Event",
     "EventKind",
@@ -162,10 +164,13 @@ __all__ = [
     "TenantState",
     "TenantUse",
     "Tenants",
+    "Throttle",
     "Tick",
     "TimelineEntry",
+    "Unique",
     "UniqueKeyTaken",
     "UnknownTask",
+    "Waiting",
     "WorkerSettings",
     "WorkerState",
 ]

@@ -80,7 +80,7 @@ class Client:
 class JobHandle(Generic[R_co]):
     """A stored job, as its producer gets it: read it, cancel it, wait for its result."""
 
-    __slots__ = ("_client", "created", "id", "task")
+    __slots__ = ("_client", "created", "created_at", "id", "replaced", "task")
 
     def __init__(self, client: Client, task: str, enqueued: Enqueued) -> None:
         self._client = client
@@ -89,6 +89,10 @@ class JobHandle(Generic[R_co]):
         #: False if a job existed already: a live one with this unique key, or one stored with this
         #: idempotency key. `id` is that job's.
         self.created = enqueued.created
+        #: True if the job waited already, and this call has replaced what it carries.
+        self.replaced = enqueued.replaced
+        #: When the job was created, by the database's clock; None if it has ended.
+        self.created_at = enqueued.created_at
 
     def enqueue(self) -> ActionResult:
         """Put a pending job into the queue."""

@@ -50,6 +50,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress | None
     policy: dict[str, Any]
     meta: dict[str, MetaValue]
+    waiting_key: str | None
 
 
 class LogLineDocument(msgspec.Struct, frozen=True):

@@ -12,19 +12,18 @@ from freehold.errors import BadSettings
 from freehold.model.job import DEFAULT_QUEUE
 from freehold.model.limit import Limit
 from freehold.model.names import check_name
+from freehold.model.options import Options, tags_of
 from freehold.model.policy import LaneOnFailure, OnDrain, OnLeaseExpired, OnStop, Policy
 from freehold.model.retry import DEFAULT_RETRY, Retry
 from freehold.signature import Signature
 from freehold.tasks import (
     Enqueuer,
-    Options,
     Registry,
     Task,
     TaskDefinition,
     check_importable,
     default_name,
     limit_key_of,
-    tags_of,
 )
 from freehold.worker.execution.context import Context
 

@@ -15,15 +15,18 @@ import msgspec
 
 from freehold.errors import BadArguments, BadInput, BadPayload, BadSettings, UnknownTask
 from freehold.model import payload
-from freehold.model.job import DEFAULT_QUEUE, IDEMPOTENCY_SECONDS, PRIORITY_LIMIT, NewJob
+from freehold.model.job import NewJob
 from freehold.model.limit import Limit
 from freehold.model.meta import MetaValue, encode_meta
-from freehold.model.names import check_key, check_name
+from freehold.model.names import check_name
+from freehold.model.options import Options, tags_of
 from freehold.model.policy import DEFAULT_POLICY, Policy, pack
-from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
-from freehold.model.schedule import PREFIX as SCHEDULE_PREFIX
-from freehold.model.tenant import check_tenant
-from freehold.model.timestamps import check_timestamp
+from freehold.model.waiting import (
+    Debounce,
+    Throttle,
+    Unique,
+    waiting_of,
+)
 from freehold.results import ResultHandle, check_may_wait, seconds_of_wait
 from freehold.signature import CONTEXT_PARAMETER, Signature
 
@@ -31,104 +34,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 H = TypeVar("H", covariant=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The options of one job, checked when they are created."""
-
-    queue: str = DEFAULT_QUEUE
-    priority: int = 0
-    run_at: datetime | None = None
-    delay: float | timedelta | None = None
-    target: str | None = None
-    limit_key: str | None = None
-    unique_key: str | None = None
-    idempotency_key: str | None = None
-    idempotency_seconds: float = IDEMPOTENCY_SECONDS
-    max_attempts: int | None = None
-    timeout: float | timedelta | None = None
-    tags: tuple[str, ...] = ()
-    connection: Any = None
-    tenant: str | None = None
-    meta: Mapping[str, MetaValue] | None = None
-    wait: float | timedelta | None = None
-
-    def __post_init__(self) -> None:
-        check_name("queue", self.queue)
-        if self.tenant is not None:
-            check_tenant(self.tenant)
-        for name in ("target", "limit_key", "unique_key", "idempotency_key"):
-            if getattr(self, name) is not None:
-                check_key(name, getattr(self, name))
-        for name in ("target", "unique_key"):
-            if (getattr(self, name) or "").startswith(SCHEDULE_PREFIX):
-                raise BadInput(
-                    f"{name}={getattr(self, name)!r}: keys that begin with {SCHEDULE_PREFIX!r} are "
-                    "those of schedules: choose another"
-                )
-        for tag in tags_of(self.tags):
-            check_name("tag", tag)
-        encode_meta(self.meta)
-        seconds_of_wait(self.wait)
-        _check_times(self)
-        _check_numbers(self)
-
-    @property
-    def delay_seconds(self) -> float | None:
-        return _seconds(self.delay)
-
-    @property
-    def timeout_seconds(self) -> float | None:
-        return _seconds(self.timeout)
-
-
-def _seconds(span: float | timedelta | None) -> float | None:
-    return span.total_seconds() if isinstance(span, timedelta) else span
-
-
-def _check_times(options: Options) -> None:
-    if options.run_at is not None:
-        if options.delay is not None:
-            raise BadInput("run_at and delay exclude each other: give one of them")
-        check_timestamp("run_at", options.run_at)
-    seconds = options.delay_seconds
-    if seconds is not None and not (_is_number(seconds) and 0 <= seconds <= WAIT_LIMIT_SECONDS):
-        raise BadInput(f"delay={options.delay!r}: give 0 or more seconds, at most ten years")
-
-
-def _check_numbers(options: Options) -> None:
-    if not _is_whole(options.priority) or abs(options.priority) > PRIORITY_LIMIT:
-        raise BadInput(
-            f"priority={options.priority!r}: give a whole number from -{PRIORITY_LIMIT} to "
-            f"{PRIORITY_LIMIT}; higher runs first"
-        )
-    attempts = options.max_attempts
-    if attempts is not None and not (_is_whole(attempts) and 1 <= attempts <= MAX_ATTEMPTS_LIMIT):
-        raise BadInput(f"max_attempts={attempts!r}: give 1 to {MAX_ATTEMPTS_LIMIT}")
-    if options.timeout is not None:
-        _check_span("timeout", options.timeout_seconds)
-    _check_span("idempotency_seconds", options.idempotency_seconds)
-
-
-def _check_span(name: str, seconds: float | None) -> None:
-    if seconds is None or not (_is_number(seconds) and 0.001 <= seconds <= WAIT_LIMIT_SECONDS):
-        raise BadInput(f"{name}={seconds!r}: give at least 0.001 seconds, at most ten years")
-
-
-def tags_of(tags: Any) -> tuple[str, ...]:
-    """A single string is refused: it would be taken as one tag per character."""
-    if isinstance(tags, str):
-        raise BadInput(f"tags={tags!r}: give a list of tags, such as [{tags!r}]")
-    return tuple(tags)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Enqueuer(Protocol[H]):
@@ -210,8 +115,12 @@ class Task(Generic[P, R, H]):
         tenant: str | None = None,
         meta: Mapping[str, MetaValue] | None = None,
         wait: float | timedelta | None = None,
+        unique: Unique | None = None,
+        debounce: Debounce | None = None,
+        throttle: Throttle | None = None,
     ) -> Task[P, R, H]:
         """The same task with other options."""
+        seconds_of_wait(wait)
         given: dict[str, Any] = {
             "queue": queue,
             "priority": priority,
@@ -229,6 +138,9 @@ class Task(Generic[P, R, H]):
             "tenant": tenant,
             "meta": meta,
             "wait": wait,
+            "unique": unique,
+            "debounce": debounce,
+            "throttle": throttle,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         return Task(self._app, self.definition, self.function, replace(self.options, **changes))
@@ -249,7 +161,7 @@ class Task(Generic[P, R, H]):
         if self._template is None:  # what all jobs with these options have in common
             self._template = new_job(self.definition, self.options, b"{}")
         data = self.definition.signature.encode(args, kwargs)
-        return msgspec.structs.replace(self._template, args=data, pending=pending)
+        return _submitted(msgspec.structs.replace(self._template, args=data, pending=pending))
 
     def prepare_json(self, args: bytes, *, pending: bool = False) -> NewJob:
         """A checked job from arguments in JSON: one object by parameter name."""
@@ -332,7 +244,7 @@ def with_secrets(job: NewJob, names: Sequence[str]) -> NewJob:
 
 def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool) -> NewJob:
     attempts = options.max_attempts
-    return NewJob(
+    new = NewJob(
         task=task,
         args=args,
         queue=options.queue,
@@ -342,7 +254,7 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         delay_seconds=options.delay_seconds,
         target=options.target,
         limit_key=options.limit_key,
-        unique_key=options.unique_key,
+        unique_key=options.key_until_end,
         idempotency_key=options.idempotency_key,
         idempotency_seconds=options.idempotency_seconds,
         max_attempts=policy.retry.max_attempts if attempts is None else attempts,
@@ -352,7 +264,18 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         policy=policy if pack(policy) else DEFAULT_POLICY,
         pending=pending,
         meta_json=encode_meta(options.meta),
+        waiting=waiting_of(task, options.waiting_option),
     )
+    return _submitted(new)
+
+
+def _submitted(job: NewJob) -> NewJob:
+    if job.pending and job.waiting is not None:
+        raise BadInput(
+            f"a pending job of {job.task} is not unique until its start, debounced or throttled: "
+            "leave that out, or enqueue it at once"
+        )
+    return job
 
 
 class Registry:

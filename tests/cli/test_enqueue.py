@@ -98,6 +98,23 @@ def test_metadata_is_typed_stored_and_shown(shell: Shell) -> None:
     assert shell("job", "show", str(job.id), "--json").json[0]["job"]["meta"] == job.meta
 
 
+@pytest.mark.requirement("N4")
+def test_a_job_that_waits_gets_the_values_of_the_last_call(shell: Shell) -> None:
+    options = ("--unique-key", "k", "--unique-until", "start", "--replace", "args")
+    first = enqueued(shell, "t", "n=1", *options)
+    result = shell("enqueue", "t", "n=2", *options)
+    assert result.out == f"job {first.id} waits with this key, and got the values of this call\n"
+    assert shell.store.job(first.id).args == '{"n":2}'
+    debounced = ("--debounce-key", "k", "--debounce-seconds", "5m")
+    job = enqueued(shell, "t", *debounced, "--debounce-at-most-seconds", "1h")
+    assert (job.run_at - job.created_at).total_seconds() == 300
+    assert shell("enqueue", "t", *debounced, "--json").json["replaced"]
+    throttled = ("--throttle-key", "k", "--throttle-seconds", "60")
+    at_once = enqueued(shell, "t", *throttled)
+    assert at_once.stage == "ready"
+    assert "throttle/t/k" in shell("job", "show", str(at_once.id)).out
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("5m", 300), ("2h", 7200), ("1d", 86400)]
 )
@@ -119,7 +136,7 @@ def test_a_pending_job_is_stored_and_not_claimed(shell: Shell) -> None:
 def test_a_taken_key_returns_the_job_that_has_it(shell: Shell, option: str) -> None:
     first = enqueued(shell, "t", option, "k").id
     result = shell("enqueue", "t", option, "k", "--json").json
-    assert result == {"id": first, "task": "t", "created": False}
+    assert (result["id"], result["created"], result["replaced"]) == (first, False, False)
     result = shell("enqueue", "t", option, "k")
     assert result.out == f"job {first} exists already with this key; no job was added\n"
 
@@ -150,6 +167,8 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
         (("t", "--meta", "a=1", "--meta", "a=2"), 2, ["given twice"]),
         (("t", "--meta", "a"), 2, ["meta 'a' is not key=value"]),
         (("t", "--meta", "a=[1]"), 2, ["meta['a'] is nested"]),
+        (("t", "--unique-until", "start"), 2, ["need a unique_key"]),
+        (("t", "--debounce-key", "k"), 2, ["belong together"]),
         (("t", "value"), 2, ["'value' is not key=value"]),
         (("t", "=value"), 2, ["'=value' is not key=value"]),
         (("t", "--args", "{'a': 1}"), 2, ["--args for task t is not JSON"]),

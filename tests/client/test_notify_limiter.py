@@ -171,7 +171,7 @@ def test_notifications_of_a_queue_do_not_replace_those_of_scheduled_jobs() -> No
         verb = enqueue([NewJob(task="t", delay_seconds=5.0)], limiter)
         assert next(verb).notification == notify_after({SCHEDULED})
         with contextlib.suppress(StopIteration):
-            verb.send([[(1, 0.001)]])
+            verb.send([[(1, 0, 0.001)]])
         clock.now += 1.0
 
 

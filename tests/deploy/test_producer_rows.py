@@ -79,6 +79,9 @@ REFUSED_ROWS: dict[str, dict[str, str]] = {
     "meta that is a list": {"meta": "'[1]'"},
     "nested meta": {"meta": """'{"a": {}}'"""},
     "much meta": {"meta": "json_build_object('a', repeat('x', 4096))"},
+    "a waiting key of no kind": {"waiting_key": "'k'"},
+    "a waiting key of another task": {"waiting_key": "'unique/other/k'"},
+    "a long waiting key": {"waiting_key": "'unique/quick/' || repeat('k', 201)"},
     "a policy that is none": {"policy": "'7'"},
     "a large policy": {"policy": "json_build_object('a', repeat('x', 10000))"},
     "arguments that are none": {"args": "'[1]'"},
@@ -112,6 +115,7 @@ def test_a_producer_may_insert_a_job_itself(producer: Connection[Any]) -> None:
     producer.execute(insert({}))
     producer.execute(insert({"run_at": "now()", "target": "'lane'", "tags": """'["a"]'"""}))
     producer.execute(insert({"meta": """'{"a": 1}'"""}))
+    producer.execute(insert({"waiting_key": "'unique/quick/by hand'"}))
 
 
 @pytest.mark.parametrize("columns", REFUSED_ROWS.values(), ids=REFUSED_ROWS.keys())

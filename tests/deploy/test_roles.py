@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from freehold import Freehold
+from freehold import Debounce, Freehold, MissingPrivilege, Throttle, Unique
 from freehold.errors import FreeholdError
 from freehold.model.state import State
 from freehold.store.types import JobFilter
@@ -128,6 +128,21 @@ def test_a_producer_enqueues_with_and_without_keys(roles: Roles) -> None:
     # go unnoticed.
     query = "select topic from freehold.last_notified order by topic"
     assert roles.admin.execute(query.encode()).fetchall() == [("+default",), ("@",)]
+
+
+@pytest.mark.requirement("N4")
+def test_a_producer_finds_the_job_that_waits_but_replaces_nothing(roles: Roles) -> None:
+    app = roles.app("producer")
+    first = enqueue(app, unique=Unique("k", "start"))
+    assert enqueue(app, unique=Unique("k", "start")) == first
+    for options in (
+        {"unique": Unique("k", "start", ("args",))},
+        {"debounce": Debounce("k", 30)},
+        {"throttle": Throttle("k", 30)},
+    ):
+        with pytest.raises(MissingPrivilege):
+            enqueue(app, **options)
+    assert len(roles.app("viewer").operator.jobs(JobFilter(limit=100)).jobs) == 1
 
 
 def test_a_producer_reads_no_jobs_and_changes_none(roles: Roles) -> None:

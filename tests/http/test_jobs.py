@@ -20,7 +20,9 @@ def test_a_job_is_enqueued_run_and_shown(client: ApiClient) -> None:
     response = client.post("/api/jobs", body)
     assert response.status_code == 201
     job_id = response.json()["id"]
-    assert response.json() == {"id": job_id, "task": "greet", "created": True}
+    made = response.json()
+    assert (made["task"], made["created"], made["replaced"]) == ("greet", True, False)
+    assert made["created_at"] == client.get_json(f"/api/jobs/{job_id}")["job"]["created_at"]
     client.work()
     document = client.get_json(f"/api/jobs/{job_id}")
     job = document["job"]
@@ -38,6 +40,49 @@ def test_metadata_is_stored_and_shown_to_every_role(client: ApiClient) -> None:
     assert client.get_json(f"/api/jobs/{job_id}")["job"]["meta"] == meta
     client.work()
     assert client.get_json("/api/jobs")["jobs"][0]["meta"] == meta
+
+
+@pytest.mark.requirement("N4")
+@pytest.mark.parametrize(
+    ("options", "replaced"),
+    [
+        ({"unique_key": "k", "unique_until": "start"}, False),
+        ({"unique_key": "k", "unique_until": "start", "replace": ["args"]}, True),
+        ({"debounce_key": "k", "debounce_seconds": 30, "debounce_at_most_seconds": 60}, True),
+        ({"throttle_key": "k", "throttle_seconds": 60}, True),
+    ],
+)
+def test_a_second_call_finds_the_job_that_waits(
+    client: ApiClient, options: dict[str, Any], replaced: bool
+) -> None:
+    first = client.post("/api/jobs", {"task": "greet", "args": {"name": "Ann"}, **options})
+    again = client.post("/api/jobs", {"task": "greet", "args": {"name": "Bob"}, **options})
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert again.json() == {**first.json(), "created": False, "replaced": replaced}
+    shown = client.get_json(f"/api/jobs/{first.json()['id']}?args=true")["job"]
+    assert shown["args"]["name"] == ("Bob" if replaced else "Ann")
+    assert shown["waiting_key"].endswith("/greet/k")
+
+
+@pytest.mark.requirement("N4")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"unique_until": "start"},
+        {"unique_key": "k", "replace": ["args"]},
+        {"unique_key": "k", "unique_until": "start", "replace": ["queue"]},
+        {"debounce_key": "k"},
+        {"debounce_key": "k", "debounce_seconds": 1, "delay_seconds": 1},
+        {"throttle_key": "k", "throttle_seconds": 1, "idempotency_key": "i"},
+        {"throttle_key": "k", "throttle_seconds": 1, "pending": True},
+    ],
+)
+def test_options_of_keys_that_make_no_sense_are_refused(
+    client: ApiClient, options: dict[str, Any]
+) -> None:
+    body = {"task": "greet", "args": {"name": "Ann"}, **options}
+    problem(client.post("/api/jobs", body), 422, "bad-input")
+    assert client.get_json("/api/jobs")["jobs"] == []
 
 
 @pytest.mark.requirement("N6")

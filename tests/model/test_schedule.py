@@ -233,7 +233,7 @@ def test_a_definition_of_a_newer_version_or_a_broken_one_is_an_error_not_a_crash
 
 def test_no_field_of_a_job_is_lost_in_a_schedule() -> None:
     """A new field of NewJob is stored with schedules (StoredJob), or refused by `_check_job`."""
-    refused = {"run_at", "delay_seconds", "unique_key", "idempotency_key", "pending"}
+    refused = {"run_at", "delay_seconds", "unique_key", "idempotency_key", "pending", "waiting"}
     ignored = {"idempotency_seconds"}
     fields = set(NewJob.__struct_fields__)
     assert fields == set(StoredJob.__struct_fields__) | refused | ignored

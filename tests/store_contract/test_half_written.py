@@ -17,7 +17,7 @@ def test_some_jobs_were_stored_before_the_store_failed() -> None:
     """Found by the simulation: the error claimed that calling again is safe."""
     steps = enqueue([_PLAIN, _KEYED])
     assert [each.name for each in next(steps).statements] == ["enqueue_keyed"]
-    born = [(0, 17)]  # the plain one; the key of the other is taken
+    born = [(0, 17, 0)]  # the plain one; the key of the other is taken
     assert [each.name for each in steps.send([born]).statements] == ["find_holders"]
     with pytest.raises(OutcomeUnknown, match="some of these jobs were stored"):
         steps.throw(StoreUnavailable("the connection broke"))

@@ -42,6 +42,7 @@ from tests.job_strategies import (
     queues,
     reasons,
     requests_seen,
+    waiting_jobs,
 )
 from tests.oracle import Oracle
 from tests.oracle_table import TIMED, with_followers
@@ -88,12 +89,12 @@ class StoresAgree(RuleBasedStateMachine):
 
     # -- the way of a job --------------------------------------------------------------------
 
-    @initialize(jobs=st.lists(new_jobs, min_size=3, max_size=6))
+    @initialize(jobs=st.lists(new_jobs | waiting_jobs, min_size=3, max_size=6))
     def begin(self, jobs: list[NewJob]) -> None:
         self.enqueue(jobs)
 
     @precondition(lambda self: len(self.oracle.jobs) < 15)
-    @rule(jobs=st.lists(new_jobs, min_size=1, max_size=3))
+    @rule(jobs=st.lists(new_jobs | waiting_jobs, min_size=1, max_size=3))
     def enqueue(self, jobs: list[NewJob]) -> None:
         self.all(lambda store: store.enqueue(jobs))
 

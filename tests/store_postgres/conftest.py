@@ -35,7 +35,7 @@ def database(shared_database: PostgresDatabase) -> PostgresDatabase:
     """Empty."""
     with psycopg.connect(shared_database.url) as connection:
         # Truncate creates new files for every index of every day, and takes ten times as long.
-        for table in ("job", "history", "event", "idempotency", "queue"):
+        for table in ("job", "history", "event", "idempotency", "queue", "throttle"):
             connection.execute(f"delete from freehold.{table}".encode())
         if connection.execute(_IS_LARGE).fetchone() == (True,):
             connection.execute("truncate freehold.job")

@@ -20,6 +20,7 @@ LEASED = 1_000
 EXPIRED = 100
 KEYS = 50_000
 LIMITED = 20_000
+WAITING = 2_000
 QUEUES = 22
 SCHEDULES = 20_000
 #: Schedules are no flood: they come with a deploy, and some are there before.
@@ -74,7 +75,7 @@ _LIVE = """
 insert into freehold.job (id, created_at, run_at, stage, priority, attempt, max_attempts, queue,
     task, target, limit_key, unique_key, lease_owner, lease_token, leased_at,
     lease_expires_at, stop_request, args)
-select nextval('freehold.job_id'), now(), {run_at}, {stage}, i % 5, 0, 5, {queue}, 't' || i % 50,
+select nextval('freehold.job_id'), now(), {run_at}, {stage}, i % 5, 0, 5, {queue}, {task},
     {target}, {limit_key}, {unique_key}, {owner}, {token}, {leased_at}, {expires_at}, {request},
     '{{"n": 1}}'
 from generate_series(1, {count}) i
@@ -83,6 +84,7 @@ from generate_series(1, {count}) i
 _PLAIN = {
     "run_at": "null::timestamptz",
     "queue": "case when i % 5 = 0 then 'q' || i % 20 else 'default' end",
+    "task": "'t' || i % 50",
     "target": "null::text",
     "limit_key": "null::text",
     "unique_key": "case when i % 10 = 0 then gen_random_uuid()::text end",
@@ -139,7 +141,26 @@ def fill(connection: Connection[Any]) -> None:
     connection.execute("insert into freehold.key_limit (key, max_leases) values ('roomy', 7)")
     connection.execute("insert into freehold.key_limit (key, max_leases) values ('key:*', 1)")
     connection.execute("insert into freehold.queue (name, max_leases) values ('limited', 100)")
+    _wait(connection)
     _lease(connection)
+
+
+def _wait(connection: Connection[Any]) -> None:
+    """Jobs with keys that they hold until a worker takes them, and windows of throttles."""
+    live(
+        connection,
+        WAITING,
+        STAGE_NAMES["scheduled"],
+        run_at="now() + interval '1 day'",
+        task="'waits'",
+    )
+    connection.execute(
+        "update freehold.job set waiting_key = 'unique/t/' || id % 10000 where task = 'waits'"
+    )
+    connection.execute(
+        "insert into freehold.throttle select 'throttle/t/' || i, now() + interval '1 day' "
+        "from generate_series(1, 10000) i"
+    )
 
 
 def _lease(connection: Connection[Any]) -> None:

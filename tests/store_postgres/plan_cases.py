@@ -10,6 +10,7 @@ from typing import Any
 from psycopg import Connection
 
 from freehold.model.state import Stage
+from freehold.model.waiting import REPLACEABLE
 from freehold.store.stage_sql import STAGE_NAMES, stage_byte
 from freehold.store.statements import Statement
 from freehold.store.verbs import audit
@@ -286,6 +287,16 @@ def _keys(found: Found) -> Iterator[Case]:
     yield Case("enqueue", Statement("enqueue", calls, shapes), BATCH)
     yield Case("enqueue_one", Statement("enqueue_one", new[0]))
     yield Case("enqueue_keyed", Statement("enqueue_keyed", {}, new), BATCH)
+    # Half of the keys are held by waiting jobs.
+    new = [{**row, "waiting_key": f"unique/t/{2 * n}"} for n, row in enumerate(new)]
+    replaces = {f"replaces_{name}": True for name in REPLACEABLE} | {"at_most_seconds": 60.0}
+    yield Case("enqueue_waiting", Statement("enqueue_waiting", {"throttled": False}, new), BATCH)
+    replacing = Statement("enqueue_replacing", {**replaces, "throttled": True}, new)
+    yield Case("enqueue_replacing", replacing, BATCH)
+    yield Case("find_waiting", Statement("find_waiting", {}, new), BATCH)
+    windows = [{"key": row["waiting_key"], "seconds": 60.0} for row in new]
+    yield Case("lock_throttles", Statement("lock_throttles", {}, windows), BATCH)
+    yield Case("advance_throttles", Statement("advance_throttles", {}, windows), BATCH)
 
 
 def _new(position: int, key: str) -> dict[str, Any]:

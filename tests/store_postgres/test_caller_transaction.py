@@ -13,10 +13,13 @@ from psycopg import AsyncConnection, Connection
 
 from freehold.errors import BadInput
 from freehold.model.job import Enqueued, NewJob
+from freehold.model.waiting import Unique, waiting_of
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import AsyncStore, Store
+from freehold.store.types import ClaimRequest, QueueDemand
 from tests.concurrency import wait_until
 from tests.store_postgres.conftest import Connect
+from tests.stores import is_found
 
 KEYED = [
     NewJob(task="t", unique_key="k"),
@@ -69,7 +72,7 @@ def test_a_key_that_is_taken_does_not_abort_the_callers_transaction(
     connection = connect()
     connection.execute("create temporary table orders (id integer) on commit drop")
     connection.execute("insert into orders values (1)")
-    assert inside(database, connection).enqueue([job]) == [Enqueued(first.id, False)]
+    assert is_found(inside(database, connection).enqueue([job])[0], first)
     connection.execute("insert into orders values (2)")
     assert connection.execute("select count(*) from orders").fetchone() == (2,)
     connection.commit()
@@ -98,7 +101,25 @@ def test_the_second_of_two_callers_with_one_key_waits_and_gets_the_right_result(
     assert theirs.created is not first_commits
     assert (theirs.id == mine.id) is first_commits
     assert count(queue) == 1
-    assert queue.enqueue([job]) == [Enqueued(theirs.id, False)]
+    assert is_found(queue.enqueue([job])[0], theirs)
+
+
+@pytest.mark.requirement("N4", "S0.18")
+def test_a_replacement_happens_if_and_only_if_the_transaction_commits(
+    database: PostgresDatabase, queue: Store, connect: Connect
+) -> None:
+    option = Unique("k", "start", ("args",))
+    old, new = (
+        NewJob(task="t", args=args, waiting=waiting_of("t", option)) for args in (b"1", b"2")
+    )
+    first = queue.enqueue([old])[0]
+    connection = connect()
+    for end, expected in ((connection.rollback, "1"), (connection.commit, "2")):
+        assert inside(database, connection).enqueue([new])[0].replaced
+        request = ClaimRequest(owner="w", lease_seconds=60, demands=(QueueDemand("default", 1),))
+        assert queue.claim(request) == [], "a claim does not wait for the caller"
+        end()
+        assert queue.read([first.id])[first.id].args == expected
 
 
 def waits_for_a_lock(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -17,6 +18,7 @@ from freehold.model.job import Enqueued, NewJob
 from freehold.model.meta import encode_meta
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.state import Stage
+from freehold.model.waiting import Debounce, Throttle, Unique, WaitingOption, waiting_of
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
@@ -89,6 +91,50 @@ def test_its_metadata_equals_that_of_the_client(sql: Connection[Any], queue: Sto
     assert stored == [(each.id,) for each in none]
 
 
+@pytest.mark.requirement("N4")
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        ("unique_key => 'k', unique_until => 'start'", Unique("k", "start")),
+        (
+            "unique_key => 'k', unique_until => 'start', replace => '{args,priority}'",
+            Unique("k", "start", ("args", "priority")),
+        ),
+        (
+            "debounce_key => 'k', debounce_seconds => 30, debounce_at_most_seconds => 60",
+            Debounce("k", 30, 60),
+        ),
+        ("throttle_key => 'k', throttle_seconds => 60", Throttle("k", 60)),
+    ],
+    ids=["unique", "replace", "debounce", "throttle"],
+)
+def test_a_job_that_waits_is_the_same_for_sql_and_client(
+    sql: Connection[Any], queue: Store, arguments: str, option: WaitingOption
+) -> None:
+    """They take turns on one key; each finds the job of the other."""
+    delay = 30.0 if isinstance(option, Debounce) else None
+    mine = NewJob(task="t", args=b'{"n":1}', delay_seconds=delay, waiting=waiting_of("t", option))
+    replaces = not isinstance(option, Unique) or bool(option.replace)
+    first = enqueue(sql, f"""'t', '{{"n":0}}', {arguments}""")
+    sql.commit()
+    assert (first.created, first.replaced) == (True, False)
+    (again,) = queue.enqueue([mine])
+    assert (again.id, again.created, again.replaced) == (first.id, False, replaces)
+    assert again.created_at == first.created_at
+    third = enqueue(sql, f"""'t', '{{"n":2}}', priority => 5, {arguments}""")
+    sql.commit()
+    assert (third.id, third.created, third.replaced) == (first.id, False, replaces)
+    job = queue.read([first.id])[first.id]
+    assert job.args == ('{"n":2}' if replaces else '{"n":0}')
+    assert job.priority == (5 if isinstance(option, Unique) and option.replace else 0)
+    assert job.waiting_key == mine.waiting.key if mine.waiting else None
+    if isinstance(option, Throttle):
+        assert queue.claim(claim_request())
+        later = enqueue(sql, f"'t', {arguments}")
+        sql.commit()
+        assert queue.read([later.id])[later.id].run_at - job.run_at == timedelta(seconds=60)
+
+
 @pytest.mark.requirement("S1.1")
 def test_a_job_with_a_later_run_at_is_scheduled(sql: Connection[Any], queue: Store) -> None:
     later = enqueue(sql, "'t', run_at => now() + interval '1 hour'")
@@ -104,13 +150,14 @@ def test_keys_are_shared_with_the_client(sql: Connection[Any], queue: Store) -> 
     first = enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'i'")
     sql.commit()
     assert first.created
-    again = Enqueued(first.id, False)
+    again = Enqueued(first.id, False, created_at=first.created_at)
     assert enqueue(sql, "'t', unique_key => 'u'") == again
     assert enqueue(sql, "'t', idempotency_key => 'i'") == again
     assert queue.enqueue([NewJob(task="t", unique_key="u")]) == [again]
     assert queue.enqueue([NewJob(task="t", idempotency_key="i")]) == [again]
     finish_all(queue)
-    assert enqueue(sql, "'t', idempotency_key => 'i'") == again, "remembered beyond its end"
+    ended = Enqueued(first.id, False)
+    assert enqueue(sql, "'t', idempotency_key => 'i'") == ended, "remembered beyond its end"
     assert enqueue(sql, "'t', unique_key => 'u'").created, "free with its end"
     sql.commit()
 
@@ -120,11 +167,12 @@ def test_the_job_of_a_unique_key_is_remembered_under_the_idempotency_key(
     sql: Connection[Any], queue: Store
 ) -> None:
     holder = queue.enqueue([NewJob(task="t", unique_key="u")])[0]
-    again = Enqueued(holder.id, False)
+    again = Enqueued(holder.id, False, created_at=holder.created_at)
     assert enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'mine'") == again
     sql.commit()
     finish_all(queue)
-    assert enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'mine'") == again
+    ended = Enqueued(holder.id, False)
+    assert enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'mine'") == ended
 
 
 @pytest.mark.requirement("P9")
@@ -195,6 +243,41 @@ BAD = {
     "an unprintable key in meta": (r"""'t', meta => '{"a\u202E": 1}'""", "printable"),
     "a long key in meta": ("'t', meta => json_build_object(repeat('k', 201), 1)", "at most 200"),
     "a key of meta twice": ("""'t', meta => '{"a": 1, "a": 2}'""", "meta has one key twice"),
+    "an unknown until": ("'t', unique_key => 'k', unique_until => 'now'", "must be end or start"),
+    "until without a key": ("'t', unique_until => 'start'", "needs a unique_key"),
+    "replace until the end": ("'t', unique_key => 'k', replace => '{args}'", "unique_until start"),
+    "an unknown value to replace": (
+        "'t', unique_key => 'k', unique_until => 'start', replace => '{queue}'",
+        "replace must be of args",
+    ),
+    "two kinds of keys": (
+        "'t', unique_key => 'k', throttle_key => 'k', throttle_seconds => 1",
+        "exclude each other",
+    ),
+    "a debounce without seconds": ("'t', debounce_key => 'k'", "belong together"),
+    "a throttle without a key": ("'t', throttle_seconds => 1", "belong together"),
+    "a debounce of no time": ("'t', debounce_key => 'k', debounce_seconds => 0", "from 0.001"),
+    "a throttle without an end": (
+        "'t', throttle_key => 'k', throttle_seconds => 'infinity'",
+        "from 0.001",
+    ),
+    "a limit below the debounce": (
+        "'t', debounce_key => 'k', debounce_seconds => 9, debounce_at_most_seconds => 8",
+        "less than debounce_seconds",
+    ),
+    "a debounce with a time": (
+        "'t', debounce_key => 'k', debounce_seconds => 9, run_at => now()",
+        "leave out run_at",
+    ),
+    "a throttle with an idempotency key": (
+        "'t', throttle_key => 'k', throttle_seconds => 9, idempotency_key => 'i'",
+        "idempotency_key excludes",
+    ),
+    "an empty debounce key": ("'t', debounce_key => '', debounce_seconds => 9", "cannot be empty"),
+    "a long throttle key": (
+        "'t', throttle_key => repeat('k', 201), throttle_seconds => 9",
+        "at most 200",
+    ),
     "a target of control characters": (r"'t', target => E'a\x01'", "printable"),
     "a target that turns the line around": (r"'t', target => E'a\u202E'", "target: .*printable"),
     "a key with a line's end": (r"'t', unique_key => E'a\u2028'", "unique_key: .*printable"),

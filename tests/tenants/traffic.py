@@ -13,10 +13,11 @@ from pathlib import Path
 from msgspec import structs
 
 from freehold import Freehold, OutcomeUnknown, StoreUnavailable
+from freehold.model.options import Options
 from freehold.model.state import State
 from freehold.model.tenant import HOME_SHARD
 from freehold.store.types import JobFilter
-from freehold.tasks import Options, raw_job
+from freehold.tasks import raw_job
 from tests.worker.fleet import WorkerProcess, eventually
 from tests.worker.handler_record import RECORD_VARIABLE, Record
 from tests.worker.lifeline import LIFELINE_VARIABLE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import click
@@ -14,7 +13,9 @@ from freehold.cli.types import duration, timestamp
 from freehold.client import JobHandle
 from freehold.model.job import NewJob
 from freehold.model.meta import meta_of
-from freehold.tasks import Options, raw_job, with_secrets
+from freehold.model.options import Options
+from freehold.model.waiting import REPLACEABLE, with_waiting_options
+from freehold.tasks import raw_job, with_secrets
 
 
 @click.command(cls=StoreCommand)
@@ -32,6 +33,24 @@ from freehold.tasks import Options, raw_job, with_secrets
 @click.option("--target", help="Lane: jobs with one target run one at a time, in order.")
 @click.option("--limit-key", help="Jobs with this key share its limit: see `freehold limits`.")
 @click.option("--unique-key", help="At most one live job has this key.")
+@click.option(
+    "--unique-until",
+    type=click.Choice(["end", "start"]),
+    help="start: until a worker takes the job with the unique key.",
+)
+@click.option(
+    "--replace",
+    multiple=True,
+    type=click.Choice(REPLACEABLE),
+    help="What changes in the job that waits with the unique key; repeatable.",
+)
+@click.option("--debounce-key", help="One job waits with this key, until no call came for a while.")
+@click.option("--debounce-seconds", type=duration, metavar="TIME", help="How long: 90, 5m.")
+@click.option(
+    "--debounce-at-most-seconds", type=duration, metavar="TIME", help="But at most so long."
+)
+@click.option("--throttle-key", help="Jobs with this key become due one at a time.")
+@click.option("--throttle-seconds", type=duration, metavar="TIME", help="And this far apart.")
 @click.option("--idempotency-key", help="Repeating the command with this key adds no second job.")
 @click.option("--max-attempts", type=int, help="Maximum number of attempts.")
 @click.option("--timeout", type=duration, metavar="TIME", help="Maximum time of one attempt.")
@@ -59,7 +78,7 @@ def enqueue(
     meta_pairs: tuple[str, ...],
     pending: bool,
     as_json: bool,
-    **given: str | float | datetime | None,
+    **given: Any,
 ) -> None:
     """Enqueue a job of TASK.
 
@@ -67,7 +86,7 @@ def enqueue(
     text. With --app the arguments are checked against the task's signature, and the task's own
     options apply. Without it they are only checked as JSON.
     """
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = with_waiting_options(given)
     if tags:
         options["tags"] = tags
     if meta_pairs:
@@ -77,7 +96,15 @@ def enqueue(
     with store.open(may_create=True) as app:
         handle = app._submit(new)
     if as_json:
-        print_json({"id": handle.id, "task": handle.task, "created": handle.created})
+        print_json(
+            {
+                "id": handle.id,
+                "task": handle.task,
+                "created": handle.created,
+                "replaced": handle.replaced,
+                "created_at": handle.created_at,
+            }
+        )
     else:
         click.echo(_sentence(handle, new))
 
@@ -91,6 +118,8 @@ def _new_job(
 
 
 def _sentence(handle: JobHandle, new: NewJob) -> str:
+    if handle.replaced:
+        return f"job {handle.id} waits with this key, and got the values of this call"
     if not handle.created:
         return f"job {handle.id} exists already with this key; no job was added"
     if new.pending:

@@ -69,6 +69,7 @@ def _facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
     for name, value in (
         ("target", job.target),
         ("unique key", job.unique_key),
+        ("waiting key", job.waiting_key),
         ("limit key", job.limit_key),
         ("tags", ", ".join(job.tags)),
         ("meta", msgspec.json.encode(job.meta).decode() if job.meta else None),

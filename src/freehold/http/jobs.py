@@ -27,9 +27,11 @@ from freehold.model.explain import Cause
 from freehold.model.job import NewJob
 from freehold.model.meta import meta_of
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
+from freehold.model.options import Options
+from freehold.model.waiting import with_waiting_options
 from freehold.operator import AsyncOperator
 from freehold.store.types import JobFilter
-from freehold.tasks import Options, Registry, raw_job, with_secrets
+from freehold.tasks import Registry, raw_job, with_secrets
 
 routes = Routes()
 #: A wait ends so soon after the service begins to close.
@@ -37,11 +39,15 @@ _CLOSING_SECONDS = 1.0
 
 
 class EnqueuedBody(msgspec.Struct, frozen=True):
-    """``created`` is false if a job with the same key existed already: ``id`` is that job's."""
+    """``created`` is false if a job with the same key existed already: ``id`` is that job's.
+    ``replaced``: that job waited, and got the values of this call. ``created_at`` is null if it has
+    ended."""
 
     id: int
     task: str
     created: bool
+    replaced: bool
+    created_at: datetime | None
 
 
 class JobPageBody(msgspec.Struct, frozen=True):
@@ -67,7 +73,8 @@ async def enqueue(request: ApiRequest) -> ApiResponse:
     new = with_secrets(new_job(request.app.tasks, request.body), request.body.secret_args)
     handle = await request.app._asubmit(new)
     status = 201 if handle.created else 200
-    return ApiResponse(status, EnqueuedBody(handle.id, handle.task, handle.created))
+    body = EnqueuedBody(handle.id, handle.task, handle.created, handle.replaced, handle.created_at)
+    return ApiResponse(status, body)
 
 
 def new_job(tasks: Registry, body: EnqueueBody) -> NewJob:
@@ -94,8 +101,15 @@ def _options(body: EnqueueBody) -> dict[str, Any]:
         "timeout": body.timeout_seconds,
         "tags": body.tags or None,
         "meta": body.meta,
+        "unique_until": body.unique_until,
+        "replace": body.replace or None,
+        "debounce_key": body.debounce_key,
+        "debounce_seconds": body.debounce_seconds,
+        "debounce_at_most_seconds": body.debounce_at_most_seconds,
+        "throttle_key": body.throttle_key,
+        "throttle_seconds": body.throttle_seconds,
     }
-    return {name: value for name, value in options.items() if value is not None}
+    return with_waiting_options(options)
 
 
 @routes.get("/api/jobs", Role.VIEWER, query=JobListQuery, responses={200: JobPageBody})

@@ -165,7 +165,8 @@ async def run_schedule(request: ApiRequest) -> ApiResponse:
     name: str = request.path.name
     info = await request.operator.schedule(name)
     made = await request.operator.run_schedule(name, by=request.by)
-    return ApiResponse(201 if made.created else 200, EnqueuedBody(made.id, info.task, made.created))
+    body = EnqueuedBody(made.id, info.task, made.created, made.replaced, made.created_at)
+    return ApiResponse(201 if made.created else 200, body)
 
 
 @routes.post(

@@ -20,6 +20,7 @@ from freehold.model.schedule import JITTER_LIMIT_SECONDS, CatchUp, Overlap
 from freehold.model.state import State
 from freehold.model.tenant import HOME_SHARD
 from freehold.model.timing import EXPRESSION_LENGTH_LIMIT, LONGEST_INTERVAL_SECONDS
+from freehold.model.waiting import Replaceable, Until
 from freehold.operations.input_checks import LARGEST_ID
 from freehold.operator_schedules import NEXT_RUNS_LIMIT
 from freehold.store.types import PAGE_LIMIT
@@ -265,6 +266,13 @@ class EnqueueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     tags: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
     secret_args: Annotated[tuple[Key, ...], Meta(max_length=100)] = ()
     meta: dict[Key, MetaValue] | None = None
+    unique_until: Until | None = None
+    replace: tuple[Replaceable, ...] = ()
+    debounce_key: Key | None = None
+    debounce_seconds: Span | None = None
+    debounce_at_most_seconds: Span | None = None
+    throttle_key: Key | None = None
+    throttle_seconds: Span | None = None
     pending: bool = False
     raw: bool = False
 

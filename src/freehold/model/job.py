@@ -17,6 +17,7 @@ from freehold.model.policy import DEFAULT_POLICY, Policy, unpack
 from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.secrets import hide_arguments
 from freehold.model.state import Stage, State
+from freehold.model.waiting import Waiting
 
 PRIORITY_LIMIT = 30_000
 DEFAULT_QUEUE = "default"
@@ -54,12 +55,16 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     pending: bool = False
     #: Checked metadata as JSON; None if there is none.
     meta_json: str | None = None
+    #: The key that the job holds until a worker takes it.
+    waiting: Waiting | None = None
 
     def __repr__(self) -> str:
         return _repr(self, self.policy)
 
     @property
     def is_due_at_once(self) -> bool:
+        if self.waiting is not None and self.waiting.throttle_seconds is not None:
+            return False  # the store decides
         return self.run_at is None and not self.delay_seconds and not self.pending
 
 
@@ -73,10 +78,14 @@ def _repr(job: NewJob | Attempt, policy: Policy) -> str:
 
 
 class Enqueued(msgspec.Struct, frozen=True):
-    """The id of a stored job, or of the job with the same key that existed before."""
+    """The id of a stored job, or of the job with the same key that existed before. ``replaced``: it
+    got values of this call."""
 
     id: int
     created: bool
+    replaced: bool = False
+    #: By the database's clock; None if the job has ended.
+    created_at: datetime | None = None
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -197,6 +206,8 @@ class Job(msgspec.Struct, frozen=True):
     #: The latest progress that a handler reported, in any attempt.
     progress: Progress | None = None
     meta: dict[str, MetaValue] = {}
+    #: Until a worker takes the job, no other job waits with this key.
+    waiting_key: str | None = None
 
     @property
     def policy(self) -> Policy:

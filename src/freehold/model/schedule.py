@@ -160,7 +160,7 @@ def _check_job(definition: ScheduleDefinition) -> None:
         raise BadInput(
             f"schedule {name}: {type(job).__name__} is no prepared job: give task.prepare(...)"
         )
-    if job.unique_key is not None or job.idempotency_key is not None:
+    if any(key is not None for key in (job.unique_key, job.idempotency_key, job.waiting)):
         raise BadInput(
             f"schedule {name}: its jobs cannot have a unique or idempotency key of their own: "
             "overlap= decides what happens while the job before is live"

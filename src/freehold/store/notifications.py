@@ -89,9 +89,9 @@ def notifications_for(jobs: Sequence[NewJob]) -> set[str]:
     if len(jobs) == 1 and jobs[0].is_due_at_once:
         return {queue_ready(jobs[0].queue)}
     topics = set()
-    kinds = {(j.queue, j.run_at is not None, bool(j.delay_seconds)) for j in jobs if not j.pending}
-    for queue, at, delayed in kinds:
-        if at or delayed:
+    kinds = {(j.queue, j.is_due_at_once, bool(j.delay_seconds)) for j in jobs if not j.pending}
+    for queue, at_once, delayed in kinds:
+        if not at_once:
             topics.add(SCHEDULED)
         if not delayed:  # run_at may have passed already: only the store knows the time
             topics.add(queue_ready(queue))

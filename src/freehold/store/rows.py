@@ -93,6 +93,7 @@ _JOB_COLUMNS = (
     "error",
     "progress",
     "meta",
+    "waiting_key",
 )
 
 
@@ -131,6 +132,7 @@ def job_of(row: Row) -> Job:
         report=_report(at, state, created) if stage is None else None,
         progress=_readable(_progress_of, at["progress"]),
         meta=decode_meta(at["meta"]),
+        waiting_key=at["waiting_key"],
     )
 
 

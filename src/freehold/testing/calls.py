@@ -25,6 +25,7 @@ _OPTIONS = (
     "timeout_seconds",
     "tags",
     "meta_json",
+    "waiting",
 )
 
 

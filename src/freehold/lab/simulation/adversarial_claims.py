@@ -12,6 +12,8 @@ CLAIMS = frozenset({"claim", "claim_plain"})
 ENQUEUES = frozenset(
     {"enqueue", "enqueue_keyed", "enqueue_one", "enqueue_plain", "enqueue_with_notify_age"}
 )
+#: Those that store a job, or replace what a waiting job carries.
+ENQUEUES_WAITING = frozenset({"enqueue_waiting", "enqueue_replacing"})
 #: Its rows are the name of a schedule and the id of a job.
 FIRE = "fire"
 

@@ -13,7 +13,12 @@ from typing import Any
 
 from freehold.clock import VirtualClock
 from freehold.lab.checker.violation import Violation
-from freehold.lab.simulation.adversarial_claims import CLAIMS, ENQUEUES, FIRE
+from freehold.lab.simulation.adversarial_claims import (
+    CLAIMS,
+    ENQUEUES,
+    ENQUEUES_WAITING,
+    FIRE,
+)
 from freehold.lab.simulation.limit_invariant import LimitInvariant, LiveLease
 from freehold.model.job import Job
 from freehold.model.state import FINAL, LEASED, TRANSITIONS, State
@@ -207,9 +212,9 @@ def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, 
         yield from ((row[0], {}) for row in rows if row[0] is not None)
     elif statement.name == FIRE:
         yield from ((job_id, {}) for _name, job_id in rows if job_id is not None)
-    elif statement.name in ENQUEUES:
-        # Rows of enqueue_keyed begin with the job's index in the group, all others with the id.
-        at = int(statement.name == "enqueue_keyed")
+    elif statement.name in ENQUEUES | ENQUEUES_WAITING:
+        # Rows of jobs with keys begin with the job's index in the group, all others with the id.
+        at = int(statement.name in ENQUEUES_WAITING | {"enqueue_keyed"})
         yield from ((row[at], {}) for row in rows)
     elif "id" in statement.params:
         yield statement.params["id"], dict(statement.params)

@@ -110,7 +110,7 @@ def _with_taken_keys(verb: BulkVerb, jobs: Sequence[Job]) -> Verb[frozenset[int]
     ]
     found = (yield from read("find_holders", rows)) if rows else []
     return frozenset(
-        asking[position].id for position, holder in found if holder != asking[position].id
+        asking[position].id for position, holder, _ in found if holder != asking[position].id
     )
 
 

@@ -7,13 +7,16 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
+import msgspec
+
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from freehold.model.job import Enqueued, NewJob
 from freehold.model.policy import DEFAULT_POLICY, pack
 from freehold.store import notifications
 from freehold.store.notifications import NotifyLimiter, notifications_for
-from freehold.store.rows import json_text
+from freehold.store.rows import json_text, maybe_time, time_of
 from freehold.store.statements import Conflict, Statement, StatementGroup, Verb, read, write
+from freehold.store.verbs.enqueue_waiting import same_kind, store_waiting
 
 T = TypeVar("T")
 
@@ -54,10 +57,10 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
             raise
         # The store knows the age of the queue's notification, not of those of scheduled jobs.
         if len(jobs) == 1 and notifications.SCHEDULED not in topics:
-            ((_, age),) = drawn[0]
+            ((_, _, age),) = drawn[0]
         # Ids are drawn in the order of the jobs, in whichever statement.
-        ids = sorted(id_ for rows in drawn for id_, *_ in rows)
-        stored = [Enqueued(id_, True) for id_ in ids]
+        made = sorted(row[:2] for rows in drawn for row in rows)
+        stored = [Enqueued(id_, True, created_at=time_of(at)) for id_, at in made]
     if limiter is None:
         late: Collection[str] = topics - notified
     else:
@@ -80,10 +83,10 @@ def _enqueue_plain(job: NewJob, limiter: NotifyLimiter) -> Verb[list[Enqueued]]:
         if notified:
             limiter.failed(topic)
         raise
-    ((id_, age),) = drawn[0]
+    ((id_, created_at, age),) = drawn[0]
     if limiter.after_jobs((topic,), (topic,) if notified else (), age, id_):
         yield from _notify(notifications.notify_after((topic,)))
-    return [Enqueued(id_, True)]
+    return [Enqueued(id_, True, created_at=time_of(created_at))]
 
 
 def _notify(notification: Statement) -> Verb[None]:
@@ -95,8 +98,8 @@ def _notify(notification: Statement) -> Verb[None]:
 def _enqueue_with_keys(jobs: Sequence[NewJob]) -> Verb[list[Enqueued]]:
     """One job with a key sends all of them this longer way, so that they keep their order."""
     answers: dict[int, Enqueued] = {}
-    for part in _parts(list(enumerate(jobs))):
-        yield from _enqueue_keyed(list(part), answers)
+    for part in same_kind(jobs, ENQUEUE_BATCH):
+        yield from _enqueue_keyed(part, answers)
     return [answers[position] for position in range(len(jobs))]
 
 
@@ -132,6 +135,7 @@ _special = attrgetter(
     "policy",
     "pending",
     "meta_json",
+    "waiting",
 )
 _NOTHING_SPECIAL = _special(NewJob(task="any"))
 
@@ -189,7 +193,8 @@ def _parts(jobs: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _has_key(job: NewJob) -> bool:
-    return job.unique_key is not None or job.idempotency_key is not None
+    keys = (job.unique_key, job.idempotency_key, job.waiting)
+    return any(key is not None for key in keys)
 
 
 def _row(job: NewJob) -> dict[str, Any]:
@@ -220,7 +225,10 @@ def _enqueue_keyed(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued])
     reported as one after which nothing was written.
     """
     try:
-        yield from _insert_or_find(jobs, answers)
+        if jobs[0][1].waiting is None:
+            yield from _insert_or_find(jobs, answers)
+        else:
+            yield from store_waiting(jobs, [_waiting_row(*each) for each in jobs], answers)
     except StoreError as error:
         if isinstance(error, OutcomeUnknown) or not any(each.created for each in answers.values()):
             raise
@@ -243,14 +251,14 @@ def _insert_or_find(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]
             inserted = yield from write("enqueue_keyed", rows)
         except Conflict:
             continue  # the same idempotency key was committed meanwhile, and is visible now
-        answers.update((position, Enqueued(id_, True)) for position, id_ in inserted)
-        for position, _id in inserted:
+        for position, id_, created_at in inserted:
+            answers[position] = Enqueued(id_, True, created_at=time_of(created_at))
             del waiting[position]
         if waiting:
             answers.update((yield from _find_holders(waiting)))
         if not waiting:
             for position, twin in twins.items():
-                answers[position] = Enqueued(answers[twin].id, False)
+                answers[position] = msgspec.structs.replace(answers[twin], created=False)
             return
     raise StoreUnavailable(
         "the holder of a unique or idempotency key kept changing while it was read: try again"
@@ -279,6 +287,11 @@ def _keyed_row(position: int, job: NewJob) -> dict[str, Any]:
     }
 
 
+def _waiting_row(position: int, job: NewJob) -> dict[str, Any]:
+    assert job.waiting is not None
+    return {"position": position, **_row(job), "waiting_key": job.waiting.key}
+
+
 def _find_holders(waiting: dict[int, NewJob]) -> Verb[dict[int, Enqueued]]:
     """Returns the holders of the keys, and remembers each under the caller's idempotency key."""
     rows = [
@@ -288,9 +301,9 @@ def _find_holders(waiting: dict[int, NewJob]) -> Verb[dict[int, Enqueued]]:
     found = yield from read("find_holders", rows=rows)
     answers: dict[int, Enqueued] = {}
     remember: list[dict[str, Any]] = []
-    for position, holder in found:
+    for position, holder, created_at in found:
         job = waiting.pop(position)
-        answers[position] = Enqueued(holder, False)
+        answers[position] = Enqueued(holder, False, created_at=maybe_time(created_at))
         if job.idempotency_key is not None:
             remember.append(
                 {"key": job.idempotency_key, "job_id": holder, "seconds": job.idempotency_seconds}

@@ -30,7 +30,7 @@ from freehold.model.schedule import (
 )
 from freehold.model.schedule_changes import Schedule
 from freehold.store import notifications
-from freehold.store.rows import json_text, micros_of, time_of
+from freehold.store.rows import json_text, maybe_time, micros_of, time_of
 from freehold.store.statements import Statement, Verb, read, together
 from freehold.store.types import Firing
 from freehold.store.verbs import audit
@@ -224,13 +224,15 @@ def make_jobs(
             notification=notifications.notify_after(topics),
         )
         record = []
-        found.update((position, Enqueued(job_id, True)) for position, job_id in answers[-1])
+        for position, job_id, at in answers[-1]:
+            found[position] = Enqueued(job_id, True, created_at=time_of(at))
         waiting = [row for row in waiting if row["position"] not in found]
         if waiting:
             keys = ("position", "unique_key", "idempotency_key")
             asked = [{key: row[key] for key in keys} for row in waiting]
             holders = yield from read("find_holders", asked)
-            found.update((position, Enqueued(job_id, False)) for position, job_id in holders)
+            for position, job_id, at in holders:
+                found[position] = Enqueued(job_id, False, created_at=maybe_time(at))
     raise StoreUnavailable("the job before kept changing while it was read: try again")
 
 

@@ -166,7 +166,7 @@ def _transition_row(job: Job, move: Transition, reason: str | None) -> dict[str,
 def _refuse_if_key_taken(job: Job) -> Verb[None]:
     rows = [{"position": 0, "unique_key": job.unique_key, "idempotency_key": None}]
     found = yield from read("find_holders", rows)
-    for _, holder in found:
+    for _, holder, _ in found:
         raise UniqueKeyTaken(
             f"job {job.id} cannot be queued again: its unique key {job.unique_key!r} now belongs "
             f"to job {holder}; wait for that one, or cancel it",

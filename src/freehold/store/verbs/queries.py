@@ -27,7 +27,8 @@ from freehold.store.types import (
 from freehold.store.verbs.limits import limit_of
 
 #: Rows that one page reads at most, however rare what it filters for.
-PAGE_WINDOW = 5000
+#: With more, PostgreSQL would rather read and sort whole days than walk their indexes.
+PAGE_WINDOW = 3000
 
 _LAST_ID = 2**63 - 1
 #: Ids follow the time of creation, except within concurrent transactions.

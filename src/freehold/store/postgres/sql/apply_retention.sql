@@ -38,7 +38,15 @@ undeclared as (
         order by s.undeclared_at limit :limit::integer
         for update skip locked))
     returning 1
+),
+old_throttles as (
+    delete from {schema}.throttle where key = any (array(
+        select key from {schema}.throttle where next_at <= (select {schema}.clock())
+        order by next_at limit :limit::integer
+        for update skip locked))
+    returning 1
 )
 select (select count(*) from stray_history)::integer
      + (select count(*) from stray_events)::integer + (select count(*) from stray_notes)::integer
      + (select count(*) from old_keys)::integer + (select count(*) from undeclared)::integer
+     + (select count(*) from old_throttles)::integer

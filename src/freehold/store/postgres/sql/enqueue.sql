@@ -25,4 +25,4 @@ from (
 ) call
 -- Arguments that are more than one value leave a call without a number: it has no task, and is refused.
 left join shape using (number)
-returning id
+returning id, created_at

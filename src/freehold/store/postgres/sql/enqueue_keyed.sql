@@ -53,4 +53,4 @@ kept as (
       and (select count(*) from deleted) >= 0
     order by idempotency_key
 )
-select position, id from given join inserted using (id)
+select position, id, now from given join inserted using (id)

@@ -10,4 +10,4 @@ select nextval('{schema}.job_id'), now, due_at,
 from (select t.now, coalesce(:run_at::timestamptz,
                              t.now + make_interval(secs => :delay_seconds)) as due_at
       from (select {schema}.clock() as now) t) timed
-returning id, {notify_age}
+returning id, created_at, {notify_age}

@@ -1,5 +1,5 @@
--- The jobs that hold the keys: the remembered one first, then the live one.
-select position, holder from (
+-- The jobs that hold the keys: the remembered one first, then the live one. And when a live one was created.
+select position, holder, (select j.created_at from {schema}.job j where j.id = holder) from (
     select g.position, coalesce(
         (select i.job_id from {schema}.idempotency i
          where i.key = g.idempotency_key

@@ -57,6 +57,8 @@ back as (
         heartbeat_at = null, started_at = null,
         stop_request = null, stop_requested_by = null, stop_request_reason = null,
         reason = f.new_reason,
+        -- A job that a worker took must not meet a newer one with its key.
+        waiting_key = case when f.stage <> {leased} then j.waiting_key end,
         parked_until = case when f.stage_due = {parked}
             then coalesce(j.parked_until, f.now + make_interval(secs => f.delay_seconds)) end
     from fit f

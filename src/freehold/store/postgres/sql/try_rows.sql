@@ -12,6 +12,6 @@ set stage = :stage::"char", target = case when :stage::text = {ready} then targe
     lease_token = case when :stage::text = {leased} then 0 end,
     leased_at = case when :stage::text = {leased} then {schema}.clock() end,
     lease_expires_at = case when :stage::text = {leased} then {schema}.clock() end,
-    heartbeat_at = null, started_at = null, stop_request = null
+    heartbeat_at = null, started_at = null, stop_request = null, waiting_key = null
 where id = any (array(select id from chosen))
 returning id

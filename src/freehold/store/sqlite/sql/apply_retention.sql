@@ -23,4 +23,8 @@ returning 1;
 delete from schedule where name in (
     select name from schedule where undeclared_at < clock() - 7 * 86400000000
     order by undeclared_at limit :limit)
+returning 1;
+
+delete from throttle where key in (
+    select key from throttle where next_at <= clock() order by next_at limit :limit)
 returning 1

@@ -28,4 +28,4 @@ from json_each(:calls) c
 left join numbered on numbered.key = c.key
 join shape on shape.number = coalesce(numbered.number, 0)
 order by c.key
-returning id
+returning id, created_at

@@ -9,7 +9,7 @@ where not exists (select 1 from job where unique_key = :unique_key and stage <> 
   -- A key is remembered beyond its time while its job is live.
   and not exists (select 1 from idempotency i where i.key = :idempotency_key
       and (i.expires_at > clock() or exists (select 1 from job j where j.id = i.job_id)))
-returning :position, id;
+returning :position, id, created_at;
 
 insert or replace into idempotency (key, job_id, expires_at)
 select :idempotency_key, last_insert_rowid(),

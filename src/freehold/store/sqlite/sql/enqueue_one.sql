@@ -5,4 +5,4 @@ select clock(), due_at,
     :priority, :max_attempts, :timeout_seconds, :queue, :task, :target, :limit_key, :tags, :policy,
     :args, :meta
 from (select coalesce(:run_at, clock() + cast(round(:delay_seconds * 1000000) as integer)) as due_at)
-returning id, null
+returning id, created_at, null

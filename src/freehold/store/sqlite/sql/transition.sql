@@ -31,6 +31,8 @@ set stage = case when {new_run_at} > clock() then :stage_later else :stage_due e
     heartbeat_at = null, started_at = null,
     stop_request = null, stop_requested_by = null, stop_request_reason = null,
     reason = {new_reason},
+    -- A job that a worker took must not meet a newer one with its key.
+    waiting_key = case when stage <> {leased} then waiting_key end,
     parked_until = case when :stage_due = {parked}
         then coalesce(parked_until, clock() + cast(round(:delay_seconds * 1000000) as integer)) end
 where not :leaves and id = :id and {unchanged_since_read} and stop_request is :stop_request;

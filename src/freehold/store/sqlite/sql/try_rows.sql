@@ -8,6 +8,6 @@ set stage = :stage, target = case when :stage = {ready} then target end,
     lease_token = case when :stage = {leased} then 0 end,
     leased_at = case when :stage = {leased} then clock() end,
     lease_expires_at = case when :stage = {leased} then clock() end,
-    heartbeat_at = null, started_at = null, stop_request = null
+    heartbeat_at = null, started_at = null, stop_request = null, waiting_key = null
 where id = :id
 returning id, queue, task, args, policy, target, limit_key
