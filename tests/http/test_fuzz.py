@@ -27,7 +27,7 @@ from tests.http.api_client import (
 from tests.http.fuzzed_requests import FuzzedRequest, fuzzed_request
 from tests.sizes import sized
 
-REQUESTS = sized("FUZZED_REQUESTS", short=500, long=20_000)
+REQUESTS = sized("FUZZED_REQUESTS", short=800, long=20_000)
 SEED = int(os.environ.get("FREEHOLD_TEST_FUZZ_SEED", "20261118"))
 #: The response to `Expect: 100-continue`, which precedes the real one.
 CONTINUE = re.compile(rb"^HTTP/1\.1 100 [^\r\n]*\r\n\r\n")
