@@ -189,6 +189,17 @@ def test_the_api_of_one_tenant_shows_and_changes_no_other_tenant(
     assert [each.name for each in client.app.tenants.all()] == ["other", "ours"]
 
 
+@pytest.mark.requirement("N16")
+def test_an_operator_cannot_delete_jobs_in_bulk(client: ApiClient, tokens: list[str]) -> None:
+    job_id = client.add(queue="q")
+    client.open(settings_with(client.folder, *tokens))
+    body = {"verb": "delete", "filter": {"queue": "q"}}
+    refused = client.post("/api/bulk", body, headers=bearer("operator"))
+    assert "deleting jobs" in problem(refused, 403, "forbidden")
+    assert client.get(f"/api/jobs/{job_id}", headers=bearer("viewer")).status_code == 200
+    assert client.post("/api/bulk", body, headers=bearer("admin")).json()["done"] == 1
+
+
 def test_a_refused_request_changes_nothing(client: ApiClient, tokens: list[str]) -> None:
     client.app.tenants.create("ours")
     client.open(settings_with(client.folder, *tokens), SHORT_STREAMS, tenant="ours")
