@@ -60,7 +60,9 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
             ((_, _, age),) = drawn[0]
         # Ids are drawn in the order of the jobs, in whichever statement.
         made = sorted(row[:2] for rows in drawn for row in rows)
-        stored = [Enqueued(id_, True, created_at=time_of(at)) for id_, at in made]
+        # A statement has few times of creation: each is converted once.
+        times = {at: time_of(at) for at in {at for _, at in made}}
+        stored = [Enqueued(id_, True, False, times[at]) for id_, at in made]
     if limiter is None:
         late: Collection[str] = topics - notified
     else:
