@@ -36,6 +36,7 @@ from freehold.errors import (
     UniqueKeyTaken,
     UnknownTask,
 )
+from freehold.extensions import EndedAttempt, Extension
 from freehold.model.audit import AuditEntry, AuditFilter, AuditKind, AuditPage
 from freehold.model.bulk import Amendment, BulkOperation, BulkPreview, BulkState, BulkVerb
 from freehold.model.explain import Cause, LimitUse, PauseInfo, TenantUse
@@ -48,10 +49,11 @@ from freehold.model.handler_exceptions import (
     Snooze,
 )
 from freehold.model.history import Event, EventKind, TimelineEntry
-from freehold.model.job import ErrorInfo, Job, Lease, NewJob, Report, StopRequest
+from freehold.model.job import Attempt, ErrorInfo, Job, Lease, NewJob, Report, StopRequest
 from freehold.model.job_log import LogLine, Progress
 from freehold.model.limit import Limit, Rate
 from freehold.model.operator_actions import ActionResult, ActionStatus
+from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.retry import Retry
 from freehold.model.schedule import Tick
 from freehold.model.secrets import Secret
@@ -77,6 +79,7 @@ __all__ = [
     "ActionStatus",
     "Amendment",
     "AsyncOperator",
+    "Attempt",
     "AuditEntry",
     "AuditFilter",
     "AuditKind",
@@ -97,10 +100,12 @@ __all__ = [
     "Context",
     "Cron",
     "Debounce",
+    "EndedAttempt",
     "ErrorInfo",
     "Event",
     "EventKind",
     "Every",
+    "Extension",
     "Fail",
     "Freehold",
     "FreeholdError",
@@ -127,6 +132,8 @@ __all__ = [
     "NewJob",
     "NoResult",
     "Operator",
+    "Outcome",
+    "OutcomeKind",
     "OutcomeUnknown",
     "Pause",
     "PauseInfo",

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Collection, Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
 from freehold.client import Client, JobHandle, handle_of
 from freehold.errors import BadInput, StoreDenied, StoreError
+from freehold.extensions import CarriedVariable, Extension
 from freehold.fork_safety import lock_of
 from freehold.model.job import NewJob
 from freehold.model.plural import count
@@ -71,6 +73,15 @@ class Freehold(ScheduleDeclarer):
 
     def _declare(self, definition: ScheduleDefinition) -> None:
         self._declarations.add(self._tenant_name, definition)
+
+    def extend(self, extension: Extension) -> None:
+        """Add an extension. Extensions run in the order of their registration, outermost first."""
+        self.tasks.extensions.add(extension)
+
+    def carry(self, variable: ContextVar[Any], name: str | None = None) -> None:
+        """Carry a context variable from each enqueue to the handler, in the job's metadata, where
+        it has this name, by default that of the variable. None is not carried."""
+        self.extend(CarriedVariable(variable, name))
 
     # -- enqueueing --------------------------------------------------------------------------
 
@@ -145,7 +156,8 @@ class Freehold(ScheduleDeclarer):
                 await self._check_rights()
             apply = apply_settings if self._tenant_name is None else apply_to_tenant
             await apply(self.aoperator, configured)
-            async with self._declarations.written([self._declare_schedules]):
+            declared = self._declarations.written([self._declare_schedules])
+            async with declared, self.tasks.extensions.around_worker(chosen):
                 return await Worker(
                     self._database, self.tasks, chosen, tenant=self._tenant_name
                 ).run()
@@ -156,7 +168,8 @@ class Freehold(ScheduleDeclarer):
         host = TenantHost(served, self.tasks, chosen, registration=own, name_worker=own.name_worker)
         names = {each.name for each in await served.tenants()} & self._declarations.tenants
         declare = [self.tenant(name)._declare_schedules for name in sorted(names)]
-        async with self._declarations.written(declare):
+        written = self._declarations.written(declare)
+        async with written, self.tasks.extensions.around_worker(chosen):
             return await host.run()
 
     async def _declare_schedules(self) -> None:

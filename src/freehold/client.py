@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 from freehold.clock import monotonic
 from freehold.errors import JobNotFound
+from freehold.extensions import Extensions
 from freehold.model.job import Enqueued, Job, JobEnd, NewJob
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.operator import act
@@ -45,6 +46,7 @@ class Client:
         """``tasks``: those whose return types are known."""
         self.database = database
         self.tasks = tasks
+        self._extensions = Extensions() if tasks is None else tasks.extensions
         self.results = ResultWatcher(database)
         self.store = Store(database.session())
         self.awaited = AsyncStore(database.async_session())
@@ -61,20 +63,32 @@ class Client:
     def enqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[JobHandle]:
         """Store jobs. Returns their handles in the same order. With the caller's ``connection``
         they exist once its transaction commits."""
+        extensions = self._extensions
+        if extensions.see_enqueues:
+            jobs = extensions.run_blocking(extensions.before_enqueue(jobs))
         if connection is None:
             stored = run(enqueue(jobs, self._notify_limiter), self.store.session)
         else:
             stored = run(enqueue(jobs), self.database.caller_session(connection))
-        return [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
+        handles = [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
+        if extensions.see_enqueues:
+            extensions.run_blocking(extensions.after_enqueue(list(jobs), handles))
+        return handles
 
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[JobHandle]:
         """The same for asyncio."""
+        extensions = self._extensions
+        if extensions.see_enqueues:
+            jobs = await extensions.before_enqueue(jobs)
         if connection is None:
             stored = await arun(enqueue(jobs, self._notify_limiter), self.awaited.session)
         else:
             session = self.database.async_caller_session(connection)
             stored = await arun(enqueue(jobs), session)
-        return [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
+        handles = [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
+        if extensions.see_enqueues:
+            await extensions.after_enqueue(list(jobs), handles)
+        return handles
 
 
 class JobHandle(Generic[R_co]):

@@ -25,7 +25,7 @@ class ResultHandle(Protocol[T_co]):
     async def aresult(self, timeout: float | timedelta | None = None) -> T_co: ...
 
 
-def check_may_wait() -> None:
+def check_may_wait(connection: Any = None) -> None:
     """A handler that waits for a job holds its slot meanwhile. Once all slots are held by such
     handlers, no worker is left to run the jobs that they wait for."""
     attempt = running_attempt.get()
@@ -34,6 +34,11 @@ def check_may_wait() -> None:
             f"job {attempt.job_id} of {attempt.task} waits for the result of a job inside its "
             "handler: all slots could be waiting, with none left for the jobs that they wait for. "
             "Enqueue the job without waiting, and let it enqueue what comes next"
+        )
+    if connection is not None:
+        raise BadInput(
+            "a call in the caller's transaction would wait for a job that does not exist before "
+            "the commit: leave out connection="
         )
 
 

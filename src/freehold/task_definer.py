@@ -9,6 +9,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, Ty
 
 from freehold.client import JobHandle
 from freehold.errors import BadSettings
+from freehold.extensions import Extensions
 from freehold.model.job import DEFAULT_QUEUE
 from freehold.model.limit import Limit
 from freehold.model.names import check_name
@@ -61,6 +62,10 @@ class TaskDefiner(Enqueuer[JobHandle]):
 
     def __init__(self) -> None:
         self.tasks = Registry()
+
+    @property
+    def _extensions(self) -> Extensions:
+        return self.tasks.extensions
 
     @overload
     def task(

@@ -7,6 +7,7 @@ from typing import Any
 
 from freehold.client import JobHandle
 from freehold.errors import BadSettings
+from freehold.extensions import Extensions
 from freehold.model.job import DEFAULT_QUEUE, NewJob
 from freehold.model.names import check_name
 from freehold.model.plural import count
@@ -67,6 +68,10 @@ class TaskGroup(ScheduleDeclarer):
                 f"task {task} is in a group that no app includes: call app.include(group) first"
             )
         return self._app
+
+    @property
+    def _extensions(self) -> Extensions:
+        return super()._extensions if self._app is None else self._app._extensions
 
     def _submit(self, job: NewJob, connection: Any = None, tenant: str | None = None) -> JobHandle:
         return self._included_in(job.task)._submit(job, connection, tenant)

@@ -14,6 +14,7 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 import msgspec
 
 from freehold.errors import BadArguments, BadInput, BadPayload, BadSettings, UnknownTask
+from freehold.extensions import Extensions
 from freehold.model import payload
 from freehold.model.job import NewJob
 from freehold.model.limit import Limit
@@ -42,6 +43,9 @@ class Enqueuer(Protocol[H]):
     def _submit(self, job: NewJob, connection: Any, tenant: str | None) -> H: ...
 
     async def _asubmit(self, job: NewJob, connection: Any, tenant: str | None) -> H: ...
+
+    @property
+    def _extensions(self) -> Extensions: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +195,7 @@ class Task(Generic[P, R, H]):
         return await handle.aresult(self.options.wait)
 
     def _prepare_awaited(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NewJob:
-        check_may_wait()
-        if self.options.connection is not None:
-            raise BadInput(
-                f"task {self.name}: a call in the caller's transaction would wait for a job that "
-                "does not exist before the commit: leave out connection="
-            )
+        check_may_wait(self.options.connection)
         job = self.prepare_call(args, kwargs)
         return msgspec.structs.replace(job, policy=replace(job.policy, notify_end=True))
 
@@ -283,6 +282,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._tasks: dict[str, Task[Any, Any, Any]] = {}
+        self.extensions = Extensions()
 
     def add(self, task: Task[Any, Any, Any]) -> None:
         self.check(task)

@@ -5,11 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from freehold import Fail, Freehold, JobFailed, JobHandle, ResultTimeout, Retry, Snooze, State
+from freehold import (
+    EndedAttempt,
+    Extension,
+    Fail,
+    Freehold,
+    JobFailed,
+    JobHandle,
+    ResultTimeout,
+    Retry,
+    Snooze,
+    State,
+)
 from freehold.testing import Harness, StillBusy
 from freehold.worker.execution.context import Context
 
@@ -251,3 +263,28 @@ def test_a_handler_in_the_harness_may_not_wait_either(queue: Harness) -> None:
     with pytest.raises(JobFailed, match="inside its handler"):
         job.result()
     assert queue.enqueued(send) == []
+
+
+@pytest.mark.requirement("N6")
+def test_extensions_and_carried_variables_work_in_the_harness() -> None:
+    extended = Freehold("sqlite:///never-opened.db")
+    user: ContextVar[str] = ContextVar("user")
+    ends: list[str] = []
+
+    class Ends(Extension):
+        def ended(self, attempt: EndedAttempt) -> None:
+            ends.append(str(attempt.outcome.kind))
+
+    extended.carry(user)
+    extended.extend(Ends())
+
+    @extended.task
+    def current_user() -> str:
+        return user.get()
+
+    with Harness(extended):
+        user.set("ann")
+        job = current_user.enqueue()
+        user.set("bob")
+        assert job.result() == "ann"
+    assert ends == ["success"]

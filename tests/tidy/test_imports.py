@@ -31,7 +31,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "signature": {"errors", "model", "value_types"},
     "settings": {"errors", "model"},
     "results": {"errors", "model", "signature", "telemetry"},
-    "tasks": {"errors", "model", "results", "signature"},
+    # The client and the worker for their types only.
+    "extensions": {"client", "errors", "model", "telemetry", "worker"},
+    "tasks": {"errors", "extensions", "model", "results", "signature"},
     # The store: verbs know values and statements; only `open` knows that there are two dialects.
     "store": {"decoders", "errors", "model", "store.verbs"},
     "store.verbs": {"errors", "model", "store"},
@@ -51,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {
         "clock",
         "errors",
+        "extensions",
         "model",
         "operator",
         "result_watcher",
@@ -80,6 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "decoders",
         "errors",
         "exit_codes",
+        "extensions",
         "http_auth",
         "manager.process_slots",
         "model",
@@ -121,12 +125,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     # The app puts the parts together.
     "apply_settings": {"model", "operator", "settings"},
     "simulated_kinds": {"app", "model"},  # the app for its type only: see the test of cycles
-    "task_definer": {"client", "errors", "model", "signature", "tasks", "worker"},
-    "task_group": {"client", "errors", "model", "schedules", "tasks"},
+    "task_definer": {"client", "errors", "extensions", "model", "signature", "tasks", "worker"},
+    "task_group": {"client", "errors", "extensions", "model", "schedules", "tasks"},
     "app": {
         "apply_settings",
         "client",
         "errors",
+        "extensions",
         "fork_safety",
         "model",
         "operator",
@@ -146,6 +151,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "app",
         "client",
         "errors",
+        "extensions",
         "model",
         "operator",
         "operator_schedules",

@@ -35,6 +35,7 @@ from freehold.settings import Settings, load
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, log
 from freehold.worker.config import WorkerSettings, worker_settings
+from freehold.worker.ended_calls import EndedCalls
 from freehold.worker.event_loop import run_loop
 from freehold.worker.sweeper import Sweeper
 from freehold.worker.wakeups import Wakeups
@@ -203,7 +204,14 @@ def _rule(settings: Settings) -> ScaleRule:
 async def _sweep(app: Freehold, chosen: WorkerSettings, telemetry: Telemetry) -> None:
     """Recovers expired leases and makes due jobs ready also while no worker runs."""
     sweeper = Sweeper(
-        app._client.awaited, telemetry, chosen, Registry(), None, Wakeups(), random.random
+        app._client.awaited,
+        telemetry,
+        chosen,
+        Registry(),
+        None,
+        Wakeups(),
+        random.random,
+        EndedCalls(app.tasks.extensions),
     )
     await sweeper.run()
 

@@ -65,6 +65,7 @@ class Attempts:
     def watched(self, tasks: Registry) -> Registry:
         """The same tasks with wrapped handlers. All run in this process, where the mocks are."""
         registry = Registry()
+        registry.extensions = tasks.extensions
         for task in tasks:
             definition = task.definition
             signature = copy.copy(definition.signature)

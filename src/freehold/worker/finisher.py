@@ -16,12 +16,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from freehold.errors import StoreError
+from freehold.model.history import EventKind
 from freehold.model.job import ErrorInfo, StopRequest
 from freehold.model.outcome import NEVER_STARTED, Decision, Outcome, OutcomeKind
 from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
+from freehold.worker.ended_calls import EndedCalls
 from freehold.worker.execution import outcomes
 from freehold.worker.held_leases import HeldLease, HeldLeases, Phase, StopReason
 from freehold.worker.wakeups import Wakeups
@@ -37,6 +39,9 @@ _REQUEST_OF_STOP: dict[StopReason | None, StopRequest] = {
     StopReason.CANCELED: StopRequest.CANCEL,
     StopReason.PAUSED: StopRequest.PAUSE,
 }
+#: The end of a job whose own transaction has finished it.
+_BY_TRANSACTION = Outcome(kind=OutcomeKind.SUCCESS)
+_SUCCEEDED = Decision(state=State.SUCCEEDED, event=EventKind.SUCCEEDED)
 _UNSTORABLE = "its outcome could not be stored"
 _RETRY_SECONDS = 0.2
 #: Short, because the leases of these outcomes may run out.
@@ -58,6 +63,7 @@ class Finisher:
         telemetry: Telemetry,
         wakeups: Wakeups,
         chance: Callable[[], float],
+        ended: EndedCalls | None = None,
     ) -> None:
         self._store = store
         self._owner = owner
@@ -66,6 +72,7 @@ class Finisher:
         self._store_part = telemetry.store_health.part("finisher")
         self._wakeups = wakeups
         self._chance = chance
+        self._ended = ended
         self._waiting: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures_since = 0.0
@@ -76,6 +83,8 @@ class Finisher:
     def submit(self, lease: HeldLease, outcome: Outcome | None) -> None:
         """None: the lease is lost, or the handler's transaction has finished the job."""
         if outcome is None:
+            if self._ended is not None and lease.phase is Phase.FINISHED:
+                self._ended.add(lease.attempt, _BY_TRANSACTION, _SUCCEEDED)
             self._leases.remove(lease)
             return
         # The request that stopped the handler, not one that has replaced it since.
@@ -198,6 +207,10 @@ class Finisher:
                 self._report(ended, decision)
         if succeeded:
             self._telemetry.count("finished", succeeded, label=OutcomeKind.SUCCESS.value)
+        if self._ended is not None and self._ended.are_wanted:
+            for _, ended in group:
+                if (decision := finished.decisions.get(ended.attempt.job_id)) is not None:
+                    self._ended.add(ended.attempt, ended.outcome, decision)
 
     def _report(self, ended: AttemptEnd, decision: Decision | None) -> None:
         attempt = ended.attempt

@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError
+from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.plural import count
 from freehold.store.types import Firing, LaneScan, Recovered, SetAside, SweepCheck
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.claimer import log_set_aside
 from freehold.worker.config import WorkerSettings
+from freehold.worker.ended_calls import EndedCalls
 from freehold.worker.misfits import MisfitCheck, MisfitStore
 from freehold.worker.wakeups import SWEEP_SECONDS, Wakeups
 
@@ -45,6 +47,10 @@ SILENT_SECONDS = 3600.0
 #: The first wait after an error.
 _ERROR_SECONDS = 2.0
 _APART_SECONDS = 0.05
+
+
+#: The outcome of an attempt whose worker was lost.
+LOST = Outcome(kind=OutcomeKind.LOST_LEASE)
 
 
 class SweepStore(MisfitStore, Protocol):
@@ -110,6 +116,7 @@ class Sweeper:
         jobs: RoomForJobs | None,
         wakeups: Wakeups,
         chance: Callable[[], float],
+        ended: EndedCalls | None = None,
         *,
         is_hosted: bool = False,
     ) -> None:
@@ -123,6 +130,7 @@ class Sweeper:
         self._audit_days = settings.audit_days
         self._chance = chance
         self._is_hosted = is_hosted
+        self._ended = ended
         self._misfits = MisfitCheck(self._tasks, tasks.fits)
         now = asyncio.get_running_loop().time()
         self._retention_at = now + RETENTION_SECONDS * chance()
@@ -211,6 +219,8 @@ class Sweeper:
                     each.decision.state,
                     extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
                 )
+                if self._ended is not None:
+                    self._ended.add(attempt, LOST, each.decision)
             self._wakeups.jobs_ready()
 
     async def _make_due_ready(self, check: SweepCheck) -> int:

@@ -29,6 +29,7 @@ from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.claimer import Claimer
 from freehold.worker.config import WorkerSettings
 from freehold.worker.drain import Drain
+from freehold.worker.ended_calls import EndedCalls
 from freehold.worker.execution.context import Contexts
 from freehold.worker.execution.fenced_transaction import FencedTransactions
 from freehold.worker.execution.process_pool import ProcessPool
@@ -85,7 +86,7 @@ class Worker:
         self._database, self._tasks, self._settings = database, tasks, settings
         self._is_hosted, self._tenant = is_hosted, tenant
         self._store = store = AsyncStore(database.async_session())
-        self._drain = drain = Drain()
+        self._drain, self._ended = drain, ended = Drain(), EndedCalls(tasks.extensions)
         self._wakeups = wakeups = Wakeups()
         self._parts = PartGroup(on_crash=drain.request_at_once)
         self._manager_link = link = ManagerLink.given(settings, owner)
@@ -104,7 +105,9 @@ class Worker:
         transactions = FencedTransactions(database, owner, leases, telemetry, loop)
         contexts = Contexts(log_writer, transactions, loop.time, tenant)
         runner = Runner(tasks, threads, processes, contexts, drain, settings.misfit_seconds)
-        self._finisher = finisher = Finisher(store, owner, leases, telemetry, wakeups, chance)
+        self._finisher = finisher = Finisher(
+            store, owner, leases, telemetry, wakeups, chance, ended
+        )
         self._executor = executor = Executor(
             leases, slots, runner, log_writer, finisher, renewer, wakeups, drain
         )
@@ -115,7 +118,7 @@ class Worker:
             store, owner, telemetry, settings, known, limits, queues, executor, wakeups
         )
         self._sweeper = Sweeper(
-            store, telemetry, settings, tasks, executor, wakeups, chance, is_hosted=is_hosted
+            store, telemetry, settings, tasks, executor, wakeups, chance, ended, is_hosted=is_hosted
         )
         self._renewer, self._watchdog = renewer, LoopWatchdog(self.attempts, telemetry, loop.time)
         router = NotificationRouter(owner, queues, renewer, wakeups)
@@ -195,6 +198,7 @@ class Worker:
         try:
             async with asyncio.timeout(seconds):
                 await self._finisher.flushed()
+                await self._ended.flushed()
         except TimeoutError:
             text = "%s could not be written: the jobs are recovered when their leases expire"
             log.error(text, count(len(self.leases), "outcome"))

@@ -146,13 +146,14 @@ def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
 def _call(task: Task[Any, Any, Any], lease: HeldLease, job_log: JobLog, tenant: str | None) -> Any:
     function = task.definition.function
     args, kwargs = task.definition.signature.decode(lease.attempt.args)
+    ctx = Context(lease, time.monotonic, job_log, NoTransactions(), tenant)
     if task.definition.signature.wants_context:
-        kwargs[CONTEXT_PARAMETER] = Context(
-            lease, time.monotonic, job_log, NoTransactions(), tenant
-        )
-    if inspect.iscoroutinefunction(function):
-        return asyncio.run(function(*args, **kwargs))
-    return function(*args, **kwargs)
+        kwargs[CONTEXT_PARAMETER] = ctx
+    call: Callable[[], Any] = functools.partial(function, *args, **kwargs)
+    is_coroutine, extensions = inspect.iscoroutinefunction(function), task._app._extensions
+    if extensions.attempts:
+        call = extensions.around(call, ctx, is_coroutine=is_coroutine)
+    return asyncio.run(call()) if is_coroutine else call()
 
 
 def _find(module: str, qualname: str) -> Task[Any, Any, Any]:

@@ -68,9 +68,9 @@ class Runner:
         timer = None if seconds is None else self._start_timeout(lease, seconds)
         ended: Any
         try:
-            if definition.signature.wants_context:
-                kwargs[CONTEXT_PARAMETER] = self._contexts.new(lease)
-            call = functools.partial(definition.function, *args, **kwargs)
+            call: Callable[[], Any] = functools.partial(definition.function, *args, **kwargs)
+            if definition.signature.wants_context or self._tasks.extensions.attempts:
+                call = self._with_context(definition, lease, call)
             if definition.isolation == "process":
                 ended = await self._processes.run(definition, lease) or _Stopped()
             elif definition.is_coroutine:
@@ -91,6 +91,17 @@ class Runner:
             return _outcome_of(lease, definition, ended, ran)
         except BaseException:  # raised by code of the handler's objects
             return None if lease.phase is Phase.FINISHED else outcomes.of_broken_objects(ran)
+
+    def _with_context(
+        self, definition: TaskDefinition, lease: HeldLease, call: Callable[[], Any]
+    ) -> Callable[[], Any]:
+        """For a handler with a parameter ``ctx``, and for extensions."""
+        ctx, extensions = self._contexts.new(lease), self._tasks.extensions
+        if definition.signature.wants_context:
+            call = functools.partial(call, **{CONTEXT_PARAMETER: ctx})
+        if not extensions.attempts or definition.isolation == "process":
+            return call
+        return extensions.around(call, ctx, is_coroutine=definition.is_coroutine)
 
     def _start_timeout(self, lease: HeldLease, seconds: float) -> asyncio.TimerHandle:
         lease.deadline = self._loop.time() + seconds

@@ -1,0 +1,70 @@
+"""Calls the method `ended` of extensions, one attempt after another, beside the worker's own work.
+
+A slow extension holds up no job. If it is too slow for good, calls are dropped, with a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+
+from freehold.extensions import EndedAttempt, Extension, Extensions
+from freehold.model.job import Attempt
+from freehold.model.outcome import NEVER_STARTED, Decision, Outcome
+from freehold.rare_warning import RareWarning
+from freehold.telemetry import fields, log
+
+WAITING_LIMIT = 10_000
+_dropped = RareWarning("extensions are too slow: the end of job %d and others are not passed on")
+
+
+class EndedCalls:
+    """Belongs to an event loop."""
+
+    def __init__(self, extensions: Extensions) -> None:
+        self._extensions = extensions
+        self._waiting: deque[EndedAttempt] = deque()
+        self._calling: asyncio.Task[None] | None = None
+
+    @property
+    def are_wanted(self) -> bool:
+        return bool(self._extensions.endings)
+
+    def add(self, attempt: Attempt, outcome: Outcome, decision: Decision) -> None:
+        if not self.are_wanted or outcome.kind in NEVER_STARTED:
+            return
+        if len(self._waiting) >= WAITING_LIMIT:
+            _dropped.log(attempt.job_id)
+            return
+        retry_seconds = decision.delay_seconds
+        ended = EndedAttempt(attempt, outcome, decision.state, retry_seconds, decision.reason)
+        self._waiting.append(ended)
+        if self._calling is None or self._calling.done():
+            self._calling = asyncio.create_task(self._call_all(), name="calls of extensions")
+
+    async def flushed(self) -> None:
+        """Waits until every call has ended."""
+        if self._calling is not None:
+            await asyncio.wait((self._calling,))
+
+    async def _call_all(self) -> None:
+        while self._waiting:
+            ended = self._waiting.popleft()
+            for extension in self._extensions.endings:
+                await self._call(extension, ended)
+
+    async def _call(self, extension: Extension, ended: EndedAttempt) -> None:
+        try:
+            if inspect.iscoroutinefunction(extension.ended):
+                await extension.ended(ended)
+            else:
+                await asyncio.to_thread(extension.ended, ended)
+        except Exception:
+            job = ended.job
+            log.exception(
+                "%s.ended failed for job %d; the job is not changed",
+                type(extension).__name__,
+                job.job_id,
+                extra=fields(job=job.job_id, task=job.task, attempt=job.number),
+            )
