@@ -14,9 +14,9 @@ applies:
     OthersNotifications  another producer has notified recently           STREAM_SECONDS
                          many producers do, and take turns                CONCURRENT_SECONDS
 
-The second needs the age of the last notification of any producer, which the store returns with each
-stored job. It notifies after the jobs are stored, because only then the age is known; the first
-notifies together with them, which is cheaper.
+The second needs the age of the last notification of any producer, which the store returns with a
+stored job if asked. It notifies after the jobs are stored, because only then the age is known; the
+first notifies together with them, which is cheaper.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENDED = "="
 #: The ids of one topic: PostgreSQL sends at most 8,000 bytes.
 _IDS_LIMIT = 300
 
-#: A worker that was woken claims again within this time: a second notification would be wasted.
+#: A worker that was woken claims again about this soon: a second notification would be wasted.
 NOTIFY_SECONDS = 0.004
 #: Interval while a producer's jobs come less than NOTIFY_SECONDS apart: the workers keep finding
 #: jobs, and an empty claim is repeated within 20 ms.

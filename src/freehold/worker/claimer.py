@@ -84,7 +84,7 @@ class Claimer:
         tasks: frozenset[str] | None,
         limits: Mapping[str, Limit],
         queues: ServedQueues,
-        jobs: ClaimedJobs,
+        executor: ClaimedJobs,
         wakeups: Wakeups,
     ) -> None:
         self._store = store
@@ -92,8 +92,8 @@ class Claimer:
         self._telemetry = telemetry
         self._store_part = telemetry.store_health.part("claimer")
         self._queues = queues
-        self._jobs = jobs
-        self._slots = jobs.slots
+        self._executor = executor
+        self._slots = executor.slots
         self._wakeups = wakeups
         self._fairness = Fairness(())
         self._cursors = ClaimCursors(asyncio.get_running_loop().time)
@@ -118,7 +118,7 @@ class Claimer:
             while not self._stopping:
                 wakeups.claim.clear()
                 wakeups.found_nothing = False
-                room = self._slots.grant(self._jobs.room())
+                room = self._slots.grant(self._executor.room())
                 if room <= 0:
                     self._store_part.leave()
                     await wakeups.claim.wait()
@@ -212,7 +212,7 @@ class Claimer:
         if attempts:
             self._telemetry.count("claimed", len(attempts))
             limited = _limited(attempts, cursor) if cursor.is_limited or cursor.keys else ()
-            self._jobs.hold(attempts, sent + self._lease_seconds, limited)
+            self._executor.hold(attempts, sent + self._lease_seconds, limited)
         return len(attempts)
 
     def _failed(self, error: StoreError) -> None:

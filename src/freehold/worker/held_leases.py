@@ -14,8 +14,9 @@ A held lease is in one phase. `MOVES` is the same table in code; any other move 
 From committing and ending on, the store decides whether the lease still held, not the renewer. A
 thread that outlasts its stop can be in a transaction, or commit one, while its lease is ending.
 
-Times are monotonic times of the event loop: the database decides which worker owns a job, but a
-worker must know by itself from when on it can no longer rely on its lease.
+Times are monotonic times of the event loops, which use one clock in both threads: the database
+decides which worker owns a job, but a worker must know by itself from when on it can no longer rely
+on its lease.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ class HeldLease:
         self.claimed_at = claimed_at
         #: While it waits it uses room under a limit that another worker could use.
         self.is_limited = is_limited
-        #: The lease certainly holds until then: counted from when its renewal was *sent*.
+        #: The lease certainly holds until then: counted from when its claim or renewal was
+        #: *sent*.
         self.valid_until = valid_until
         self.started_at: float | None = None
         #: Its handler runs on the event loop.

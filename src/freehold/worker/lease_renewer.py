@@ -33,7 +33,8 @@ from freehold.worker.held_leases import OPEN, STARTED, HeldLease, HeldLeases, Ph
 MARK_RUNNING_SECONDS = 0.25
 #: The share of its time by which a lease is given up before it can have expired.
 MARGIN_SHARE = 0.05
-#: A lease is not renewed for this long past its timeout: a hung handler must lose its job.
+#: From this long past its timeout on, a lease is no longer renewed: a hung handler must lose its
+#: job.
 OVERDUE_SECONDS = 10.0
 _RETRY_SECONDS = 0.5
 #: A failed renewal is tried again within this share of the time that is left.

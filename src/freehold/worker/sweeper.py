@@ -1,5 +1,5 @@
-"""Recovers expired leases, makes due jobs ready, fires schedules, returns parked jobs, deletes old
-history.
+"""Recovers expired leases, makes due jobs ready, fires schedules, carries out bulk operations,
+returns parked jobs, promotes stalled lanes, deletes old history.
 
 Every worker runs a sweeper. Each step is bounded, holds no lock between statements, and is safe
 when several workers take it at the same time.
@@ -113,7 +113,7 @@ class Sweeper:
         telemetry: Telemetry,
         settings: WorkerSettings,
         tasks: Registry,
-        jobs: RoomForJobs | None,
+        executor: RoomForJobs | None,
         wakeups: Wakeups,
         chance: Callable[[], float],
         ended: EndedCalls | None = None,
@@ -125,7 +125,7 @@ class Sweeper:
         self._store_part = telemetry.store_health.part("sweeper")
         self._tasks = tasks.names
         self._wakeups = wakeups
-        self._jobs = jobs
+        self._executor = executor
         self._history_days = settings.history_days
         self._audit_days = settings.audit_days
         self._chance = chance
@@ -275,7 +275,7 @@ class Sweeper:
         return has_changed_jobs
 
     def _room(self) -> int:
-        return 0 if self._jobs is None else self._jobs.room()
+        return 0 if self._executor is None else self._executor.room()
 
     async def _apply_retention(self) -> None:
         """One batch per sweep until nothing is left, then again after an hour; more in the first
@@ -297,7 +297,7 @@ class Sweeper:
                 return
 
     async def _promote_stalled_lanes(self) -> None:
-        """The next LANES lanes, until the scan is complete. See `store/verbs/lanes.py`."""
+        """The next LANES lanes, until the scan is complete. See `store/verbs/stalled_lanes.py`."""
         now = asyncio.get_running_loop().time()
         if now < self._scan_lanes_at:
             return
@@ -310,7 +310,7 @@ class Sweeper:
     def _seconds_until_next(self, check: SweepCheck) -> float:
         """The more workers sweep, the more rarely each does; jitter keeps them out of step."""
         most = min(max(SWEEP_SECONDS, check.workers / _SWEEPS_PER_SECOND), SWEEP_SECONDS_LIMIT)
-        if self._is_hosted and self._jobs is not None and self._jobs.is_idle:
+        if self._is_hosted and self._executor is not None and self._executor.is_idle:
             most = SWEEP_SECONDS_LIMIT  # its host watches the store
         wait = most * (0.75 + 0.5 * self._chance())
         coming = [at for at in (check.due_seconds, check.schedule_seconds) if at is not None]

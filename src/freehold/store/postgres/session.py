@@ -1,7 +1,7 @@
 """Statement groups on PostgreSQL: blocking, and for asyncio.
 
-Each group is one transaction and, as a pipeline, one round trip. Nothing is ever left in a
-session: no settings, no advisory locks that outlive a transaction, no search path.
+Each group is one transaction and, as a pipeline, one round trip. No state of a caller is
+ever left in a session: no advisory locks that outlive a transaction, no search path.
 
 The plain sessions, which stand first, use psycopg as its manual describes. The pipelined ones
 replace one step of them: they send the group on libpq itself, which `pipeline` explains. Those are

@@ -1,4 +1,4 @@
-"""One attempt -> one Outcome, whatever its handler raises.
+"""One attempt -> one Outcome, whatever its handler raises; None if there is nothing to write.
 
 Every stop works the same, whatever its reason: the HeldLease gets a stop_reason, and then a
 coroutine is canceled, a thread finds ctx.canceled set, a child process gets a signal. When the
