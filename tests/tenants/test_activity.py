@@ -25,8 +25,10 @@ from freehold.model.state import State
 from freehold.model.tenant import HOME_SHARD
 from freehold.model.timing import Every
 from freehold.store.shard import Shard, TenantActivity
+from freehold.store.sqlfiles import load_migrations, script
 from freehold.store.sqlite.database import SqliteDatabase
 from freehold.store.sqlite.file_poll import FilePoll
+from freehold.store.sqlite.shard import SqliteShard
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, JobFilter
 from tests.concurrency import wait_until
@@ -121,6 +123,24 @@ def test_a_file_remembered_as_idle_is_read_again_once_the_clock_was_set_back(
     now = started - 3_600_000_000
     assert poll.check(tmp_path / "jobs.db") == (True, None)
     database.close()
+
+
+@pytest.mark.parametrize("version", [1, 8])
+def test_a_file_of_an_older_release_is_opened_and_migrated_and_not_degraded(
+    tmp_path: Path, version: int
+) -> None:
+    """The check reads tables that the file does not have yet."""
+    shard = SqliteShard(tmp_path / "jobs.db")
+    path = shard.path_of("acme")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as file:
+        for number, _, sql in load_migrations("freehold.store.sqlite")[:version]:
+            for statement in script(sql):
+                file.execute(statement)
+            file.execute(f"pragma user_version = {number}")
+    assert check(shard, "acme") == [TenantActivity("acme", True, None)]
+    assert shard.open("acme").pending() == []
+    assert check(shard, "acme") == [TenantActivity("acme", False, None)]
+    shard.close()
 
 
 def lease_an_hour_later(stores: TenantStores, tenant: str) -> None:

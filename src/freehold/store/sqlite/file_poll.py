@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from freehold.clock import Micros
-from freehold.store.sqlite.engine import existing
+from freehold.store.sqlfiles import load_migrations
+from freehold.store.sqlite.engine import existing, is_foreign
 from freehold.store.stage_sql import STAGE_SQL
 
 FileSignature: TypeAlias = tuple[tuple[int, int, int] | None, ...]
@@ -116,5 +117,15 @@ def _query(path: Path, now: int) -> tuple[bool, int]:
         existing(path), uri=True, timeout=_BUSY_SECONDS, isolation_level=None
     )
     with contextlib.closing(connection):
+        if _must_migrate(connection):
+            return True, now
         row = connection.execute(_HAS_WORK, {"now": now, "never": _NEVER}).fetchone()
     return bool(row[0]), int(row[1])
+
+
+def _must_migrate(connection: sqlite3.Connection) -> bool:
+    """A file of an older release lacks tables that are read here: the worker that opens it migrates
+    it, and the next check finds out about its jobs."""
+    (version,) = connection.execute("pragma user_version").fetchone()
+    newest = load_migrations("freehold.store.sqlite")[-1][0]
+    return 0 < version < newest and not is_foreign(connection)
