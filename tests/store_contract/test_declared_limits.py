@@ -63,6 +63,17 @@ def test_a_declared_limit_that_an_operator_removed_does_not_come_back(
     assert all(store.end(attempt, OutcomeKind.SUCCESS) for attempt in rest)
 
 
+def test_a_declared_limit_that_an_operator_removed_does_not_hide_the_limit_of_its_class(
+    store: StoreUnderTest,
+) -> None:
+    store.store.declare_limits({KEY: Limit(1)})
+    store.store.set_key_limit("task:*", Limit(2))
+    store.store.set_key_limit(KEY, NO_LIMIT)
+    jobs = [store.add(limit_key=KEY) for _ in range(4)]
+    assert store.store.key_use(KEY).limit == Limit(2)
+    assert [attempt.job_id for attempt in store.claim()] == jobs[:2]
+
+
 def test_a_new_rate_forgets_the_starts_that_the_old_one_counted(store: StoreUnderTest) -> None:
     store.store.declare_limits({KEY: Limit(rate=Rate(1, 3600.0))})
     jobs = [store.add(limit_key=KEY) for _ in range(3)]
