@@ -121,7 +121,7 @@ def _claimed(app: Freehold, count: int) -> list[Attempt]:
 
 
 def _finish(app: Freehold, attempts: list[Attempt]) -> None:
-    ends = [AttemptEnd(each, outcomes.of_result(each.job_id, 0.1)) for each in attempts]
+    ends = [AttemptEnd(each, outcomes.of_result(each.job_id, 0.1, each)) for each in attempts]
     assert not app._client.store.finish("w1", ends).lost
 
 
@@ -168,7 +168,7 @@ def test_a_called_job_is_noticed_by_its_notification_alone(
 
 
 def _finish_null(app: Freehold, attempts: list[Attempt]) -> None:
-    ends = [AttemptEnd(each, outcomes.of_result(None, 0.1)) for each in attempts]
+    ends = [AttemptEnd(each, outcomes.of_result(None, 0.1, each)) for each in attempts]
     assert not app._client.store.finish("w1", ends).lost
 
 

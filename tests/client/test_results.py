@@ -57,7 +57,9 @@ def _end(app: Freehold, outcome: Outcome) -> Attempt:
 
 
 def _succeed(app: Freehold, value: Any) -> None:
-    _end(app, outcomes.of_result(value, 0.1))
+    (attempt,) = claimed(app)
+    ended = AttemptEnd(attempt, outcomes.of_result(value, 0.1, attempt))
+    assert attempt.job_id in app._client.store.finish("w1", [ended]).decisions
 
 
 @pytest.fixture
@@ -89,7 +91,8 @@ def test_a_call_returns_the_value_of_the_function_that_ran_elsewhere(
     app: Freehold, thread: ThreadPoolExecutor
 ) -> None:
     caller = thread.submit(app.task(sized).using(wait=30).call, 4)
-    ended = AttemptEnd(_claimed_soon(app), outcomes.of_result(Size(4, 4), 0.1))
+    attempt = _claimed_soon(app)
+    ended = AttemptEnd(attempt, outcomes.of_result(Size(4, 4), 0.1, attempt))
     app._client.store.finish("w1", [ended])
     size: Size = caller.result(30)
     assert size == Size(4, 4)
@@ -103,7 +106,7 @@ def test_an_awaited_call_returns_what_the_coroutine_returned(app: Freehold) -> N
     async def caller() -> int:
         calling = asyncio.create_task(double.using(wait=30).acall(4))
         attempt = await asyncio.to_thread(_claimed_soon, app)
-        ended = AttemptEnd(attempt, outcomes.of_result(8, 0.1))
+        ended = AttemptEnd(attempt, outcomes.of_result(8, 0.1, attempt))
         await app._client.awaited.finish("w1", [ended])
         return await calling
 

@@ -8,11 +8,17 @@ from typing import Annotated, Any
 
 import pytest
 
-from freehold import Freehold, Retry, Secret, TaskGroup
+from freehold import Fail, Freehold, Retry, Secret, TaskGroup
+from freehold.model.outcome import Outcome
 from freehold.model.secrets import hide_arguments, hide_texts, secret_texts
+from freehold.worker.execution.runner import Runner
+from freehold.worker.held_leases import HeldLease
 
 VALUE = "hunter2 \\ 'and' \"more\""
+#: Longer than any limit of a text, so that each limit is inside of it.
+LONG = "".join(f"part{number}." for number in range(2_000))
 tasks = TaskGroup()
+long_tasks = TaskGroup()
 
 
 @tasks.task(isolation="process", retry=Retry(max_attempts=1))
@@ -32,6 +38,53 @@ def test_the_error_of_a_child_process_quotes_no_secret(tmp_path: Path) -> None:
     assert "[secret] are wrong" in found.job.report.error.message
     for part in ("hunter2", "other-key", "other-value"):
         assert part not in repr(found)
+
+
+@long_tasks.task(retry=Retry(max_attempts=1))
+def refuses(token: Annotated[str, Secret]) -> None:
+    raise ValueError(f"bad token {token}")
+
+
+@long_tasks.task(retry=Retry(max_attempts=1), isolation="process")
+def refuses_in_a_child(token: Annotated[str, Secret]) -> None:
+    raise ValueError(f"bad token {token}")
+
+
+@long_tasks.task
+def fails(token: Annotated[str, Secret]) -> None:
+    raise Fail(f"bad token {token}")
+
+
+@pytest.mark.requirement("N7")
+def test_a_secret_that_is_longer_than_a_text_may_be_is_not_shown_in_part(tmp_path: Path) -> None:
+    with contextlib.closing(Freehold(str(tmp_path / "jobs.db"))) as app:
+        app.include(long_tasks)
+        jobs = [task.enqueue(LONG) for task in (refuses, refuses_in_a_child, fails)]
+        assert app.run_worker(until_idle=True) == 0
+        found = [app.operator.show(job.id) for job in jobs]
+    for each in found:
+        assert each.job.reason is not None
+        assert "bad token [secret]" in each.job.reason
+        assert "part1" not in repr(each)
+
+
+@pytest.mark.requirement("N7")
+def test_an_internal_error_that_quotes_a_secret_is_stored_and_logged_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_runner: Runner, lease: HeldLease) -> Outcome | None:
+        raise RuntimeError(lease.attempt.args)
+
+    def takes(token: Annotated[str, Secret]) -> None: ...
+
+    monkeypatch.setattr(Runner, "run", broken)
+    with contextlib.closing(Freehold(str(tmp_path / "jobs.db"))) as app:
+        job = app.task(name="takes", retry=Retry(max_attempts=1))(takes).enqueue(LONG)
+        assert app.run_worker(until_idle=True) == 0
+        found = app.operator.show(job.id)
+    assert found.job.reason is not None
+    assert "RuntimeError" in found.job.reason
+    assert "part1" not in repr(found) + caplog.text
 
 
 @pytest.mark.parametrize(

@@ -94,17 +94,20 @@ class Executor:
     async def _run_attempt(self, lease: HeldLease) -> None:
         try:
             outcome = await self._runner.run(lease)
-            if lease.attempt.policy_json is not None:
-                outcome = outcomes.without_secrets(outcome, lease.attempt)
             try:
                 if lease.log_buffer is not None:
                     await self._log_writer.flush_attempt(lease, lease.log_buffer)
             finally:
                 self._finisher.submit(lease, outcome)
         except Exception as error:  # a bug of ours, but the job must not hang because of it
-            log.exception("job %d: an internal error ended its attempt", lease.attempt.job_id)
+            log.error(
+                "job %d: an internal error ended its attempt",
+                lease.attempt.job_id,
+                exc_info=not lease.attempt.policy.secret_args,
+            )
             if lease.phase in OPEN:
-                self._finisher.submit(lease, outcomes.of_exception(error, DEFAULT_RETRY, 0.0))
+                outcome = outcomes.of_exception(error, DEFAULT_RETRY, 0.0, lease.attempt)
+                self._finisher.submit(lease, outcome)
         finally:
             if lease.phase in OPEN:
                 self._leases.abandon(lease)

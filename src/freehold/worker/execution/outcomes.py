@@ -1,5 +1,8 @@
 """The outcome of a handler's result, exception or stop. All texts are cleaned and bounded.
 
+An exception of a handler, or of a library that it calls, often quotes the value that it is about.
+Secret arguments are hidden before a text is cut: a part of a secret would not be found.
+
 Values and exceptions of a handler can run any code in their methods, and that code can raise
 SystemExit or CancelledError. None of it may end the worker, hence `except BaseException`. A signal
 raises nothing here: the worker handles signals in its event loop.
@@ -7,9 +10,8 @@ raises nothing here: the worker handles signals in its event loop.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from freehold.errors import BadArguments
 from freehold.model import payload
@@ -32,14 +34,14 @@ MESSAGE_LIMIT = 2_000
 TRACE_LIMIT = 8_000
 
 
-def of_result(value: Any, ran_seconds: float) -> Outcome:
+def of_result(value: Any, ran_seconds: float, attempt: Attempt) -> Outcome:
     """A result that cannot be stored fails the job for good: a retry would only repeat it."""
     if value is None:
         return Outcome(kind=OutcomeKind.SUCCESS, ran_seconds=ran_seconds)
     try:
         result = payload.encode("the result", value)
     except BaseException as error:  # encoding may run code of the handler's value
-        name, text = type_name(error), safe(error, MESSAGE_LIMIT)
+        name, text = type_name(error), safe(error, MESSAGE_LIMIT, _secrets(attempt))
         return Outcome(
             kind=OutcomeKind.FAIL,
             reason=text or f"encoding the result raised {name}",
@@ -49,20 +51,25 @@ def of_result(value: Any, ran_seconds: float) -> Outcome:
     return Outcome(kind=OutcomeKind.SUCCESS, result=result, ran_seconds=ran_seconds)
 
 
-def of_exception(error: BaseException, retry: Retry, ran_seconds: float) -> Outcome:
+def of_exception(
+    error: BaseException, retry: Retry, ran_seconds: float, attempt: Attempt
+) -> Outcome:
+    secrets = _secrets(attempt)
     if isinstance(error, HandlerException):
-        return _of_handler_exception(error, ran_seconds)
+        return _of_handler_exception(error, ran_seconds, secrets)
     return Outcome(
         kind=OutcomeKind.ERROR,
-        reason=safe(f"{type(error).__name__}: {text_of(error)}", 300),
-        error=error_of(error),
+        reason=safe(f"{type(error).__name__}: {text_of(error)}", 300, secrets),
+        error=error_of(error, secrets),
         # sys.exit() and the like raise no Exception; they are retried too.
         retryable=retry.is_retryable(error) or not isinstance(error, Exception),
         ran_seconds=ran_seconds,
     )
 
 
-def _of_handler_exception(error: HandlerException, ran_seconds: float) -> Outcome:
+def _of_handler_exception(
+    error: HandlerException, ran_seconds: float, secrets: Sequence[str]
+) -> Outcome:
     kinds = {
         RetryLater: OutcomeKind.RETRY_LATER,
         Snooze: OutcomeKind.SNOOZE,
@@ -73,7 +80,7 @@ def _of_handler_exception(error: HandlerException, ran_seconds: float) -> Outcom
     kind = next((k for cls, k in kinds.items() if isinstance(error, cls)), OutcomeKind.ERROR)
     return Outcome(
         kind=kind,
-        reason=safe(error.reason, MESSAGE_LIMIT) if error.reason else None,
+        reason=safe(error.reason, MESSAGE_LIMIT, secrets) if error.reason else None,
         delay_seconds=getattr(error, "delay_seconds", None),
         ran_seconds=ran_seconds,
     )
@@ -112,9 +119,10 @@ def of_broken_objects(ran_seconds: float) -> Outcome:
     )
 
 
-def of_misfit(error: BadArguments, wait_seconds: float) -> Outcome:
+def of_misfit(error: BadArguments, wait_seconds: float, attempt: Attempt) -> Outcome:
     """The job waits so long for a worker whose code fits, and then fails without a retry."""
-    text = safe(f"its arguments cannot be decoded: {error}", MESSAGE_LIMIT)
+    secrets = _secrets(attempt)
+    text = safe(f"its arguments cannot be decoded: {error}", MESSAGE_LIMIT, secrets)
     return Outcome(
         kind=OutcomeKind.MISFIT,
         reason=text,
@@ -123,32 +131,22 @@ def of_misfit(error: BadArguments, wait_seconds: float) -> Outcome:
     )
 
 
-def without_secrets(outcome: Outcome | None, attempt: Attempt) -> Outcome | None:
-    """The same outcome; its texts do not quote secret arguments. An exception of a handler, or of a
-    library that it calls, often quotes the value that it is about."""
+def _secrets(attempt: Attempt) -> Sequence[str]:
+    if attempt.policy_json is None:
+        return ()
     names = attempt.policy.secret_args
-    if outcome is None or not names:
-        return outcome
-    secrets = secret_texts(attempt.args, names)
-    error = outcome.error
-    if error is not None:
-        trace = None if error.trace is None else hide_texts(error.trace, secrets)
-        error = msgspec.structs.replace(
-            error, message=hide_texts(error.message, secrets), trace=trace
-        )
-    reason = None if outcome.reason is None else hide_texts(outcome.reason, secrets)
-    return msgspec.structs.replace(outcome, reason=reason, error=error)
+    return secret_texts(attempt.args, names) if names else ()
 
 
-def error_of(error: BaseException) -> ErrorInfo:
+def error_of(error: BaseException, secrets: Sequence[str] = ()) -> ErrorInfo:
     try:
         trace = trace_text(error)
     except BaseException as second:
         trace = f"<formatting the traceback raised {type(second).__name__}>"
     return ErrorInfo(
         type_name(error),
-        safe(error, MESSAGE_LIMIT),
-        safe(trace, TRACE_LIMIT, keep_end=True),
+        safe(error, MESSAGE_LIMIT, secrets),
+        safe(trace, TRACE_LIMIT, secrets, keep_end=True),
     )
 
 
@@ -166,9 +164,9 @@ def text_of(value: object) -> str:
         return f"<its str() raised {type(error).__name__}>"
 
 
-def safe(value: object, limit: int, *, keep_end: bool = False) -> str:
-    """Text that every store accepts: no NUL, no lone surrogates, bounded."""
-    clean = text = text_of(value)
+def safe(value: object, limit: int, secrets: Sequence[str] = (), *, keep_end: bool = False) -> str:
+    """Text that every store accepts: no NUL, no lone surrogates, bounded; without the secrets."""
+    clean = text = hide_texts(text_of(value), secrets)
     if type(text) is not str or not text.isascii() or "\0" in text:
         clean = text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
     if len(clean) <= limit:

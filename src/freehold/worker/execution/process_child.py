@@ -108,7 +108,7 @@ def _set_up(setup: ChildSetup, order: ChildOrder) -> Outcome | None:
         if setup.app_module is not None:
             importlib.import_module(setup.app_module)
     except BaseException as error:
-        return outcomes.of_exception(error, order.attempt.policy.retry, 0.0)
+        return outcomes.of_exception(error, order.attempt.policy.retry, 0.0, order.attempt)
     finally:
         if setup.set_up_logs is not None:
             setup.set_up_logs()
@@ -136,9 +136,9 @@ def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
             value = _call(task, lease, job_log, order.tenant)
         finally:
             has_ended = True
-        return outcomes.of_result(value, time.monotonic() - began)
+        return outcomes.of_result(value, time.monotonic() - began, order.attempt)
     except BaseException as error:
-        return outcomes.of_exception(error, retry, time.monotonic() - began)
+        return outcomes.of_exception(error, retry, time.monotonic() - began, order.attempt)
     finally:
         signal.signal(STOP_SIGNAL, signal.SIG_DFL)
 

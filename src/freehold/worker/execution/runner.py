@@ -61,9 +61,9 @@ class Runner:
         try:
             args, kwargs = definition.signature.decode(lease.attempt.args)
         except BadArguments as error:
-            return outcomes.of_misfit(error, self._misfit_seconds)
+            return outcomes.of_misfit(error, self._misfit_seconds, lease.attempt)
         except BaseException as error:  # decoding may run code of the arguments' types
-            return outcomes.of_exception(error, definition.policy.retry, 0.0)
+            return outcomes.of_exception(error, definition.policy.retry, 0.0, lease.attempt)
         seconds = lease.attempt.timeout_seconds
         timer = None if seconds is None else self._start_timeout(lease, seconds)
         ended: Any
@@ -185,10 +185,10 @@ def _outcome_of(
     if isinstance(ended, BaseException):
         if lease.stop_reason is not None and not isinstance(ended, HandlerException):
             return outcomes.of_stop(lease, ran)  # a thread may stop by raising
-        return outcomes.of_exception(ended, definition.policy.retry, ran)
+        return outcomes.of_exception(ended, definition.policy.retry, ran, lease.attempt)
     if ended is None and lease.saw_stop:
         return outcomes.of_stop(lease, ran)  # a handler that polls stops by returning
-    return outcomes.of_result(ended, ran)
+    return outcomes.of_result(ended, ran, lease.attempt)
 
 
 def _log_ignored_end(lease: HeldLease, ended: Any) -> None:
