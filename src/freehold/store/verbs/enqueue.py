@@ -223,8 +223,8 @@ def _row(job: NewJob) -> dict[str, Any]:
 def _enqueue_keyed(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]) -> Verb[None]:
     """Adds to ``answers``, which has those of earlier parts.
 
-    These are several transactions. Once one of them has stored a job, a later failure must not be
-    reported as one after which nothing was written.
+    These are several transactions. Once one of them has stored or replaced a job, a later failure
+    must not be reported as one after which nothing was written.
     """
     try:
         if jobs[0][1].waiting is None:
@@ -232,11 +232,12 @@ def _enqueue_keyed(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued])
         else:
             yield from store_waiting(jobs, [_waiting_row(*each) for each in jobs], answers)
     except StoreError as error:
-        if isinstance(error, OutcomeUnknown) or not any(each.created for each in answers.values()):
+        written = any(each.created or each.replaced for each in answers.values())
+        if isinstance(error, OutcomeUnknown) or not written:
             raise
         raise OutcomeUnknown(
-            f"some of these jobs were stored, then the store failed ({error}); repeat the call "
-            "with the same idempotency keys"
+            f"some of these jobs were stored or replaced, then the store failed ({error}); a call "
+            "with the same keys finds the jobs that still hold them, and stores the others again"
         ) from error
 
 
