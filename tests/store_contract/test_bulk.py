@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from freehold.errors import IllegalTransition, Refused
+from freehold.errors import IllegalTransition, Refused, RowRefused
 from freehold.model.audit import AuditFilter, Author
 from freehold.model.bulk import (
     KEY_TAKEN,
@@ -370,3 +370,33 @@ def test_old_operations_are_deleted_and_running_ones_are_kept(store: StoreUnderT
     store.store.apply_audit_retention(9.0, 100)
     assert store.store.bulk_operation(done) is None
     assert finish(store, running) == 2
+
+
+def test_a_stopped_operation_is_deleted_with_its_set_once_it_is_old(store: StoreUnderTest) -> None:
+    fail(store, 3)
+    operation = start(store)
+    store.advance(86400.0 * 10)
+    assert store.store.carry_out_bulk_step()
+    stop = (operation, BulkState.RUNNING, BulkState.STOPPED, "stop", ANN)
+    assert store.store.set_bulk_state(*stop)
+    store.store.apply_audit_retention(9.0, 100)
+    assert shown(store, operation).left == 1, "it was stopped just now, and may be resumed"
+    store.advance(86400.0 * 10)
+    store.store.apply_audit_retention(9.0, 100)
+    assert store.store.bulk_operation(operation) is None
+    for table in ("bulk_chunk", "bulk_step"):
+        assert store.sql(f"select count(*) from {{s}}{table}") == [(0,)]
+
+
+def test_a_late_step_of_a_deleted_operation_changes_nothing(store: StoreUnderTest) -> None:
+    ids = fail(store, 2)
+    start(store)
+    late = _until_write(store, bulk.carry_out_step())
+    finish(store)
+    for attempt in store.claim():
+        assert store.end(attempt, OutcomeKind.FAIL)
+    store.advance(1.0)
+    store.store.apply_audit_retention(0.0, 100)
+    with pytest.raises(RowRefused):
+        store.store.session.execute(late)
+    assert [store.state(job_id) for job_id in ids] == ["failed", "failed"]

@@ -1,9 +1,13 @@
--- Deletes operations that ended before the audit's retention, with their sets and steps.
+-- Deletes operations that ended before the audit's retention, with their sets and steps. One that was stopped
+-- is as old as its last step.
 with old as (
     delete from {schema}.bulk_operation where id = any (array(
-        select id from {schema}.bulk_operation
-        where ended_at < (select {schema}.clock() - make_interval(secs => :audit_days::double precision * 86400))
-        order by id limit 100))
+        select o.id from {schema}.bulk_operation o
+        where o.state <> 'running'
+          and coalesce(o.ended_at, (select max(s.at) from {schema}.bulk_step s where s.operation = o.id), o.asked_at)
+            < (select {schema}.clock() - make_interval(secs => :audit_days::double precision * 86400))
+        order by o.id limit 100
+        for update))
     returning id
 ),
 sets as (delete from {schema}.bulk_chunk where operation = any (array(select id from old))),
