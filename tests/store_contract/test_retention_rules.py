@@ -71,6 +71,17 @@ def test_a_day_is_scanned_once(store: StoreUnderTest) -> None:
     assert not store.store.retention_is_due(KEEP_DAYS)
 
 
+def test_a_first_day_that_a_rule_can_scan_is_due(store: StoreUnderTest) -> None:
+    """The first day begins at midnight, and history is kept from some hour of it."""
+    store.advance(1.5 * DAY - store.now().timestamp() % DAY)  # to noon
+    apply(store)
+    assert not store.store.retention_is_due(KEEP_DAYS)
+    Operator(store.store).set_retention("queue", "q", KEEP_DAYS - 0.75)
+    assert store.store.retention_is_due(KEEP_DAYS)
+    assert apply(store) == 1
+    assert not store.store.retention_is_due(KEEP_DAYS)
+
+
 def test_live_jobs_are_never_deleted_by_a_rule(store: StoreUnderTest) -> None:
     Operator(store.store).set_retention("task", "t", 0.0)
     waiting = store.add()

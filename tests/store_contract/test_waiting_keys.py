@@ -233,7 +233,9 @@ def test_windows_that_have_ended_are_deleted(store: StoreUnderTest) -> None:
     put(store, throttle(1))
     store.store.apply_retention(30, 100)
     assert store.sql("select count(*) from {s}throttle") == [(1,)]
+    assert not store.store.retention_is_due(30)
     store.advance(61)
+    assert store.store.retention_is_due(30), "or short workers would never delete them"
     store.store.apply_retention(30, 100)
     assert store.sql("select count(*) from {s}throttle") == [(0,)]
 

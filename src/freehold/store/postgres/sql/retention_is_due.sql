@@ -10,7 +10,9 @@ select to_regclass('{schema}.history_' || to_char((t.now at time zone 'UTC')::da
     or exists (select from {schema}.job_log_rest where at < t.cutoff)
     or exists (select from {schema}.idempotency where expires_at <= t.now)
     or exists (select from {schema}.retention_rule r
-        where coalesce(r.scanned_to, t.cutoff) + interval '1 day' <= t.now - make_interval(secs => r.days * 86400))
+        where coalesce(r.scanned_to, date_trunc('day', t.cutoff at time zone 'UTC') at time zone 'UTC')
+            + interval '24 hours' <= t.now - make_interval(secs => r.days * 86400))
     or exists (select from {schema}.schedule where undeclared_at < t.now - interval '7 days')
+    or exists (select from {schema}.throttle where next_at <= t.now)
 from (select c.now, c.now - make_interval(secs => :history_days::double precision * 86400) as cutoff
       from (select {schema}.clock() as now) c) t
