@@ -198,6 +198,15 @@ def rest_after_another_hour(connection: Connection[Any]) -> None:
     connection.execute("vacuum freehold.job, freehold.idempotency")
 
 
+def add_bulk_operation(connection: Connection[Any]) -> None:
+    """Number 1, which runs: a step of an operation that does not exist is refused."""
+    connection.execute(
+        "insert into freehold.bulk_operation"
+        " (id, asked_at, by, via, verb, filter, jobs, chunks, preview, state)"
+        " values (1, now(), 'ann', 'cli', 'retry', '{}', 1, 2, '{}', 'running')"
+    )
+
+
 def add_days(connection: Connection[Any]) -> None:
     """Partitions for the last 30 days. Without statistics, as every new day is at first."""
     connection.execute(_HISTORY_DAYS)

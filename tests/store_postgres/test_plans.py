@@ -60,6 +60,7 @@ def full() -> Iterator[Full]:
         ):
             filling.rest_after_another_hour(connection)
             filling.add_days(connection)
+            filling.add_bulk_operation(connection)
             costs = keep_plans(kept, database)
             filling.fill(connection)
             yield Full(
