@@ -83,9 +83,7 @@ begin
         -- Only the owner writes the versions of the schema.
         execute format('revoke insert, update, delete on %I.migration from freehold_worker', store);
         -- A recorded change is never changed again. Retention deletes it.
-        if to_regclass(format('%I.audit', store)) is not null then
-            execute format('revoke update on %I.audit from freehold_worker', store);
-        end if;
+        execute format('revoke update on %I.audit from freehold_worker', store);
         execute format('grant execute on function %I.rotate_partitions(double precision, integer)
             to freehold_worker', store);
         -- Enough to insert a job and to find the job of a key; no arguments, no owners, no history. A new job
