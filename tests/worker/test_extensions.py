@@ -21,6 +21,7 @@ from freehold import (
     Freehold,
     NewJob,
     OutcomeKind,
+    OutcomeUnknown,
     Refused,
     Retry,
     State,
@@ -29,6 +30,7 @@ from freehold import (
 from freehold.client import Client
 from freehold.clock import system_micros
 from freehold.store.open import open_memory
+from freehold.store.sqlite.handler_transaction import SqliteTransaction
 from freehold.store.types import ClaimRequest, QueueDemand
 from tests.worker import extended_app
 from tests.worker.extended_app import TASKS, request_id
@@ -166,6 +168,28 @@ def test_failures_retries_and_transactions_end_attempts_too(local_worker: LocalW
         "fails 2 error failed None",
         "commits 1 success succeeded None",
     ]
+
+
+def test_a_commit_with_an_unknown_outcome_is_no_success_for_extensions(
+    sqlite_local_worker: LocalWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, events = sqlite_local_worker.app, list[str]()
+    app.extend(Recorder(events))
+
+    @app.task(name="commits", retry=ONCE)
+    def commits(ctx: Context) -> None:
+        with ctx.transaction():
+            pass
+
+    def broken(transaction: SqliteTransaction) -> None:
+        transaction.rollback()
+        raise OutcomeUnknown("the response to the commit was lost")
+
+    monkeypatch.setattr(SqliteTransaction, "commit", broken)
+    job = commits.enqueue()
+    app.run_worker(until_idle=True)
+    assert job.read().state is not State.SUCCEEDED
+    assert [event for event in events if event.startswith("ended")] == []
 
 
 def test_the_attempt_of_a_lost_worker_is_ended_by_the_sweeper(local_worker: LocalWorker) -> None:

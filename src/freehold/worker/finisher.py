@@ -83,7 +83,7 @@ class Finisher:
     def submit(self, lease: HeldLease, outcome: Outcome | None) -> None:
         """None: the lease is lost, or the handler's transaction has finished the job."""
         if outcome is None:
-            if self._ended is not None and lease.phase is Phase.FINISHED:
+            if self._ended is not None and lease.has_committed:
                 self._ended.add(lease.attempt, _BY_TRANSACTION, _SUCCEEDED)
             self._leases.remove(lease)
             return

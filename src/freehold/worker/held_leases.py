@@ -77,6 +77,7 @@ class HeldLease:
         "attempt",
         "claimed_at",
         "deadline",
+        "has_committed",
         "is_coroutine",
         "is_limited",
         "log_buffer",
@@ -109,6 +110,9 @@ class HeldLease:
         #: *sent*.
         self.valid_until = valid_until
         self.started_at: float | None = None
+        #: Its transaction has succeeded for certain. If the response to the commit was lost, the
+        #: lease is finished too, but the job may run again.
+        self.has_committed = False
         #: Its handler runs on the event loop.
         self.is_coroutine = False
         #: The end of the execution timeout.

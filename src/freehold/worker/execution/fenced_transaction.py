@@ -61,6 +61,7 @@ class FencedTransactions:
         return FencedTransaction(self, lease, encoded)
 
     def succeeded(self, lease: HeldLease) -> None:
+        lease.has_committed = True
         lease.move_to(Phase.FINISHED)
         self._leases.remove(lease)
         self._telemetry.count("finished", label=OutcomeKind.SUCCESS.value)
