@@ -121,10 +121,11 @@ class ResultWatcher(ForkAware):
         with self._lock:
             if self._is_closed:
                 raise StoreUnavailable("the app is closed: take the handle from app.job(id) again")
+            if self._thread is None:  # kept once it runs: the system may refuse another thread
+                thread = _WatcherThread(self, self._database)
+                thread.start()
+                self._thread = thread
             self._waiting.setdefault(job_id, []).append(future)
-            if self._thread is None:
-                self._thread = _WatcherThread(self, self._database)
-                self._thread.start()
             self._thread.job_added()
         return future
 
@@ -186,7 +187,11 @@ class _WatcherThread:
         self._thread = threading.Thread(target=self._run, name="freehold-results", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            self._loop.close()
+            raise
 
     def stop(self) -> None:
         self._call_soon(self._stop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -256,3 +257,21 @@ def test_a_forked_child_waits_with_a_watcher_of_its_own(
         text=True,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_thread_that_cannot_be_started_fails_one_wait_and_not_all_later_ones(
+    app: Freehold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    handle = app.task(greet).enqueue("ann")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start"):
+            handle.result(timeout=0.1)
+    assert app._client.results.waited_for() == []
+    (attempt,) = _claimed(app, 1)
+    ended = AttemptEnd(attempt, outcomes.of_result(None, 0.1, attempt))
+    app._client.store.finish("w1", [ended])
+    handle.result(timeout=30)
