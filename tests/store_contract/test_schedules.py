@@ -574,6 +574,23 @@ def test_a_job_that_the_database_refuses_holds_up_no_other(store: StoreUnderTest
     assert stored(store, "b").fired == 1
 
 
+@pytest.mark.requirement("N3")
+def test_a_schedule_that_is_postponed_at_the_end_of_its_pause_does_not_fire_the_ticks_of_the_pause(
+    store: StoreUnderTest,
+) -> None:
+    began = store.now()
+    put(store, catch_up="all", overlap="allow")
+    text = stored(store).text
+    pause(store, began + timedelta(hours=3))
+    store.sql("update {s}schedule set definition = '{\"every_seconds\":3600}'")
+    store.advance(3 * HOUR)
+    assert fire(store).problems
+    store.sql(f"update {{s}}schedule set definition = '{text}'")
+    store.advance(60)
+    assert fire(store) == Firing(seen=1, fired=1)
+    assert ticks(store) == [began + timedelta(hours=3)], "the tick at the end of the pause"
+
+
 def test_a_sweep_finds_the_next_schedule_by_its_time(store: StoreUnderTest) -> None:
     assert store.store.sweep_check(()).schedule_seconds is None
     put(store)

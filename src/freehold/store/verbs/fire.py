@@ -115,7 +115,8 @@ def _fired(schedule: Schedule, now: datetime, chance: float) -> _Fired:
 
 
 def _postponed(schedule: Schedule, now: datetime, problem: str) -> _Fired:
-    moved = Due((), 0, schedule.counted_to, now + _POSTPONED)
+    # `fire` ends the pause of every schedule: its ticks are done with from here on.
+    moved = Due((), 0, schedule.position(now), now + _POSTPONED)
     return _Fired(schedule, now, moved, problem=problem)
 
 
