@@ -538,6 +538,14 @@ def test_an_undeclared_schedule_is_deleted_after_a_week(store: StoreUnderTest) -
     assert [each.name for each in store.store.schedules()] == ["other"]
 
 
+def test_a_declaration_whose_end_has_passed_keeps_no_other_out_of_a_new_store(
+    store: StoreUnderTest,
+) -> None:
+    over = a_definition("over", ends_at=store.now() - timedelta(days=1))
+    assert declare(store, over, a_definition()) == ["books"]
+    assert store.store.read_schedule("over") is None
+
+
 # -- what cannot be fired --------------------------------------------------------------------
 
 

@@ -82,6 +82,11 @@ def readable(schedule: Schedule) -> ScheduleDefinition:
     return schedule.definition
 
 
+def has_tick(definition: ScheduleDefinition, now: datetime) -> bool:
+    """Whether a new schedule would ever fire."""
+    return look_at(definition, now, now, now) is not None
+
+
 def new_schedule(
     definition: ScheduleDefinition,
     text: str,

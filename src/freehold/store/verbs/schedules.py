@@ -14,7 +14,7 @@ from freehold.errors import BadInput, Refused, ScheduleNotFound, StoreUnavailabl
 from freehold.model import schedule_changes
 from freehold.model.audit import Author
 from freehold.model.schedule import ScheduleDefinition
-from freehold.model.schedule_changes import Schedule, new_schedule
+from freehold.model.schedule_changes import Schedule, has_tick, new_schedule
 from freehold.store import notifications
 from freehold.store.rows import json_text, maybe_time, time_of
 from freehold.store.schedule_text import from_text, to_text
@@ -103,7 +103,8 @@ def reset_schedule(name: str, author: Author | None = None) -> Verb[Schedule]:
 
 def declare_schedules(app: str, definitions: Sequence[ScheduleDefinition]) -> Verb[list[str]]:
     """What an app declares when its worker starts. Writes only differences; what the app no longer
-    declares is paused. Schedules of other apps are not touched. Returns the changed names."""
+    declares is paused. Schedules of other apps are not touched, and a new one that has no tick
+    before its end is left out. Returns the changed names."""
     texts = {each.name: to_text(each) for each in definitions}
     for _ in range(_TRIES):
         now = yield from read_now()
@@ -130,7 +131,8 @@ def _differences(
     for each in definitions:
         before = stored.pop(each.name, None)
         if before is None:
-            new.append(new_schedule(each, texts[each.name], now, app=app))
+            if has_tick(each, now):  # code outlives its ends_at: its workers start on a new store
+                new.append(new_schedule(each, texts[each.name], now, app=app))
             continue
         after = schedule_changes.declared(before, each, texts[each.name], now, app)
         if after is not None:
