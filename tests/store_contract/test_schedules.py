@@ -10,15 +10,15 @@ import pytest
 
 from freehold.errors import BadInput, Refused
 from freehold.model import schedule_changes
-from freehold.model.job import NewJob
+from freehold.model.job import Enqueued, NewJob
 from freehold.model.outcome import OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.schedule import ScheduleDefinition, Tick, tick_of
 from freehold.model.schedule_changes import Schedule
 from freehold.model.timing import Cron, Every
-from freehold.store.statements import StatementGroup, run
+from freehold.store.statements import Conflict, StatementGroup, run
 from freehold.store.types import Firing
-from freehold.store.verbs.fire import fire_schedules
+from freehold.store.verbs.fire import fire_schedules, make_jobs
 from tests.stores import StoreUnderTest
 
 HOUR = 3600.0
@@ -412,6 +412,30 @@ def test_a_change_of_a_schedule_that_does_not_exist_is_refused(store: StoreUnder
     with pytest.raises(Refused, match="no schedule books"):
         resume(store)
     assert store.store.drop_schedule("books") is False
+
+
+def test_two_backfills_of_one_tick_at_once_make_one_job(store: StoreUnderTest) -> None:
+    """The database refuses the second one, when the first has been committed."""
+    tick = Tick(store.now())
+
+    def backfill() -> Generator[StatementGroup, Any, list[Enqueued]]:
+        return make_jobs(a_definition(), [tick], is_backfill=True)
+
+    def refused_once() -> Generator[StatementGroup, Any, list[Enqueued]]:
+        steps = backfill()
+        next(steps)
+        run(backfill(), store.store.session)
+        group = steps.throw(Conflict("idempotency_pkey"))
+        try:
+            while True:
+                group = steps.send((yield group))
+        except StopIteration as end:
+            made: list[Enqueued] = end.value
+            return made
+
+    (second,) = run(refused_once(), store.store.session)
+    assert not second.created
+    assert jobs(store) == [second.id]
 
 
 # -- declarations ----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from freehold.model.schedule import (
 from freehold.model.schedule_changes import Schedule
 from freehold.store import notifications
 from freehold.store.rows import json_text, maybe_time, micros_of, time_of
-from freehold.store.statements import Statement, Verb, read, together
+from freehold.store.statements import Conflict, Statement, Verb, read, together
 from freehold.store.types import Firing
 from freehold.store.verbs import audit
 from freehold.store.verbs.operator import operate
@@ -219,11 +219,14 @@ def make_jobs(
         waiting = [row for row in rows if row["position"] not in found]
         if not waiting:
             return [found[number] for number in range(len(rows))]
-        answers = yield from together(
-            *record,
-            Statement("enqueue_keyed", {}, waiting),
-            notification=notifications.notify_after(topics),
-        )
+        try:
+            answers = yield from together(
+                *record,
+                Statement("enqueue_keyed", {}, waiting),
+                notification=notifications.notify_after(topics),
+            )
+        except Conflict:
+            continue  # another backfill committed a tick of these meanwhile: it is visible now
         record = []
         for position, job_id, at in answers[-1]:
             found[position] = Enqueued(job_id, True, created_at=time_of(at))
