@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 from collections.abc import Collection, Iterable, Iterator
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
 from freehold.client import Client, JobHandle, handle_of
-from freehold.errors import BadInput, StoreDenied, StoreError
+from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError
 from freehold.extensions import CarriedVariable, Extension
 from freehold.fork_safety import lock_of
 from freehold.model.job import NewJob
@@ -32,6 +33,7 @@ from freehold.task_group import TaskGroup
 from freehold.telemetry import log
 from freehold.tenants.host import TenantHost
 from freehold.tenants.host_registration import HostRegistration
+from freehold.tenants.served_tenants import ServedTenants
 from freehold.tenants.shards import Shards
 from freehold.tenants.tenants import Tenants
 from freehold.worker.config import worker_settings
@@ -166,9 +168,8 @@ class Freehold(ScheduleDeclarer):
         await apply_to_all_tenants(self.aoperator, configured)
         own = HostRegistration(served.control, new_owner(), chosen.managed_in, chosen.slot_file)
         host = TenantHost(served, self.tasks, chosen, registration=own, name_worker=own.name_worker)
-        names = {each.name for each in await served.tenants()} & self._declarations.tenants
-        declare = [self.tenant(name)._declare_schedules for name in sorted(names)]
-        written = self._declarations.written(declare)
+        declare = partial(self._declare_for_tenants, served)
+        written = self._declarations.written([declare] if self._declarations.tenants else [])
         async with written, self.tasks.extensions.around_worker(chosen):
             return await host.run()
 
@@ -177,6 +178,20 @@ class Freehold(ScheduleDeclarer):
         changed = await self._client.awaited.declare_schedules(self._declarations.app, declared)
         if changed:
             log.info("schedules changed by their declarations: %s", ", ".join(changed))
+
+    async def _declare_for_tenants(self, served: ServedTenants) -> None:
+        """Raises StoreError at the end if a store was not reached: then all are tried again."""
+        names = {each.name for each in await served.tenants()} & self._declarations.tenants
+        failure: StoreError | None = None
+        for name in sorted(names):
+            try:
+                await self.tenant(name)._declare_schedules()
+            except StoreError as error:
+                failure = error
+            except BadSettings as error:  # its shard is not configured here: a host skips it, too
+                log.error("the schedules of tenant %s are not written here: %s", name, error)
+        if failure is not None:
+            raise failure
 
     def _check_selection(self, tenants: TenantSelection, without: Collection[str]) -> None:
         if tenants is not None and self._tenant_name is not None:

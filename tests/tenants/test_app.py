@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from freehold import BadInput, BadName, Freehold, NewJob, State, TenantNotFound
+from freehold import BadInput, BadName, Every, Freehold, NewJob, State, TenantNotFound
 from freehold.model.tenant import HOME_SHARD
+from freehold.tenants.host import TenantHost
 from tests.tenants.tenant_stores import EAST
 
 
@@ -116,3 +117,46 @@ def test_contradicting_selections_of_tenants_are_refused(app: Freehold) -> None:
     for tenants in (None, ["acme"]):
         with pytest.raises(BadInput, match="is for --tenants all"):
             app.run_worker(tenants=tenants, without_tenants=["beta"], until_idle=True)
+
+
+@pytest.fixture
+def ended_hosts(monkeypatch: pytest.MonkeyPatch) -> list[TenantHost]:
+    """The hosts that came as far as to run; they end at once."""
+    hosts: list[TenantHost] = []
+
+    async def run(host: TenantHost) -> int:
+        hosts.append(host)
+        return 0
+
+    monkeypatch.setattr(TenantHost, "run", run)
+    return hosts
+
+
+@pytest.mark.parametrize("declares", [False, True])
+def test_a_host_starts_during_an_outage_whatever_its_code_declares(
+    declares: bool, ended_hosts: list[TenantHost]
+) -> None:
+    app = Freehold("postgresql://127.0.0.1:1/none")
+    if declares:
+        app.tenant("acme").schedule("sync", Every(hours=1), NewJob(task="t"))
+    assert app.run_worker(tenants="all") == 0
+    assert len(ended_hosts) == 1
+    app.close()
+
+
+def test_a_declared_tenant_on_an_unknown_shard_ends_no_host_and_holds_up_no_other(
+    app: Freehold,
+    urls: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    ended_hosts: list[TenantHost],
+) -> None:
+    app.tenants.create("acme", EAST)
+    app.tenants.create("beta")
+    monkeypatch.delenv("FREEHOLD_SHARD_EAST")
+    here = Freehold(urls[HOME_SHARD])
+    for name in ("acme", "beta"):
+        here.tenant(name).schedule("sync", Every(hours=1), NewJob(task="t"))
+    assert here.run_worker(tenants="all") == 0
+    assert len(ended_hosts) == 1
+    here.close()
+    assert [each.name for each in app.tenant("beta").operator.schedules()] == ["sync"]
