@@ -15,7 +15,7 @@ from freehold.model.policy import DEFAULT_POLICY, pack
 from freehold.store import notifications
 from freehold.store.notifications import NotifyLimiter, notifications_for
 from freehold.store.rows import json_text, maybe_time, time_of
-from freehold.store.statements import Conflict, Statement, StatementGroup, Verb, read, write
+from freehold.store.statements import Conflict, Rows, Statement, StatementGroup, Verb, read, write
 from freehold.store.verbs.enqueue_waiting import same_kind, store_waiting
 
 T = TypeVar("T")
@@ -58,11 +58,7 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
         # The store knows the age of the queue's notification, not of those of scheduled jobs.
         if len(jobs) == 1 and notifications.SCHEDULED not in topics:
             ((_, _, age),) = drawn[0]
-        # Ids are drawn in the order of the jobs, in whichever statement.
-        made = sorted(row[:2] for rows in drawn for row in rows)
-        # A statement has few times of creation: each is converted once.
-        times = {at: time_of(at) for at in {at for _, at in made}}
-        stored = [Enqueued(id_, True, False, times[at]) for id_, at in made]
+        stored = _stored(drawn)
     if limiter is None:
         late: Collection[str] = topics - notified
     else:
@@ -70,6 +66,21 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
     if late:
         yield from _notify(notify(late))
     return stored
+
+
+def _stored(drawn: list[Rows]) -> list[Enqueued]:
+    """In the order of the jobs: ids are drawn in it, in whichever statement. A row without a time
+    has that of the row before it, and a row without an id has only the time."""
+    made: list[Enqueued] = []
+    seen, created_at = None, None
+    for rows in drawn:
+        for row in rows:
+            if row[1] is not None and row[1] != seen:
+                seen, created_at = row[1], time_of(row[1])
+            if row[0] is not None:
+                made.append(Enqueued(row[0], True, False, created_at))
+    made.sort(key=attrgetter("id"))
+    return made
 
 
 def _enqueue_plain(job: NewJob, limiter: NotifyLimiter) -> Verb[list[Enqueued]]:
