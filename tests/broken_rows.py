@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tests.stores import StoreUnderTest
 
 #: PostgreSQL's counters have 16 bits. SQLite accepts any number, but no text outside of UTF-8.
@@ -39,3 +42,26 @@ def mend(store: StoreUnderTest, job_id: int, lost_attempts: int, max_attempts: i
             f"update {{s}}{table} set lost_attempts = {lost_attempts}, "
             f"max_attempts = {max_attempts}, args = '{{}}' where id = {job_id}"
         )
+
+
+@contextmanager
+def steps_refused(store: StoreUnderTest, operation: int) -> Iterator[None]:
+    """The database accepts no step of this bulk operation, whichever jobs it has."""
+    if store.kind == "postgres":
+        refuse = (
+            "alter table {s}bulk_step add constraint refused_here "
+            f"check (number = 0 or operation <> {operation}) not valid"
+        )
+        allow = "alter table {s}bulk_step drop constraint refused_here"
+    else:
+        refuse = (
+            "create trigger refused_here before insert on bulk_step "
+            f"when new.number > 0 and new.operation = {operation} "
+            "begin select raise(abort, 'refused here'); end"
+        )
+        allow = "drop trigger refused_here"
+    store.sql(refuse)
+    try:
+        yield
+    finally:
+        store.sql(allow)

@@ -24,6 +24,7 @@ from freehold.operator import Operator
 from freehold.store.statements import Conflict, StatementGroup, Verb
 from freehold.store.types import JobFilter
 from freehold.store.verbs import bulk
+from tests.broken_rows import FORBIDDEN, poison, steps_refused
 from tests.stores import StoreUnderTest
 
 pytestmark = pytest.mark.requirement("N16")
@@ -370,6 +371,39 @@ def test_old_operations_are_deleted_and_running_ones_are_kept(store: StoreUnderT
     store.store.apply_audit_retention(9.0, 100)
     assert store.store.bulk_operation(done) is None
     assert finish(store, running) == 2
+
+
+def test_a_job_that_the_database_refuses_is_counted_and_holds_up_no_other(
+    store: StoreUnderTest,
+) -> None:
+    ids = [store.add() for _ in range(4)]
+    every = JobFilter(queue="default")
+    first = start(store, BulkVerb.PAUSE, every)
+    second = start(store, BulkVerb.CANCEL, every)
+    poison(store, ids[0], FORBIDDEN)
+    assert finish(store, first) == 2
+    assert [store.state(job_id) for job_id in ids] == ["queued"] + ["paused"] * 3
+    done = shown(store, first)
+    assert (done.state, done.done, sum(done.refused.values()), done.left) == ("done", 3, 1, 0)
+    finish(store)
+    assert shown(store, second).state is BulkState.DONE
+    assert not store.store.sweep_check([]).bulk
+
+
+def test_an_operation_whose_step_is_refused_is_stopped_and_the_next_goes_on(
+    store: StoreUnderTest,
+) -> None:
+    """No job of it is at fault: the row of the step itself cannot be written."""
+    ids = fail(store, 2)
+    first, second = start(store), start(store)
+    with steps_refused(store, first), pytest.raises(RowRefused):
+        store.store.carry_out_bulk_step()
+    assert shown(store, first).state is BulkState.STOPPED
+    entry = store.store.audit(AuditFilter()).entries[0]
+    assert (entry.verb, entry.subject, entry.by) == ("stop", str(first), "freehold")
+    assert "refused" in str(entry.reason)
+    finish(store)
+    assert (shown(store, second).done, retries(store, ids[0])) == (2, 1)
 
 
 def test_a_stopped_operation_is_deleted_with_its_set_once_it_is_old(store: StoreUnderTest) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import pytest
+
+from freehold.errors import StoreUnavailable
+from freehold.model.audit import Author
+from freehold.model.bulk import BulkVerb
 from freehold.model.job import NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
-from freehold.store.types import AttemptEnd
+from freehold.store.types import AttemptEnd, JobFilter
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry
 from freehold.worker.config import WorkerSettings
@@ -74,3 +80,25 @@ def test_a_worker_with_nothing_to_delete_only_looks(store: StoreUnderTest) -> No
     assert not store.store.retention_is_due(KEEP_DAYS)
     store.advance((KEEP_DAYS + 2) * DAY_SECONDS)
     assert store.store.retention_is_due(KEEP_DAYS)
+
+
+def test_a_bulk_step_that_fails_does_not_hold_up_retention(
+    store: StoreUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish(store, 3, key="k")
+    store.advance(DAY_SECONDS)
+    store.store.start_bulk(BulkVerb.RETRY, JobFilter(), None, Author("ann", "cli"))
+
+    async def unavailable(*_: Any) -> bool:
+        raise StoreUnavailable("the unique keys kept changing")
+
+    async def sweep() -> None:
+        monkeypatch.setattr(store.awaited, "carry_out_bulk_step", unavailable)
+        settings = WorkerSettings(history_days=KEEP_DAYS)
+        parts = (Registry(), None, Wakeups(), lambda: 1.0)
+        await Sweeper(store.awaited, Telemetry(), settings, *parts).run_once()
+        if store.kind == "postgres":
+            await store.database.aclose()
+
+    asyncio.run(sweep())
+    assert store.sql("select count(*) from {s}idempotency") == [(0,)]

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from freehold.errors import RowRefused, StoreError
+from freehold.errors import RowRefused, StoreError, StoreUnavailable
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.plural import count
 from freehold.store.types import Firing, LaneScan, Recovered, SetAside, SweepCheck
@@ -262,13 +262,18 @@ class Sweeper:
 
     async def _carry_out_bulk(self, check: SweepCheck) -> bool:
         """One step of a bulk operation. Returns whether it was written: if another worker was
-        first, that one goes on, and this one waits for its next sweep."""
+        first, that one goes on, and this one waits for its next sweep. A step that fails must not
+        hold up the rest of the sweep."""
         if not check.bulk:
             return False
         try:
             has_changed_jobs = await self._store.carry_out_bulk_step()
         except RowRefused as error:
-            log.warning("a step of a bulk operation is refused, and tried again later: %s", error)
+            log.warning("a bulk operation was stopped, because a step is refused: %s", error)
+            return False
+        except StoreUnavailable as error:
+            self._telemetry.count("store_errors", label="sweeper")
+            log.warning("a step of a bulk operation failed, and is tried again later: %s", error)
             return False
         if has_changed_jobs:
             self._wakeups.jobs_ready()

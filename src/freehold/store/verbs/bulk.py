@@ -7,7 +7,8 @@ dies before leaves nothing behind.
 `carry_out_step` changes the jobs of the next chunk in one transaction with the row of the step,
 whose key is (operation, chunk). A worker may die at any point: either the whole step is written, or
 nothing of it. Of two workers that carry out the same chunk the second is refused, with all its
-changes. A job that has left the filter's states since is not touched.
+changes. A job that has left the filter's states since is not touched. A job that the database
+refuses to write is left out of its step, and counted with the refused ones.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from freehold.errors import IllegalTransition, Refused, StoreUnavailable
+from freehold.errors import IllegalTransition, Refused, RowRefused, StoreUnavailable
 from freehold.model.audit import Author
 from freehold.model.bulk import (
     EVENTS,
@@ -50,7 +51,16 @@ from freehold.store.rows import (
     time_of,
 )
 from freehold.store.stage_sql import stage_byte
-from freehold.store.statements import UNIQUE_INDEX, Conflict, Row, Statement, Verb, read, write
+from freehold.store.statements import (
+    UNIQUE_INDEX,
+    Conflict,
+    Row,
+    Statement,
+    Verb,
+    read,
+    trial,
+    write,
+)
 from freehold.store.types import PAGE_LIMIT, JobFilter
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.operator import change_statements, delete_rows
@@ -87,6 +97,11 @@ class _Tally:
             if _takes_key(job, step):
                 assert job.unique_key is not None
                 self.keys.add(job.unique_key)
+
+    def leave_out(self, refused: dict[int, str]) -> None:
+        """Jobs that the database refuses to write, with its errors."""
+        self.planned = [each for each in self.planned if each[0].id not in refused]
+        self.refused.update(refused.values())
 
 
 def _takes_key(job: Job, step: BulkStep) -> bool:
@@ -173,21 +188,34 @@ def _stored_filter(filter: JobFilter) -> dict[str, Any]:
 def carry_out_step(operation: int | None = None) -> Verb[bool]:
     """Change the jobs of the next chunk of this operation, or of the oldest that runs. Returns
     whether it did: False if none runs, or another worker was first."""
+    is_refused = False
     for _ in range(_TRIES):
         rows = yield from read("next_bulk_chunk", operation=operation)
         if not rows:
             return False
         try:
-            yield from _carry_out(rows[0])
+            yield from _carry_out(rows[0], tries_jobs=is_refused)
         except Conflict as conflict:
             if conflict.index != UNIQUE_INDEX:  # the key of the step: it is done, or stopped
                 return False
             continue  # a unique key was taken meanwhile: plan again
+        except RowRefused as error:
+            if is_refused:
+                yield from _stop(rows[0][0], error)
+                raise
+            is_refused = True
+            continue
         return True
     raise StoreUnavailable("the unique keys of a bulk operation kept changing: try again")
 
 
-def _carry_out(chunk: Row) -> Verb[None]:
+def _stop(operation: int, error: RowRefused) -> Verb[None]:
+    """Or the operations behind it would wait for ever."""
+    author = Author("freehold", "worker", str(error))
+    yield from set_state(operation, BulkState.RUNNING, BulkState.STOPPED, "stop", author)
+
+
+def _carry_out(chunk: Row, *, tries_jobs: bool) -> Verb[None]:
     operation, verb_name, by, reason, changes, filter_text, number, ids_text = chunk
     verb, ids = BulkVerb(verb_name), ids_of(ids_text)
     states = msgspec.json.decode(filter_text).get("states")
@@ -200,6 +228,9 @@ def _carry_out(chunk: Row) -> Verb[None]:
         tally.add(verb, job, taken)
     author = f"{by} (bulk {operation})"
     amendment = amendment_of(changes) if changes else None
+    if tries_jobs:
+        refused = yield from _refused(tally.planned, author, reason, amendment)
+        tally.leave_out(refused)
     event, request_event = EVENTS[verb]
     step = {"operation": operation, "number": number}
     count = {
@@ -222,6 +253,27 @@ def _carry_out(chunk: Row) -> Verb[None]:
         lanes=[job.target for job, _ in tally.planned],
         keys=[job.limit_key for job, _ in tally.planned],
     )
+
+
+def _refused(
+    planned: Sequence[tuple[Job, BulkStep]],
+    by: str,
+    reason: str | None,
+    amendment: Amendment | None,
+) -> Verb[dict[int, str]]:
+    """The jobs that the database refuses to write even alone, with its errors."""
+    if not planned:
+        return {}
+    try:
+        yield from trial(*_statements(planned, by, reason, amendment))
+    except RowRefused as error:
+        if len(planned) == 1:
+            return {planned[0][0].id: str(error)}
+        half = len(planned) // 2
+        first = yield from _refused(planned[:half], by, reason, amendment)
+        second = yield from _refused(planned[half:], by, reason, amendment)
+        return first | second
+    return {}
 
 
 def _statements(
