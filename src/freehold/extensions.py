@@ -77,6 +77,14 @@ class Extension:
         return nullcontext()
 
 
+class _Waits(BaseException):
+    """Raised in a plain hook that returned something to wait for. The hook's own code does not
+    catch it as an Exception, and try again for ever."""
+
+    def __str__(self) -> str:
+        return "waits, and is not a coroutine function: define it with `async def`"
+
+
 class Extensions:
     """The extensions of an app, in the order of their registration: the first is outermost."""
 
@@ -116,7 +124,10 @@ class Extensions:
         changed = list(jobs)
         for each in self._enqueueing:
             given = len(changed)
-            changed = await _awaited(each.enqueueing(changed))
+            try:
+                changed = await _awaited(each.enqueueing(changed))
+            except _Waits as error:
+                raise BadInput(f"{_name(each)}.enqueueing {error}") from None
             if not isinstance(changed, list) or len(changed) != given:
                 raise BadInput(f"{_name(each)}.enqueueing must return a list of {given} jobs")
         return changed
@@ -125,7 +136,7 @@ class Extensions:
         for each in self._enqueued:
             try:
                 await _awaited(each.enqueued(jobs, handles))
-            except Exception:
+            except (Exception, _Waits):
                 log.exception("%s.enqueued failed; the jobs are stored", _name(each))
 
     def run_blocking(self, work: Coroutine[Any, Any, T]) -> T:
@@ -135,10 +146,11 @@ class Extensions:
                 return pool.submit(contextvars.copy_context().run, asyncio.run, work).result()
         try:
             work.send(None)
+            while True:  # once for each hook that waits
+                work.throw(_Waits())
         except StopIteration as end:
             value: T = end.value
             return value
-        raise AssertionError("plain functions never wait")
 
     # -- attempts ----------------------------------------------------------------------------
 

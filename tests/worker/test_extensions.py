@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -256,6 +258,42 @@ def test_an_extension_can_refuse_and_change_jobs_before_they_are_stored(
         with pytest.raises(Refused, match="closed"):
             task.using(queue="closed").enqueue()
         assert app.operator.counts().ready == 1
+
+
+class Suspends(Extension):
+    """Its hooks are plain functions, and return coroutines that wait."""
+
+    def enqueued(self, jobs: list[NewJob], handles: Any) -> Any:
+        return self._wait()
+
+    async def _wait(self) -> None:
+        while True:
+            with contextlib.suppress(Exception):
+                await asyncio.sleep(0)
+
+
+class SuspendsBefore(Suspends):
+    def enqueueing(self, jobs: list[NewJob]) -> Any:
+        return self._wait()
+
+
+def test_a_plain_hook_that_waits_does_not_fail_an_enqueue_that_is_stored(
+    local_worker: LocalWorker, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = local_worker.app
+    app.extend(Suspends())
+    app.extend(Suspends())
+    job = app.task(name="greet", retry=ONCE)(_greet).enqueue()
+    assert job.read().state is State.QUEUED
+    assert caplog.text.count("Suspends.enqueued failed; the jobs are stored") == 2
+
+
+def test_a_plain_hook_that_waits_before_an_enqueue_refuses_it(local_worker: LocalWorker) -> None:
+    app = local_worker.app
+    app.extend(SuspendsBefore())
+    with pytest.raises(BadInput, match=r"SuspendsBefore\.enqueueing waits.*async def"):
+        app.task(name="greet", retry=ONCE)(_greet).enqueue()
+    assert app.operator.counts().ready == 0
 
 
 def test_bad_extensions_are_refused(local_worker: LocalWorker) -> None:
