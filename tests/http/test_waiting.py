@@ -8,7 +8,10 @@ import httpx
 import pytest
 
 from freehold import State
+from freehold.client import Client
+from freehold.http import jobs
 from freehold.http.request_limits import RequestLimits
+from freehold.model.job import JobEnd
 from tests.concurrency import wait_until
 from tests.http.api_client import ApiClient, bearer, settings_with
 
@@ -54,6 +57,24 @@ def test_a_wait_may_last_longer_than_other_requests(sqlite_client: ApiClient) ->
     job_id = client.add()
     client.open(settings_with(client.folder), RequestLimits(request_seconds=1.0))
     assert client.get(f"/api/jobs/{job_id}?wait=1.5").status_code == 200
+
+
+def test_a_long_wait_does_not_begin_again_and_again(
+    sqlite_client: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new wait is read many times in its first second."""
+    waits: list[float | None] = []
+    wait_async = Client.wait_async
+
+    async def recorded(client: Client, job_id: int, seconds: float | None) -> JobEnd | None:
+        waits.append(seconds)
+        return await wait_async(client, job_id, seconds)
+
+    monkeypatch.setattr(Client, "wait_async", recorded)
+    monkeypatch.setattr(jobs, "_CLOSING_SECONDS", 0.01)
+    job_id = sqlite_client.add()
+    assert sqlite_client.get(f"/api/jobs/{job_id}?wait=0.1").status_code == 200
+    assert waits == [0.1]
 
 
 @pytest.mark.parametrize("wait", ["61", "-1", "nan", "soon"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, TypeAlias
 
 import msgspec
 
-from freehold.clock import monotonic
 from freehold.http.request import ApiRequest, ApiResponse
 from freehold.http.routes import Handler, Routes
 from freehold.http.schemas import (
@@ -156,15 +157,19 @@ async def show_job(request: ApiRequest) -> JobDetailDocument:
 
 
 async def _wait_for_end(request: ApiRequest, seconds: float) -> None:
-    """Counted as a stream, so that waits cannot use up the service."""
-    end = monotonic() + seconds
+    """Counted as a stream, so that waits cannot use up the service. One wait for the whole time,
+    because each new one is read often at first."""
     with request.service.streams.counted(request.caller):
-        while not request.service.closing and (left := end - monotonic()) > 0:
-            try:
-                await request.app._client.wait_async(request.path.id, min(left, _CLOSING_SECONDS))
-            except TimeoutError:
-                continue
-            return
+        waiting = asyncio.create_task(request.app._client.wait_async(request.path.id, seconds))
+        try:
+            while not (waiting.done() or request.service.closing):
+                await asyncio.wait({waiting}, timeout=_CLOSING_SECONDS)
+        finally:
+            waiting.cancel()
+        await asyncio.wait({waiting})
+        if not waiting.cancelled():
+            with contextlib.suppress(TimeoutError):
+                waiting.result()
 
 
 @routes.get("/api/jobs/{id}/explain", Role.VIEWER, path=JobPath, responses={200: ExplainBody})
