@@ -34,6 +34,7 @@ from freehold.clock import system_micros
 from freehold.store.open import open_memory
 from freehold.store.sqlite.handler_transaction import SqliteTransaction
 from freehold.store.types import ClaimRequest, QueueDemand
+from freehold.worker import ended_calls
 from tests.worker import extended_app
 from tests.worker.extended_app import TASKS, request_id
 from tests.worker.local_worker import LocalWorker
@@ -232,6 +233,25 @@ def test_an_extension_that_fails_after_the_fact_changes_nothing(
         local_worker.app.run_worker(until_idle=True)
     assert job.result(30) == "hello"
     assert "Fails.ended failed" in caplog.text
+
+
+def test_a_hook_that_hangs_is_not_logged_as_an_outcome_that_was_lost(
+    sqlite_local_worker: LocalWorker,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Hangs(Extension):
+        async def ended(self, attempt: EndedAttempt) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(ended_calls, "FLUSH_SECONDS", 0.01)
+    app = sqlite_local_worker.app
+    app.extend(Hangs())
+    job = app.task(name="greet", retry=ONCE)(_greet).enqueue()
+    app.run_worker(until_idle=True, lease_timeout_seconds=0.5)
+    assert job.read().state is State.SUCCEEDED
+    assert "1 end of attempts not passed on; the outcomes are stored" in caplog.text
+    assert "could not be written" not in caplog.text
 
 
 @pytest.mark.parametrize("is_awaited", [False, True])

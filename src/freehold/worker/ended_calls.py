@@ -12,10 +12,13 @@ from collections import deque
 from freehold.extensions import EndedAttempt, Extension, Extensions
 from freehold.model.job import Attempt
 from freehold.model.outcome import NEVER_STARTED, Decision, Outcome
+from freehold.model.plural import count
 from freehold.rare_warning import RareWarning
 from freehold.telemetry import fields, log
 
 WAITING_LIMIT = 10_000
+#: So long a worker that ends waits for calls.
+FLUSH_SECONDS = 30.0
 _dropped = RareWarning("extensions are too slow: the end of job %d and others are not passed on")
 
 
@@ -44,9 +47,13 @@ class EndedCalls:
             self._calling = asyncio.create_task(self._call_all(), name="calls of extensions")
 
     async def flushed(self) -> None:
-        """Waits until every call has ended."""
-        if self._calling is not None:
-            await asyncio.wait((self._calling,))
+        """Waits until every call has ended, but not for long: the outcomes are stored already."""
+        if self._calling is None:
+            return
+        await asyncio.wait((self._calling,), timeout=FLUSH_SECONDS)
+        if self._calling.cancel():
+            text = "extensions are too slow: %s of attempts not passed on; the outcomes are stored"
+            log.error(text, count(len(self._waiting) + 1, "end"))
 
     async def _call_all(self) -> None:
         while self._waiting:

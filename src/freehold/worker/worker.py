@@ -198,10 +198,10 @@ class Worker:
         try:
             async with asyncio.timeout(seconds):
                 await self._finisher.flushed()
-                await self._ended.flushed()
         except TimeoutError:
             text = "%s could not be written: the jobs are recovered when their leases expire"
             log.error(text, count(len(self.leases), "outcome"))
+        await self._ended.flushed()
 
     def _log_start(self) -> None:
         self._log(
