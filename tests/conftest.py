@@ -13,7 +13,9 @@ import pytest
 from hypothesis import settings
 
 from freehold.lab.devpostgres import DevPostgres, DevPostgresError
+from tests.browser.chromium import missing_browser
 from tests.database_pool import DatabasePool
+from tests.processor_time import ProcessorTime, ProcessorTimeReport
 from tests.progress import Progress
 from tests.promela.spin import missing_tools
 from tests.requirements_table import STORES, requirements_of, stores_of
@@ -72,6 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="the long form: large sizes, which take hours, and Spin"
     )
     parser.addoption("--progress", action="store_true", help="lines of progress instead of dots")
+    parser.addoption("--cpu", action="store_true", help="show the processor time of each file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,11 +82,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[LONG_VARIABLE] = "1"
     if config.getoption("--hypothesis-profile", None) is None:
         settings.load_profile("long" if is_long() else "default")
+    if config.option.cpu and _is_worker(config):
+        config.pluginmanager.register(ProcessorTime())
     if _is_worker(config) or config.option.collectonly:
         return
     if config.option.long and _is_whole(config) and (missing := missing_tools()):
         pytest.exit(f"the long form needs the model: {missing}", returncode=1)
     _start_postgres(config)
+    if config.option.cpu:
+        _report_processor_time(config)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -115,6 +122,15 @@ def _start_postgres(config: pytest.Config) -> None:
     os.environ[POSTGRES_VARIABLE] = server.url
 
 
+def _report_processor_time(config: pytest.Config) -> None:
+    server = config.stash.get(SERVER, None)
+    pid = None if server is None else int((server.data / "postmaster.pid").read_text().split()[0])
+    has_workers = bool(config.getoption("numprocesses", None))
+    config.pluginmanager.register(ProcessorTimeReport(pid if has_workers else None))
+    if not has_workers:
+        config.pluginmanager.register(ProcessorTime(pid))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     server = config.stash.get(SERVER, None)
     if server is not None:
@@ -130,6 +146,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         f"form: {'long' if is_long() else 'short (--long for the long one)'}",
         f"stores: SQLite {sqlite3.sqlite_version}; PostgreSQL {_server_version()}, "
         + ("a server of this run" if own else f"the server of {POSTGRES_VARIABLE}"),
+        f"pages in a browser: {missing_browser() or 'run by Chromium'}",
         f"model of the lease protocol: {missing_tools() or 'run by Spin'}",
     ]
 
@@ -143,6 +160,14 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """A test that did not run is named at the end, where the result is read."""
+    if _is_whole(config) or any("django" in each for each in config.args):
+        terminalreporter.write_line(
+            "NOT RUN: tests/django/upstream.py, and tests/django with other versions of Python and "
+            "Django: scripts/pythons",
+            yellow=True,
+        )
+    if _is_whole(config) and (missing := missing_browser()):
+        terminalreporter.write_line(f"NOT RUN: tests/browser: {missing}", yellow=True)
     is_selected = _is_whole(config) or any("promela" in each for each in config.args)
     if is_selected and not is_long() and (missing := missing_tools()):
         terminalreporter.write_line(f"NOT RUN: tests/promela with Spin: {missing}", yellow=True)
@@ -153,12 +178,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
     if is_long():
         return
+    named = {item for item in items if item.nodeid in config.args}.__contains__
     left_out = {"long_form"} | ({"needs_spin"} if missing_tools() else set())
+    if missing_browser() and _is_whole(config):
+        left_out.add("needs_browser")
     without = [
         item
         for item in items
         if any(map(item.get_closest_marker, left_out))
-        or (_is_on_the_other_store(item) and item.nodeid not in config.args)
+        or ((_is_on_the_other_store(item) or _is_left_out_on_cursors(item)) and not named(item))
     ]
     config.hook.pytest_deselected(items=without)
     chosen = set(items).difference(without)
@@ -171,6 +199,13 @@ def _is_on_the_other_store(item: pytest.Item) -> bool:
         return False
     function = item.nodeid.partition("[")[0]
     return STORES[zlib.crc32(function.encode()) % 2] not in stores_of(item)
+
+
+def _is_left_out_on_cursors(item: pytest.Item) -> bool:
+    """psycopg's cursors send the same statements as our pipeline: of the contract's tests a third
+    runs on them too, always the same ones."""
+    function, _, parameters = item.nodeid.partition("[")
+    return "postgres_on_cursors" in parameters and zlib.crc32(function.encode()) % 3 > 0
 
 
 def pytest_collection_finish() -> None:

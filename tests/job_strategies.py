@@ -40,6 +40,7 @@ new_jobs = st.builds(
     policy=policies,
     pending=st.sampled_from([False] * 8 + [True]),
     meta_json=st.sampled_from([None] * 3 + ['{"n":1}', '{"n":2,"é":null}']),
+    start_by=st.sampled_from([None] * 5 + [7.0, 20.0]),
 )
 waiting_jobs = st.builds(
     NewJob,
@@ -73,6 +74,7 @@ outcomes = successes | st.builds(
     reason=reasons,
     delay_seconds=st.sampled_from([None, None, 3.0]),
     retryable=st.sampled_from([True, True, False]),
+    waits_for=st.sampled_from([None, "sleep/a"]),
 )
 leases = st.sampled_from([10.0, 30.0])
 known_tasks = st.sampled_from([None, frozenset({"t"}), frozenset({"u"})])

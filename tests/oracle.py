@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from freehold.errors import IllegalTransition, JobNotFound, UniqueKeyTaken
-from freehold.model.bulk import Amend, Amendment, BulkVerb, Delete, plan_bulk
+from freehold.model.bulk import Amend, Amendment, BulkVerb, Delete, plan_amend, plan_bulk
 from freehold.model.history import Event, EventKind
 from freehold.model.job import Attempt, Enqueued, Job, Lease, NewJob, StopRequest
 from freehold.model.meta import decode_meta
@@ -27,7 +27,14 @@ from freehold.model.operator_actions import (
     Transition,
     plan,
 )
-from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
+from freehold.model.outcome import (
+    NEVER_STARTED,
+    Decision,
+    Outcome,
+    OutcomeKind,
+    decide,
+    stage_after,
+)
 from freehold.model.policy import pack
 from freehold.model.state import FINAL, Stage, State, state_of
 from freehold.store.types import (
@@ -40,7 +47,7 @@ from freehold.store.types import (
     Renewed,
 )
 from tests.oracle_maintenance import Maintenance
-from tests.oracle_table import READY, Change, attempt_of, seconds
+from tests.oracle_table import READY, Change, attempt_of, seconds, unpacked
 from tests.oracle_waiting import WaitingKeys
 
 #: The step by which the store spreads one random number over a batch.
@@ -56,6 +63,8 @@ class Oracle(Maintenance):
         self._last_id = 0
         self._bulks = 0
         self._last_token = 0
+        #: The steps of each job: the token of the attempt that wrote it, and when.
+        self.steps: dict[int, dict[str, tuple[int, datetime]]] = {}
 
     # -- enqueue -----------------------------------------------------------------------------
 
@@ -148,8 +157,14 @@ class Oracle(Maintenance):
             report=None,
             meta=decode_meta(new.meta_json),
             waiting_key=None if new.waiting is None else new.waiting.key,
+            start_by=self._start_by(new, due),
         )
         return self._last_id
+
+    def _start_by(self, new: NewJob, due: datetime | None) -> datetime | None:
+        if new.start_by is None or isinstance(new.start_by, datetime):
+            return new.start_by
+        return max(due or self.now, self.now) + seconds(new.start_by)
 
     # -- claim, mark_running, renew ----------------------------------------------------------
 
@@ -177,6 +192,7 @@ class Oracle(Maintenance):
         if self._is_paused(queue):
             return []
         ready = [job for job in self.live() if job.queue == queue and job.stage in READY]
+        ready = [job for job in ready if not self.is_late(job)]
         return sorted(ready, key=lambda job: (-job.priority, job.id))
 
     def leads_its_lane(self, job: Job) -> bool:
@@ -214,6 +230,18 @@ class Oracle(Maintenance):
         }
         return Renewed(held, lost)
 
+    def put_steps(self, owner: str, leases: Sequence[LeaseKey], name: str) -> tuple[int, ...]:
+        for key in leases:
+            if self._valid_lease(owner, key):
+                self.steps.setdefault(key.job_id, {}).setdefault(name, (key.token, self.now))
+                job = self.jobs[key.job_id]
+                marked = {**unpacked(job), "steps": True}
+                self.jobs[job.id] = replace(job, policy_json=msgspec.json.encode(marked).decode())
+        return self._lost(owner, leases)
+
+    def all_steps(self) -> dict[int, dict[str, tuple[int, datetime]]]:
+        return self.steps
+
     def stop_requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
         return {
             LeaseKey(job.id, job.lease.token): job.stop_request
@@ -232,7 +260,7 @@ class Oracle(Maintenance):
     def _lost(self, owner: str, leases: Sequence[LeaseKey]) -> tuple[int, ...]:
         return tuple(key.job_id for key in leases if self._valid_lease(owner, key) is None)
 
-    # -- finish, release, recover ------------------------------------------------------------
+    # -- finish, give back, recover ------------------------------------------------------------
 
     def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
         decisions: dict[int, Decision] = {}
@@ -243,7 +271,7 @@ class Oracle(Maintenance):
         self.promote(end.attempt.target for end in ended)
         return Finished(decisions, lost)
 
-    def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
+    def give_back(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
         reason = "returned to the queue before it started"
         outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason=reason)
         return self.finish(owner, [AttemptEnd(attempt, outcome) for attempt in attempts])
@@ -280,9 +308,12 @@ class Oracle(Maintenance):
             stages=stage_after(decision, end.attempt),
             run_at=run_at,
             error=decision.error,
-            result=msgspec.json.decode(decision.result) if decision.result else None,
+            result=msgspec.json.decode(end.outcome.result) if end.outcome.result else None,
             refund=int(decision.refund),
             lost_attempts=int(decision.lost),
+            keeps_run_at=decision.parks,
+            waits_for=decision.waits_for,
+            keeps_start_by=end.outcome.kind in NEVER_STARTED,
         )
         self.change(job, change)
         return decision
@@ -316,17 +347,32 @@ class Oracle(Maintenance):
             counts[status] += 1
         return (*(counts[status] for status in ActionStatus), 0, counts[None])
 
+    def amend(self, ids: Sequence[int], changes: Amendment) -> list[ActionResult]:
+        for job_id in ids:
+            plan_amend(self._existing(job_id), changes)
+        for job_id in ids:
+            self._amend(self.jobs[job_id], changes, "ops")
+        return [ActionResult(id_, ActionStatus.DONE, self.jobs[id_].state) for id_ in ids]
+
+    def _amend(self, job: Job, changes: Amendment, by: str) -> None:
+        priority = job.priority if changes.priority is None else changes.priority
+        self.jobs[job.id] = replace(
+            job,
+            priority=priority,
+            queue=changes.queue or job.queue,
+            max_attempts=changes.max_attempts or job.max_attempts,
+        )
+        self.add_event(job, EventKind.AMENDED, job.state, by, None)
+        self.promote([job.target])
+
     def _perform_bulk(self, verb: BulkVerb, job: Job, changes: Amendment | None) -> ActionStatus:
         by = f"ops (bulk {self._bulks})"
-        match plan_bulk(verb, job):
+        match plan_bulk(verb, job, changes):
             case Delete():
                 self.delete([job.id])
             case Amend():
                 assert changes is not None
-                assert changes.priority is not None
-                self.jobs[job.id] = replace(job, priority=changes.priority)
-                self.add_event(job, EventKind.AMENDED, job.state, by, None)
-                self.promote([job.target])
+                self._amend(job, changes, by)
             case step:
                 return self._perform(job, step, by, None).status
         return ActionStatus.DONE
@@ -379,6 +425,7 @@ class Oracle(Maintenance):
             reason=reason,
             run_at=run_at,
             fresh=transition.fresh_attempts,
+            keeps_run_at=transition.keep_run_at,
         )
         if job.stage is not None:
             self.change(job, change)
@@ -433,6 +480,7 @@ class Oracle(Maintenance):
         gone = [job for job in found if job.stage is not Stage.LEASED]
         for job in gone:
             del self.jobs[job.id], self.events[job.id]
+            self.steps.pop(job.id, None)
         self.promote(job.target for job in found)
         return sorted(job.id for job in gone)
 

@@ -48,6 +48,26 @@ class Maintenance(Table):
                 restarted += 1
         return restarted
 
+    # -- jobs that have not started by their time --------------------------------------------
+
+    def is_late(self, job: Job) -> bool:
+        return job.start_by is not None and job.attempt == 0 and job.start_by <= self.now
+
+    def cancel_late(self, limit: int) -> list[int]:
+        late = [job for job in self.live() if self.is_late(job)]
+        late.sort(key=lambda job: (job.start_by or self.now, job.id))
+        for job in late[:limit]:
+            canceled = Change(
+                state=State.CANCELED,
+                event=EventKind.CANCELED,
+                stages=None,
+                by=None,
+                reason=f"it had not started by {job.start_by:%Y-%m-%d %H:%M:%S} UTC (start_by)",
+            )
+            self.change(job, canceled)
+        self.promote(job.target for job in late[:limit])
+        return sorted(job.id for job in late[:limit])
+
     # -- what becomes ready ------------------------------------------------------------------
 
     def make_ready(self, limit: int) -> int:
@@ -109,7 +129,11 @@ class Maintenance(Table):
         """Whether a sweep would write the job."""
         if job.lease is not None:
             return job.lease.expires_at <= self.now
-        return job.stage is Stage.PARKED or (job.stage in TIMED and job.run_at <= self.now)
+        return (
+            self.is_late(job)
+            or job.stage is Stage.PARKED
+            or (job.stage in TIMED and job.run_at <= self.now)
+        )
 
     def _set_aside(self, tried: Sequence[Job]) -> list[int]:
         refused = [job for job in tried if job.id in self.broken]
@@ -130,4 +154,5 @@ class Maintenance(Table):
             by=job.lease.owner if job.lease else None,
             reason=REFUSED,
             run_at=self.due[job.id],
+            keeps_start_by=False,
         )

@@ -32,6 +32,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     refund: int = 0
     lost_attempts: int = 0
     fresh: bool = False
+    keeps_start_by: bool = True
+    keeps_run_at: bool = False
+    waits_for: str | None = None
 
 
 def seconds(value: float) -> timedelta:
@@ -112,6 +115,8 @@ class Table:
             attempt=0 if change.fresh else attempt,
             lost_attempts=0 if change.fresh else lost,
             waiting_key=None if lease or change.stages is None else job.waiting_key,
+            start_by=job.start_by if change.keeps_start_by and change.stages else None,
+            waits_for=job.waits_for if change.keeps_run_at else change.waits_for,
         )
         if change.stages is None:
             self.finish_job(bare, lease, change)
@@ -144,7 +149,12 @@ class Table:
             ran_seconds=(self.now - started).total_seconds() if started else None,
         )
         self.jobs[job.id] = replace(
-            job, stage=None, state=change.state, reason=change.reason, report=report
+            job,
+            stage=None,
+            state=change.state,
+            reason=change.reason,
+            report=report,
+            waits_for=None,
         )
 
     def promote(self, targets: Iterable[str | None]) -> None:
@@ -182,7 +192,7 @@ def with_followers(jobs: dict[int, Job]) -> dict[int, Job]:
     return seen
 
 
-def attempt_of(job: Job, is_overdue: bool = False) -> Attempt:
+def attempt_of(job: Job, misfit_time_is_over: bool = False) -> Attempt:
     assert job.lease is not None
     assert job.state in LEASED
     return Attempt(
@@ -199,6 +209,11 @@ def attempt_of(job: Job, is_overdue: bool = False) -> Attempt:
         job.target,
         job.timeout_seconds,
         job.policy_json,
-        is_overdue=is_overdue,
+        misfit_time_is_over=misfit_time_is_over,
         meta_json=msgspec.json.encode(job.meta).decode() if job.meta else None,
     )
+
+
+def unpacked(job: Job) -> dict[str, Any]:
+    """The policy as it is stored."""
+    return msgspec.json.decode(job.policy_json or "{}", type=dict[str, Any])

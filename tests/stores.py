@@ -14,6 +14,7 @@ from freehold.clock import VirtualClock
 from freehold.model.job import Attempt, Enqueued, Job, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.claim_cursor import ClaimCursors
+from freehold.store.database import SessionOptions
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.sqlfiles import with_stages
 from freehold.store.sqlite.database import SqliteDatabase
@@ -26,6 +27,8 @@ TABLES = (
     "history",
     "event",
     "job_log",
+    "step",
+    "signal",
     "idempotency",
     "queue",
     "key_limit",
@@ -40,6 +43,7 @@ TABLES = (
     "bulk_step",
     "retention_rule",
     "throttle",
+    "web_session",
 )
 
 #: The one override of the store's clock, for tests only (requirement P11).
@@ -133,7 +137,9 @@ class SqliteUnderTest(StoreUnderTest):
 
 class PostgresUnderTest(StoreUnderTest):
     def __init__(self, url: str, schema: str = "freehold", *, pipelined: bool = True) -> None:
-        self._postgres = PostgresDatabase(url, schema, pipelined=pipelined)
+        self._postgres = PostgresDatabase(
+            url, schema, options=SessionOptions("pipelined" if pipelined else "plain")
+        )
         self._postgres.migrate()
         self._connection = psycopg.connect(url, autocommit=True)
         self._connection.execute(_TEST_CLOCK.replace("{schema}", schema).encode())

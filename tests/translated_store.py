@@ -17,7 +17,7 @@ from freehold.model.history import Event
 from freehold.model.job import Attempt, Enqueued, Job, NewJob, StopRequest
 from freehold.model.operator_actions import ActionResult, OperatorVerb
 from freehold.model.state import State
-from freehold.store.rows import event_of
+from freehold.store.rows import event_of, time_of
 from freehold.store.types import (
     AttemptEnd,
     ClaimRequest,
@@ -25,6 +25,7 @@ from freehold.store.types import (
     JobFilter,
     LeaseKey,
     Misfit,
+    NewStep,
     Recovered,
     Renewed,
     SetAside,
@@ -39,6 +40,8 @@ _EVENTS = """
 select id, job_id, at, kind, state, attempt, by, reason, cast(error as text), token, leased_at,
     started_at, due_at from {s}event order by id
 """
+
+_STEPS = "select job_id, name, token, at from {s}step"
 
 
 class TranslatedStore:
@@ -95,6 +98,18 @@ class TranslatedStore:
         held = {self._oracle_ids[job_id]: request for job_id, request in result.held.items()}
         return Renewed(held, self._all_oracle_ids(result.lost))
 
+    def put_steps(self, owner: str, leases: Sequence[LeaseKey], name: str) -> tuple[int, ...]:
+        steps = [NewStep(key, name, 1, value=b"1") for key in self._keys(leases)]
+        lost = self._store.put_steps(owner, steps)
+        return self._all_oracle_ids([key.job_id for key in lost])
+
+    def all_steps(self) -> dict[int, dict[str, tuple[int, datetime]]]:
+        found: dict[int, dict[str, tuple[int, datetime]]] = {}
+        for job_id, name, token, at in self.under_test.sql(_STEPS):
+            steps = found.setdefault(self._oracle_ids[job_id], {})
+            steps[name] = (self._tokens[token], time_of(at))
+        return found
+
     def stop_requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
         requests = self._store.stop_requests(owner)
         return {
@@ -109,19 +124,22 @@ class TranslatedStore:
     def _all_oracle_ids(self, ids: Sequence[int]) -> tuple[int, ...]:
         return tuple(self._oracle_ids[job_id] for job_id in ids)
 
-    # -- finish, release, recover ------------------------------------------------------------
+    # -- finish, give back, recover ------------------------------------------------------------
 
     def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished:
         ends = [replace(end, attempt=self._store_attempt(end.attempt)) for end in ended]
         return self._finished(self._store.finish(owner, ends))
 
-    def release(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
+    def give_back(self, owner: str, attempts: Sequence[Attempt]) -> Finished:
         store_attempts = [self._store_attempt(attempt) for attempt in attempts]
-        return self._finished(self._store.release(owner, store_attempts))
+        return self._finished(self._store.give_back(owner, store_attempts))
 
     def recover(self, limit: int, chance: float) -> list[Recovered]:
         recovered = self._store.recover(limit, chance)
         return [replace(each, attempt=self._translated(each.attempt)) for each in recovered]
+
+    def cancel_late(self, limit: int) -> list[int]:
+        return sorted(self.oracle_id(job.id) for job in self._store.cancel_late(limit))
 
     def expire_leases(self, owner: str) -> int:
         return self._store.expire_leases(owner)
@@ -147,6 +165,11 @@ class TranslatedStore:
     def delete(self, ids: Sequence[int]) -> list[int]:
         deleted = self._store.delete([self._store_ids[i] for i in ids])
         return [self._oracle_ids[job_id] for job_id in deleted]
+
+    def amend(self, ids: Sequence[int], changes: Amendment) -> list[ActionResult]:
+        author = Author("ops", "test")
+        results = self._store.amend([self._store_ids[i] for i in ids], changes, author)
+        return [replace(result, id=self._oracle_ids[result.id]) for result in results]
 
     def bulk(
         self, verb: BulkVerb, states: frozenset[State], changes: Amendment | None

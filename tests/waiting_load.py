@@ -51,8 +51,12 @@ def new_job(option: WaitingOption, number: int) -> NewJob:
 
 
 class WaitingLoad:
-    def __init__(self, database: Database, seed: int, callers: int, calls: int) -> None:
+    def __init__(
+        self, database: Database, seed: int, callers: int, calls: int, *, cuts: int = 0
+    ) -> None:
+        """``calls`` of each caller at least, and until ``cuts`` connections were cut."""
         self.store = Store(database.session())
+        self._least_cuts = cuts
         self.callers, self.calls, self.seed = callers, calls, seed
         self.working = threading.Event()
         self.working.set()
@@ -73,7 +77,9 @@ class WaitingLoad:
         return [*callers, *workers, self._sweep]
 
     def _call(self, chance: random.Random) -> None:
-        for _ in range(self.calls):
+        done = 0
+        while done < self.calls or self.cut < self._least_cuts:
+            done += 1
             option = chance.choice(MODES)(chance.choice(KEYS))
             with self._cuts_allowed():
                 self.store.enqueue([new_job(option, self.number())])

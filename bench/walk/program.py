@@ -95,6 +95,7 @@ class Walker:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         self.plain, self.lasting, self.deadly = plain, lasting, deadly
+        self.plain_of_tenant = plain.using(tenant=TENANT)
 
     async def trace(self, name: str, walks: int) -> dict[str, Any]:
         traced = []
@@ -126,10 +127,9 @@ class Walker:
         return _nothing, way
 
     def _tenant(self) -> Any:
-        task = self.plain.using(tenant=TENANT)
-
         async def way() -> None:
-            await self._until_in_history((await asyncio.to_thread(task.enqueue)).id, TENANT)
+            handle = await asyncio.to_thread(self.plain_of_tenant.enqueue)
+            await self._until_in_history(handle.id, TENANT)
 
         return _nothing, way
 

@@ -76,7 +76,8 @@ begin
             grant usage on sequences to freehold_worker', store);
 
         -- Objects that exist only once the schema is migrated.
-        if to_regprocedure(format('%I.is_waiting_key(text, text)', store)) is null then
+        if not exists (select from pg_attribute where attname = 'start_by'
+                       and attrelid = to_regclass(format('%I.job', store))) then
             raise notice '% is not migrated yet: migrate as its owner, then run this again', store;
             continue;
         end if;
@@ -90,7 +91,7 @@ begin
         -- has these columns; the others are those of a lease, of attempts and of reports.
         execute format('revoke insert on %I.job from freehold_producer', store);
         execute format('grant insert (id, created_at, run_at, stage, priority, max_attempts, timeout_seconds,
-            queue, task, target, limit_key, unique_key, tags, policy, args, meta, waiting_key) on %I.job to freehold_producer', store);
+            queue, task, target, limit_key, unique_key, tags, policy, args, meta, waiting_key, start_by) on %I.job to freehold_producer', store);
         execute format('grant select (id, created_at, unique_key, waiting_key, stage) on %I.job to freehold_producer', store);
         -- When workers were last notified of a queue.
         execute format('grant select, insert, update on %I.last_notified to freehold_producer', store);
@@ -120,6 +121,12 @@ begin
                        and polrelid = to_regclass(format('%I.job', store))) then
             execute format('create policy new_waiting_key on %1$I.job as restrictive for insert
                 to freehold_producer with check (waiting_key is null or %1$I.is_waiting_key(waiting_key, task))', store);
+        end if;
+        if not exists (select from pg_policy where polname = 'new_start_by'
+                       and polrelid = to_regclass(format('%I.job', store))) then
+            execute format('create policy new_start_by on %I.job as restrictive for insert to freehold_producer
+                with check (start_by is null or start_by between %L and %L)', store,
+                '0001-01-02 UTC', '9999-12-30 UTC');
         end if;
         if not exists (select from pg_policy where polname = 'new_key'
                        and polrelid = to_regclass(format('%I.idempotency', store))) then

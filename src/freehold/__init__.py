@@ -2,6 +2,7 @@
 
 from freehold.app import Freehold
 from freehold.client import JobHandle
+from freehold.dependencies import Depends
 from freehold.errors import (
     BadArguments,
     BadInput,
@@ -58,11 +59,12 @@ from freehold.model.retry import Retry
 from freehold.model.schedule import Tick
 from freehold.model.secrets import Secret
 from freehold.model.state import Stage, State
+from freehold.model.step import Step, StepKind
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.timing import Cron, Every
 from freehold.model.waiting import Debounce, Throttle, Unique, Waiting
 from freehold.model.worker_info import LiveWorker, WorkerState
-from freehold.operator import AsyncOperator, JobDetail, Operator
+from freehold.operator import AsyncOperator, CloneChanges, JobDetail, Operator
 from freehold.operator_schedules import ScheduleInfo, ScheduleState
 from freehold.store.types import JobCounts, JobFilter, JobPage, LaneInfo, NamedLimit, QueueInfo
 from freehold.task_group import TaskGroup
@@ -97,9 +99,11 @@ __all__ = [
     "BulkVerb",
     "Cancel",
     "Cause",
+    "CloneChanges",
     "Context",
     "Cron",
     "Debounce",
+    "Depends",
     "EndedAttempt",
     "ErrorInfo",
     "Event",
@@ -156,6 +160,8 @@ __all__ = [
     "Snooze",
     "Stage",
     "State",
+    "Step",
+    "StepKind",
     "StopRequest",
     "StoreDenied",
     "StoreError",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -16,16 +16,19 @@ from typing import Any, Literal, TypeAlias
 from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
 from freehold.client import Client, JobHandle, handle_of
 from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError
-from freehold.extensions import CarriedVariable, Extension
+from freehold.exit_codes import EXIT_CRASHED
+from freehold.extensions import CarriedVariable, Extension, default_extensions
 from freehold.fork_safety import lock_of
+from freehold.lifespan import Lifespan, opened
 from freehold.model.job import NewJob
 from freehold.model.plural import count
 from freehold.model.schedule import ScheduleDefinition
 from freehold.model.tenant import HOME_SHARD, check_tenant
 from freehold.operator import AsyncOperator, Operator
 from freehold.result_watcher import ResultWatcher
-from freehold.schedules import Declarations, ScheduleDeclarer, calling_module
+from freehold.schedules import Declarations, ScheduleDeclarer, Writer, calling_module
 from freehold.settings import load
+from freehold.signals import SignalSender
 from freehold.simulated_kinds import register
 from freehold.store.database import Database, Migration, check_migrated
 from freehold.store.open import identity_of, missing_file, open_database, open_shard, scratch_store
@@ -36,26 +39,35 @@ from freehold.tenants.host_registration import HostRegistration
 from freehold.tenants.served_tenants import ServedTenants
 from freehold.tenants.shards import Shards
 from freehold.tenants.tenants import Tenants
-from freehold.worker.config import worker_settings
+from freehold.worker.config import WorkerSettings, worker_settings
 from freehold.worker.event_loop import run_loop
 from freehold.worker.worker import Worker, new_owner
 
 TenantSelection: TypeAlias = Literal["all"] | Collection[str] | None
 
 
-class Freehold(ScheduleDeclarer):
+class Freehold(ScheduleDeclarer, SignalSender):
     """A queue: the store of its jobs, and the tasks it knows.
 
     Without a URL the queue is embedded: a file ``freehold.db`` in the current folder, unless
     FREEHOLD_URL or DATABASE_URL is set. The store is opened at first use. The ``name`` keeps the
     schedules of this app apart from those of other apps in the same store; by default it is the
-    name of the module that makes the app.
+    name of the module that makes the app. The ``lifespan`` makes a context manager, asynchronous or
+    not, that each worker process enters once; what it yields is ``ctx.deps`` of the handlers.
     """
 
     def __init__(
-        self, url: str | None = None, *, schema: str | None = None, name: str | None = None
+        self,
+        url: str | None = None,
+        *,
+        schema: str | None = None,
+        name: str | None = None,
+        lifespan: Lifespan | None = None,
     ) -> None:
         super().__init__()
+        self.tasks.lifespan = lifespan
+        for extension in default_extensions:
+            self.extend(extension)
         self._declarations = Declarations(calling_module(1) if name is None else name)
         self.url = load().store.url if url is None else url
         self.schema = load().store.schema if schema is None else schema
@@ -84,6 +96,21 @@ class Freehold(ScheduleDeclarer):
         """Carry a context variable from each enqueue to the handler, in the job's metadata, where
         it has this name, by default that of the variable. None is not carried."""
         self.extend(CarriedVariable(variable, name))
+
+    @contextlib.contextmanager
+    def override(self, dependency: Callable[..., Any], by: Callable[..., Any]) -> Iterator[None]:
+        """Within the block, ``by`` takes the place of a dependency in all handlers that run in this
+        process. It may have dependencies of its own."""
+        overrides = self.tasks.overrides
+        before = overrides.get(dependency)
+        overrides[dependency] = by
+        try:
+            yield
+        finally:
+            if before is None:
+                del overrides[dependency]
+            else:
+                overrides[dependency] = before
 
     # -- enqueueing --------------------------------------------------------------------------
 
@@ -146,9 +173,10 @@ class Freehold(ScheduleDeclarer):
         *,
         tenants: TenantSelection = None,
         without_tenants: Collection[str] = (),
+        stop: asyncio.Event | None = None,
         **settings: Any,
     ) -> int:
-        """The same inside a running event loop."""
+        """The same inside a running event loop. It drains also when ``stop`` is set."""
         self._check_selection(tenants, without_tenants)
         configured = load()
         register(self, configured.kinds.values())
@@ -159,19 +187,48 @@ class Freehold(ScheduleDeclarer):
             apply = apply_settings if self._tenant_name is None else apply_to_tenant
             await apply(self.aoperator, configured)
             declared = self._declarations.written([self._declare_schedules])
-            async with declared, self.tasks.extensions.around_worker(chosen):
-                return await Worker(
-                    self._database, self.tasks, chosen, tenant=self._tenant_name
-                ).run()
+            async with declared, self._prepared_worker(chosen):
+                worker = Worker(self._database, self.tasks, chosen, tenant=self._tenant_name)
+                return await _run_until(stop, worker)
         served = self.tenants.served(None if tenants == "all" else tenants, without_tenants)
-        await served.check()
-        await apply_to_all_tenants(self.aoperator, configured)
         own = HostRegistration(served.control, new_owner(), chosen.managed_in, chosen.slot_file)
-        host = TenantHost(served, self.tasks, chosen, registration=own, name_worker=own.name_worker)
-        declare = partial(self._declare_for_tenants, served)
-        written = self._declarations.written([declare] if self._declarations.tenants else [])
-        async with written, self.tasks.extensions.around_worker(chosen):
-            return await host.run()
+        apply = partial(apply_to_all_tenants, self.aoperator, configured)
+        writers: list[Writer] = [served.check, apply, partial(self._declare_for_tenants, served)]
+        async with self._declarations.written(writers), self._prepared_worker(chosen):
+            host = TenantHost(
+                served, self.tasks, chosen, registration=own, name_worker=own.name_worker
+            )
+            return await _run_until(stop, host)
+
+    @contextlib.asynccontextmanager
+    async def _prepared_worker(self, settings: WorkerSettings) -> AsyncIterator[None]:
+        async with self.tasks.extensions.around_worker(settings), opened(self.tasks.lifespan):
+            yield
+
+    @contextlib.asynccontextmanager
+    async def running(
+        self, *, worker: bool = False, shutdown_grace_seconds: float = 10.0, **settings: Any
+    ) -> AsyncIterator[None]:
+        """For the lifespan of a web application: closes the connections at its end.
+
+        With ``worker`` the jobs run on the same event loop meanwhile, as in development and in
+        small programs; other arguments are those of `run_worker`. Signals are left to the server.
+        At the end running jobs have so many seconds, and then return to the queue.
+        """
+        stop = asyncio.Event()
+        running: asyncio.Task[int] | None = None
+        if worker:
+            settings = {"shutdown_grace_seconds": shutdown_grace_seconds, **settings}
+            work = self.arun_worker(stop=stop, handle_signals=False, **settings)
+            running = asyncio.create_task(work, name="worker")
+            running.add_done_callback(_log_crash)
+        try:
+            yield
+        finally:
+            stop.set()
+            if running is not None:
+                await asyncio.wait({running})
+            await self.aclose()
 
     async def _declare_schedules(self) -> None:
         declared = self._declarations.of(self._tenant_name)
@@ -226,10 +283,9 @@ class Freehold(ScheduleDeclarer):
         with self._lock:
             if self._opened_tenants is None:
                 settings = load()
-                pipelined = settings.store.is_pipelined
                 shards = Shards(
                     {**settings.shards, HOME_SHARD: self.url},
-                    lambda url: open_shard(url, self.schema, pipelined=pipelined),
+                    lambda url: open_shard(url, self.schema, settings.store),
                 )
                 self._opened_tenants = Tenants(self._database, shards)
             return self._opened_tenants
@@ -239,12 +295,12 @@ class Freehold(ScheduleDeclarer):
     @property
     def operator(self) -> Operator:
         """Everything an operator can read and do: list, explain, cancel, pause, retry, ..."""
-        return Operator(self._client.store)
+        return Operator(self._client.store, check=self.tasks.check_args)
 
     @property
     def aoperator(self) -> AsyncOperator:
         """The same for asyncio."""
-        return AsyncOperator(self._client.awaited)
+        return AsyncOperator(self._client.awaited, check=self.tasks.check_args)
 
     def migrate(self) -> list[Migration]:
         """Bring the store's schema up to date."""
@@ -266,7 +322,7 @@ class Freehold(ScheduleDeclarer):
         return store if self._tenant_name is None else f"{store} tenant {self._tenant_name}"
 
     def _open(self) -> Database:
-        return open_database(self.url, self.schema, pipelined=load().store.is_pipelined)
+        return open_database(self.url, self.schema, load().store)
 
     @property
     def _database(self) -> Database:
@@ -355,6 +411,31 @@ class _TenantApp(Freehold):
     def __repr__(self) -> str:
         tasks = count(len(self.tasks.names), "task")
         return f"<Freehold of tenant {self._name} with {tasks}>"
+
+
+async def _run_until(stop: asyncio.Event | None, worker: Worker | TenantHost) -> int:
+    if stop is None:
+        return await worker.run()
+
+    async def drain_on_stop(stop: asyncio.Event) -> None:
+        await stop.wait()
+        worker.drain()
+
+    waiting = asyncio.create_task(drain_on_stop(stop))
+    try:
+        return await worker.run()
+    finally:
+        waiting.cancel()
+
+
+def _log_crash(worker: asyncio.Task[int]) -> None:
+    """The program goes on without its worker."""
+    if worker.cancelled():
+        return
+    if (error := worker.exception()) is not None:
+        log.error("the worker of this program has ended with an error", exc_info=error)
+    elif worker.result() == EXIT_CRASHED:
+        log.error("the worker of this program has crashed: its jobs wait for another one")
 
 
 def _prepared(jobs: Iterable[NewJob]) -> list[NewJob]:

@@ -34,7 +34,7 @@ async def _apply_queues(operator: AsyncOperator, queues: Mapping[str, QueueRule]
     """Writes only differences: setting a limit again would reset its count of starts."""
     if not queues:
         return
-    weights = {queue.name: queue.weight for queue in await operator.queues()}
+    weights = {queue.name: queue.weight for queue in await operator.queues(bound=1)}
     limits = {rule.name: rule.limit for rule in await operator.queue_limits()}
     for name, rule in queues.items():
         if rule.weight is not None and weights.get(name, 1.0) != rule.weight:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic
+
+import msgspec
 
 from freehold.clock import monotonic
 from freehold.errors import JobNotFound
@@ -16,7 +18,7 @@ from freehold.result_watcher import ResultWatcher
 from freehold.results import check_may_wait, seconds_of_wait, too_late, value_of
 from freehold.store.database import Database
 from freehold.store.notifications import NotifyLimiter
-from freehold.store.statements import arun, run
+from freehold.store.statements import Verb, arun, run
 from freehold.store.store import AsyncStore, Store
 from freehold.store.verbs.enqueue import enqueue
 from freehold.tasks import Registry
@@ -66,11 +68,16 @@ class Client:
         extensions = self._extensions
         if extensions.see_enqueues:
             jobs = extensions.run_blocking(extensions.before_enqueue(jobs))
-        if connection is None:
-            stored = run(enqueue(jobs, self._notify_limiter), self.store.session)
-        else:
-            stored = run(enqueue(jobs), self.database.caller_session(connection))
-        handles = [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
+        try:
+            if connection is None:
+                stored = run(enqueue(jobs, self._notify_limiter), self.store.session)
+            else:
+                stored = run(enqueue(jobs), self.database.caller_session(connection))
+        except BaseException as error:
+            if extensions.see_enqueues:
+                extensions.run_blocking(extensions.after_failure(list(jobs), error))
+            raise
+        handles = self._handles(jobs, stored)
         if extensions.see_enqueues:
             extensions.run_blocking(extensions.after_enqueue(list(jobs), handles))
         return handles
@@ -80,33 +87,55 @@ class Client:
         extensions = self._extensions
         if extensions.see_enqueues:
             jobs = await extensions.before_enqueue(jobs)
-        if connection is None:
-            stored = await arun(enqueue(jobs, self._notify_limiter), self.awaited.session)
-        else:
-            session = self.database.async_caller_session(connection)
-            stored = await arun(enqueue(jobs), session)
-        handles = [JobHandle(self, job.task, each) for job, each in zip(jobs, stored, strict=True)]
+        try:
+            if connection is None:
+                stored = await arun(enqueue(jobs, self._notify_limiter), self.awaited.session)
+            else:
+                session = self.database.async_caller_session(connection)
+                stored = await arun(enqueue(jobs), session)
+        except BaseException as error:
+            if extensions.see_enqueues:
+                await extensions.after_failure(list(jobs), error)
+            raise
+        handles = self._handles(jobs, stored)
         if extensions.see_enqueues:
             await extensions.after_enqueue(list(jobs), handles)
         return handles
 
+    def send_signal(self, sending: Verb[bool], connection: Any = None) -> bool:
+        """With the caller's ``connection`` the signal exists once its transaction commits."""
+        session = self.store.session
+        if connection is not None:
+            session = self.database.caller_session(connection)
+        return run(sending, session)
 
-class JobHandle(Generic[R_co]):
+    async def asend_signal(self, sending: Verb[bool], connection: Any = None) -> bool:
+        """The same for asyncio."""
+        session = self.awaited.session
+        if connection is not None:
+            session = self.database.async_caller_session(connection)
+        return await arun(sending, session)
+
+    def _handles(self, jobs: Sequence[NewJob], stored: Sequence[Enqueued]) -> list[JobHandle]:
+        return [
+            JobHandle(self, job.task, each.id, each.created, each.replaced, each.created_at)
+            for job, each in zip(jobs, stored, strict=True)
+        ]
+
+
+class JobHandle(msgspec.Struct, Generic[R_co], eq=False, gc=False):
     """A stored job, as its producer gets it: read it, cancel it, wait for its result."""
 
-    __slots__ = ("_client", "created", "created_at", "id", "replaced", "task")
-
-    def __init__(self, client: Client, task: str, enqueued: Enqueued) -> None:
-        self._client = client
-        self.task = task
-        self.id = enqueued.id
-        #: False if a job existed already: a live one with this unique key, or one stored with this
-        #: idempotency key. `id` is that job's.
-        self.created = enqueued.created
-        #: True if the job waited already, and this call has replaced what it carries.
-        self.replaced = enqueued.replaced
-        #: When the job was created, by the database's clock; None if it has ended.
-        self.created_at = enqueued.created_at
+    _client: Client
+    task: str
+    id: int
+    #: False if a job existed already: a live one with this unique key, or one stored with this
+    #: idempotency key. `id` is that job's.
+    created: bool
+    #: True if the job waited already, and this call has replaced what it carries.
+    replaced: bool
+    #: When the job was created, by the database's clock; None if it has ended.
+    created_at: datetime | None
 
     def enqueue(self) -> ActionResult:
         """Put a pending job into the queue."""
@@ -166,7 +195,7 @@ class JobHandle(Generic[R_co]):
 
 def handle_of(client: Client, job_id: int, jobs: dict[int, Job]) -> JobHandle[Any]:
     """The handle of a job that was read."""
-    return JobHandle(client, _one(jobs, job_id).task, Enqueued(job_id, False))
+    return JobHandle(client, _one(jobs, job_id).task, job_id, False, False, None)
 
 
 def _one(jobs: dict[int, Job], job_id: int) -> Job:

@@ -30,7 +30,7 @@ from freehold.model.meta import MetaValue, decode_meta, encode_meta
 from freehold.model.names import check_key
 from freehold.model.outcome import Outcome
 from freehold.model.state import State
-from freehold.telemetry import log
+from freehold.telemetry import carried_fields, log
 
 if TYPE_CHECKING:
     from freehold.client import JobHandle
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from freehold.worker.execution.context import Context
 
 T = TypeVar("T")
+#: Extensions of every app that is made from now on, for tools that know no app.
+default_extensions: list[Extension] = []
+#: Called in a child process before it imports the app.
+child_preparations: list[Callable[[], None]] = []
 AnyContext: TypeAlias = AbstractContextManager[Any] | AbstractAsyncContextManager[Any]
 
 
@@ -63,6 +67,10 @@ class Extension:
 
     def enqueued(self, jobs: list[NewJob], handles: Sequence[JobHandle]) -> Any:
         """After jobs are stored; in the caller's transaction, before its commit."""
+
+    def enqueue_failed(self, jobs: list[NewJob], error: BaseException) -> Any:
+        """After an exception of the store or of an extension, for jobs that passed `enqueueing`.
+        After OutcomeUnknown they may be stored."""
 
     def attempt(self, ctx: Context) -> AnyContext:
         """A context manager around the handler, in its own task, thread or child process. An
@@ -91,6 +99,7 @@ class Extensions:
     def __init__(self) -> None:
         self._enqueueing: list[Extension] = []
         self._enqueued: list[Extension] = []
+        self._enqueue_failed: list[Extension] = []
         self._workers: list[Extension] = []
         self.attempts: list[Extension] = []
         self.endings: list[Extension] = []
@@ -107,6 +116,7 @@ class Extensions:
         lists = {
             "enqueueing": self._enqueueing,
             "enqueued": self._enqueued,
+            "enqueue_failed": self._enqueue_failed,
             "attempt": self.attempts,
             "ended": self.endings,
             "worker": self._workers,
@@ -114,23 +124,21 @@ class Extensions:
         for name, registered in lists.items():
             if getattr(type(extension), name) is not getattr(Extension, name):
                 registered.append(extension)
-        self.see_enqueues = bool(self._enqueueing or self._enqueued)
-        hooks = (extension.enqueueing, extension.enqueued)
+        self.see_enqueues = bool(self._enqueueing or self._enqueued or self._enqueue_failed)
+        hooks = (extension.enqueueing, extension.enqueued, extension.enqueue_failed)
         self._wait_in_enqueues |= any(map(inspect.iscoroutinefunction, hooks))
 
     # -- enqueues ----------------------------------------------------------------------------
 
     async def before_enqueue(self, jobs: Sequence[NewJob]) -> list[NewJob]:
-        changed = list(jobs)
-        for each in self._enqueueing:
-            given = len(changed)
-            try:
-                changed = await _awaited(each.enqueueing(changed))
-            except _Waits as error:
-                raise BadInput(f"{_name(each)}.enqueueing {error}") from None
-            if not isinstance(changed, list) or len(changed) != given:
-                raise BadInput(f"{_name(each)}.enqueueing must return a list of {given} jobs")
-        return changed
+        passed = list(jobs)
+        try:
+            for each in self._enqueueing:
+                passed = await _changed_by(each, passed)
+        except BaseException as error:
+            await self.after_failure(passed, error)
+            raise
+        return passed
 
     async def after_enqueue(self, jobs: list[NewJob], handles: Sequence[JobHandle]) -> None:
         for each in self._enqueued:
@@ -138,6 +146,13 @@ class Extensions:
                 await _awaited(each.enqueued(jobs, handles))
             except (Exception, _Waits):
                 log.exception("%s.enqueued failed; the jobs are stored", _name(each))
+
+    async def after_failure(self, jobs: list[NewJob], error: BaseException) -> None:
+        for each in self._enqueue_failed:
+            try:
+                await _awaited(each.enqueue_failed(jobs, error))
+            except (Exception, _Waits):
+                log.exception("%s.enqueue_failed failed", _name(each))
 
     def run_blocking(self, work: Coroutine[Any, Any, T]) -> T:
         """One of the two above, for a blocking caller, which may be inside of an event loop."""
@@ -181,6 +196,16 @@ class Extensions:
             for each in self._workers:
                 await _enter(stack, each.worker(settings))
             yield
+
+
+async def _changed_by(extension: Extension, jobs: list[NewJob]) -> list[NewJob]:
+    try:
+        changed = await _awaited(extension.enqueueing(jobs))
+    except _Waits as error:
+        raise BadInput(f"{_name(extension)}.enqueueing {error}") from None
+    if not isinstance(changed, list) or len(changed) != len(jobs):
+        raise BadInput(f"{_name(extension)}.enqueueing must return a list of {len(jobs)} jobs")
+    return changed
 
 
 async def _awaited(value: Any) -> Any:
@@ -240,7 +265,9 @@ class CarriedVariable(Extension):
             yield
             return
         token = self._variable.set(meta[self._name])
+        in_logs = carried_fields.set({**carried_fields.get(), self._name: meta[self._name]})
         try:
             yield
         finally:
+            carried_fields.reset(in_logs)
             self._variable.reset(token)

@@ -140,6 +140,21 @@ def local_token() -> Path:
     return path
 
 
+def sign_in_code(secret: str, ends_at: int) -> str:
+    """For an address that signs in to the dashboard until a time (seconds since 1970). Logs may
+    contain the code: unlike the token, from which it is made, it is of no use later."""
+    key = hmac.new(secret.encode(), f"sign-in until {ends_at}".encode(), "sha256")
+    return f"{ends_at}.{key.hexdigest()}"
+
+
+def is_sign_in_code(code: str, secret: str, now: float) -> bool:
+    ends_at, _, _ = code.partition(".")
+    if not (ends_at.isascii() and ends_at.isdecimal() and len(ends_at) < 16):
+        return False
+    right = hmac.compare_digest(code.encode(), sign_in_code(secret, int(ends_at)).encode())
+    return right and now < int(ends_at)
+
+
 def _secret(source: str, value: str, environment: Mapping[str, str]) -> str:
     if source == "env":
         return environment.get(value, "")
@@ -172,9 +187,13 @@ def caller_of(authorization: str | None, tokens: Sequence[Token]) -> Caller | No
             position = n
     if not position:
         return None
-    found = tokens[position - 1]
-    tenant = f"@{found.tenant}" if found.tenant else ""
-    return Caller(f"{found.role.name.lower()}{tenant}", found.role, found.tenant, position)
+    return token_caller(tokens[position - 1], position)
+
+
+def token_caller(token: Token, position: int) -> Caller:
+    """``position``: of the token in http.tokens, from 1 on."""
+    tenant = f"@{token.tenant}" if token.tenant else ""
+    return Caller(f"{token.role.name.lower()}{tenant}", token.role, token.tenant, position)
 
 
 def _digest(secret: str) -> str:

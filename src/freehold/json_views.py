@@ -17,6 +17,7 @@ from freehold.model.job_log import Progress
 from freehold.model.meta import MetaValue
 from freehold.model.payload import stored_object
 from freehold.model.state import Stage, State
+from freehold.model.step import Step, StepKind
 from freehold.operator import JobDetail
 
 
@@ -51,6 +52,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     policy: dict[str, Any]
     meta: dict[str, MetaValue]
     waiting_key: str | None
+    start_by: datetime | None
+    waits_for: str | None
 
 
 class LogLineDocument(msgspec.Struct, frozen=True):
@@ -61,13 +64,28 @@ class LogLineDocument(msgspec.Struct, frozen=True):
     line: str
 
 
+class StepDocument(msgspec.Struct, frozen=True):
+    """A step of a job; ``token`` identifies the attempt that wrote it. ``value`` is null unless
+    requested, as arguments are, and if it is secret."""
+
+    name: str
+    number: int
+    kind: StepKind
+    token: int
+    at: datetime
+    until: datetime | None
+    value: Any
+    hidden: bool
+
+
 class JobDetailDocument(msgspec.Struct, frozen=True):
-    """A job with its timeline and its log, oldest first. ``complete``: false if there are more
-    entries or lines than these, which are the newest 1,000 of each."""
+    """A job with its timeline, its log and its steps, oldest first. ``complete``: false if there
+    are more entries or lines than these, which are the newest 1,000 of each."""
 
     job: JobDocument
     timeline: list[TimelineEntry]
     log: list[LogLineDocument]
+    steps: list[StepDocument]
     complete: bool
 
 
@@ -107,7 +125,16 @@ def job_detail_document(
         job_document(detail.job, show_args=show_args, show_trace=show_trace),
         entries,
         [LogLineDocument(line.at, line.token, line.line) for line in detail.log],
+        [_step_document(step, show_value=show_args) for step in detail.steps],
         detail.complete,
+    )
+
+
+def _step_document(step: Step, *, show_value: bool) -> StepDocument:
+    is_shown = show_value and not step.hidden and step.value is not None
+    value = msgspec.json.decode(step.value or "null") if is_shown else None
+    return StepDocument(
+        step.name, step.number, step.kind, step.token, step.at, step.until, value, step.hidden
     )
 
 

@@ -13,31 +13,39 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from freehold.errors import BadInput, IllegalTransition, JobNotFound
-from freehold.model.audit import OPERATOR, PYTHON, AuditFilter, AuditPage
-from freehold.model.explain import Cause, Facts, LimitUse, explain, queue_wait
+from freehold.model.audit import OPERATOR, PYTHON, AuditFilter, AuditPage, Author
 from freehold.model.history import TimelineEntry, timeline
 from freehold.model.job import Job
 from freehold.model.job_log import LogLine
 from freehold.model.limit import ALL_QUEUES, Limit
 from freehold.model.names import check_key, check_name
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
+from freehold.model.step import Step, check_step_name
 from freehold.model.timestamps import check_timestamp
 from freehold.operations.bulk import AsyncBulk, Bulk
-from freehold.operations.input_checks import LARGEST_ID, author_of, check_filter, with_interface
+from freehold.operations.edits import ArgumentCheck, EditActions
+from freehold.operations.edits import CloneChanges as CloneChanges
+from freehold.operations.explanations import ExplanationActions
+from freehold.operations.failures import FailureActions
+from freehold.operations.findings import FindingActions
+from freehold.operations.input_checks import LARGEST_ID, author_of, bound
+from freehold.operations.job_ids import checked_ids, existing
+from freehold.operations.lists import ListActions
+from freehold.operations.pictures import PictureActions
+from freehold.operations.previews import ActionPreview as ActionPreview
+from freehold.operations.previews import PreviewActions
+from freehold.operations.private_data import PrivateDataActions
 from freehold.operations.retention import RetentionActions
+from freehold.operations.search import SearchActions
 from freehold.operator_schedules import ScheduleActions
 from freehold.store.statements import AsyncMethods, BlockingMethods, Verb, method, nothing
-from freehold.store.types import PAGE_LIMIT, JobFilter, JobPage, LaneInfo
 from freehold.store.verbs import audit as audit_verbs
-from freehold.store.verbs import job_log, limits, queries, workers
+from freehold.store.verbs import job_log, limits, queries, steps, workers
 from freehold.store.verbs import operator as operator_verbs
 from freehold.store.verbs import pause as pause_verbs
 
-AHEAD_BOUND = 10_000
 #: The most entries of a timeline, and lines of a log, that are shown of one job.
 SHOWN_LIMIT = 1000
-#: A page with a rare filter reads at most this many pages of the store before it is returned short.
-_READS_PER_PAGE = 20
 _EVERY_CHANGE = AuditFilter()
 
 P = ParamSpec("P")
@@ -45,85 +53,27 @@ T = TypeVar("T")
 
 
 class JobDetail(msgspec.Struct, frozen=True):
-    """A job with its timeline and its log. ``complete``: false if it has more events or log lines
-    than are shown, which are the newest."""
+    """A job with its timeline, its log and its steps. ``complete``: false if it has more events or
+    log lines than are shown, which are the newest."""
 
     job: Job
     timeline: list[TimelineEntry]
     log: list[LogLine]
+    steps: list[Step]
     complete: bool = True
 
 
 def show(job_id: int) -> Verb[JobDetail]:
-    """A job with its timeline and its log, the newest 1,000 entries of each."""
-    job = yield from _existing(job_id)
+    """A job with its timeline and its log, the newest 1,000 entries of each, and its steps."""
+    job = yield from existing(job_id)
     # One more than is shown, to know whether there are more.
     events = yield from queries.events(job_id, SHOWN_LIMIT + 1)
     log = yield from job_log.read_log(job_id, SHOWN_LIMIT + 1)
+    stored = yield from steps.read_steps(job_id) if job.policy.has_steps else nothing()
+    shown = [step.shown() for step in stored or []]
     entries = timeline(job, events)
     complete = max(len(entries), len(log)) <= SHOWN_LIMIT
-    return JobDetail(job, entries[-SHOWN_LIMIT:], log[-SHOWN_LIMIT:], complete)
-
-
-def why_not_running(job_id: int, *, seen_by: str | None = None) -> Verb[list[Cause]]:
-    """Every cause that keeps the job from running now. ``seen_by``: leave out what concerns other
-    tenants than this one."""
-    job = yield from _existing(job_id)
-    facts = yield from _facts(job)
-    return explain(job, facts, seen_by)
-
-
-def _facts(job: Job) -> Verb[Facts]:
-    now = yield from queries.now()
-    queue_rules = yield from limits.queue_rules(job.queue)
-    holder = yield from queries.lane_holder(job.target) if job.target else nothing()
-    lane = yield from queries.lane(job.target) if job.target else nothing()
-    key_use = yield from limits.key_use(job.limit_key) if job.limit_key else nothing()
-    ahead = yield from queries.ahead(job, AHEAD_BOUND)
-    live_workers = yield from workers.workers()
-    return Facts(
-        now=now,
-        queue_rules=tuple(queue_rules),
-        holder=None if holder is None or holder.id == job.id else holder,
-        lane_pause=lane.pause if lane is not None else None,
-        key_use=key_use or LimitUse(),
-        ahead=ahead,
-        ahead_bound=AHEAD_BOUND,
-        workers=tuple(live_workers),
-    )
-
-
-def _existing(job_id: int) -> Verb[Job]:
-    jobs = yield from queries.read_jobs(_checked_ids([job_id]))
-    if job_id not in jobs:
-        raise operator_verbs.not_found(job_id)
-    return jobs[job_id]
-
-
-def _checked_ids(ids: Sequence[int]) -> Sequence[int]:
-    """No job has an id outside the column's range: such a number never reaches the store."""
-    for job_id in ids:
-        if type(job_id) is not int:  # not every caller uses a type checker
-            raise BadInput(f"{job_id!r} is not a job id: give a whole number")
-        if not 0 < job_id <= LARGEST_ID:
-            raise operator_verbs.not_found(job_id)
-    return ids
-
-
-def jobs(filter: JobFilter) -> Verb[JobPage]:
-    """A page of jobs. It may be short if the filter is rare: it takes a bounded number of reads."""
-    check_filter(filter)
-    found: list[Job] = []
-    page = JobPage((), None)
-    for _ in range(_READS_PER_PAGE):
-        page = yield from queries.page(
-            msgspec.structs.replace(filter, limit=filter.limit - len(found))
-        )
-        found += page.jobs
-        if page.next is None or len(found) >= filter.limit:
-            break
-        filter = msgspec.structs.replace(filter, before=page.next)
-    return JobPage(tuple(found), page.next, page.looked_until)
+    return JobDetail(job, entries[-SHOWN_LIMIT:], log[-SHOWN_LIMIT:], shown, complete)
 
 
 def act(
@@ -132,7 +82,7 @@ def act(
     """Apply one verb to jobs: all are checked before any is written."""
     author = author_of(by, via, reason)
     results = yield from operator_verbs.operate(
-        verb, _checked_ids(ids), author.by, author.reason, author.via
+        verb, checked_ids(ids), author.by, author.reason, author.via
     )
     return results
 
@@ -159,10 +109,24 @@ def resume(
 
 
 def retry(
-    *ids: int, by: str, reason: str | None = None, via: str = PYTHON
+    *ids: int,
+    by: str,
+    reason: str | None = None,
+    from_step: str | None = None,
+    via: str = PYTHON,
 ) -> Verb[list[ActionResult]]:
-    """Run finished jobs again, with all their attempts."""
-    return act(OperatorVerb.RETRY, ids, by, reason, via)
+    """Run finished jobs again, with all their attempts. ``from_step``: one job, finished or paused,
+    forgets this step and the later ones, and runs again."""
+    if from_step is None:
+        return act(OperatorVerb.RETRY, ids, by, reason, via)
+    return _retry_from(checked_ids(ids), check_step_name(from_step), author_of(by, via, reason))
+
+
+def _retry_from(ids: Sequence[int], step: str, author: Author) -> Verb[list[ActionResult]]:
+    if len(ids) != 1:
+        raise BadInput(f"from step {step!r}: give one job, not {len(ids)}; each has its own steps")
+    result = yield from operator_verbs.retry_from(ids[0], step, author)
+    return [result]
 
 
 def submit(
@@ -175,14 +139,14 @@ def submit(
 def delete(*ids: int, by: str, reason: str | None = None, via: str = PYTHON) -> Verb[None]:
     """Remove waiting and finished jobs with their events and log lines. All are checked before any
     is removed; a job that a worker holds is refused."""
-    yield from operator_verbs.delete_all(_checked_ids(ids), author_of(by, via, reason))
+    yield from operator_verbs.delete_all(checked_ids(ids), author_of(by, via, reason))
 
 
 def resume_in_lane(
     target: str, job_id: int, by: str, reason: str | None = None, via: str = PYTHON
 ) -> Verb[ActionResult]:
     """Resume a paused or failed job, if it belongs to this lane."""
-    job = yield from _existing(job_id)
+    job = yield from existing(job_id)
     if job.target != target:
         where = f"in lane {job.target}" if job.target else "in no lane"
         raise JobNotFound(f"target {target!r} has no job {job_id}: that job is {where}")
@@ -255,38 +219,6 @@ def _queue_or_all(name: str) -> str:
     return name if name == ALL_QUEUES else check_name("queue", name)
 
 
-def lanes(after: str = "", limit: int = 100) -> Verb[list[LaneInfo]]:
-    """A page of lanes, by target; ``after`` is the last target of the page before."""
-    if not 1 <= limit <= PAGE_LIMIT:
-        raise BadInput(f"limit={limit}: a page has 1 to {PAGE_LIMIT} lanes")
-    found = yield from queries.lanes(after and check_key("target", after), limit)
-    return found
-
-
-def lane_holders(targets: Sequence[str]) -> Verb[dict[str, int]]:
-    """The job that holds each of these lanes, if there is one."""
-    if len(targets) > PAGE_LIMIT:
-        raise BadInput(f"{len(targets)} targets: give at most {PAGE_LIMIT}")
-    found = {}
-    for target in dict.fromkeys(targets):
-        holder = yield from queries.lane_holder(target)
-        if holder is not None:
-            found[target] = holder.id
-    return found
-
-
-def queue_waits(queues: Sequence[str]) -> Verb[dict[str, str]]:
-    """What the ready jobs of each of these queues wait for, besides a worker: a pause, or room."""
-    if len(queues) > PAGE_LIMIT:
-        raise BadInput(f"{len(queues)} queues: give at most {PAGE_LIMIT}")
-    found = {}
-    for queue in dict.fromkeys(queues):
-        rules = yield from limits.queue_rules(queue)
-        if text := queue_wait(rules):
-            found[queue] = text
-    return found
-
-
 def pause_lane(
     target: str,
     by: str,
@@ -323,12 +255,22 @@ def audit(filter: AuditFilter = _EVERY_CHANGE) -> Verb[AuditPage]:
     return page
 
 
-class _Actions(ScheduleActions, RetentionActions):
+class _Actions(
+    EditActions,
+    ListActions,
+    SearchActions,
+    ExplanationActions,
+    FailureActions,
+    FindingActions,
+    PictureActions,
+    PreviewActions,
+    PrivateDataActions,
+    ScheduleActions,
+    RetentionActions,
+):
     """What both operators offer."""
 
     show = method(show)
-    explain = method(why_not_running)
-    jobs = method(jobs)
     cancel = method(cancel)
     pause = method(pause)
     resume = method(resume)
@@ -338,10 +280,8 @@ class _Actions(ScheduleActions, RetentionActions):
     resume_in_lane = method(resume_in_lane)
     events_after = method(queries.events_after)
     newest_event = method(queries.newest_event)
-    queues = method(queries.queues)
     pause_of_all = method(queries.pause_of_all)
     now = method(queries.now)
-    counts = method(queries.counts)
     workers = method(workers.workers)
     pause_queue = method(pause_queue)
     resume_queue = method(resume_queue)
@@ -353,24 +293,25 @@ class _Actions(ScheduleActions, RetentionActions):
     shared_use = method(limits.shared_use)
     queue_use = method(limits.queue_use)
     key_use = method(limits.key_use)
-    lane_holders = method(lane_holders)
-    queue_waits = method(queue_waits)
-    lanes = method(lanes)
     pause_lane = method(pause_lane)
     resume_lane = method(resume_lane)
     audit = method(audit)
 
 
 class Operator(_Actions, BlockingMethods):
-    """For callers that block. ``via``: the interface that the audit records."""
+    """For callers that block. ``via``: the interface that the audit records. ``check``: of the
+    arguments of clones, by the signatures of known tasks."""
 
-    def __init__(self, store: BlockingMethods, via: str = PYTHON) -> None:
+    def __init__(
+        self, store: BlockingMethods, via: str = PYTHON, check: ArgumentCheck | None = None
+    ) -> None:
         super().__init__(store.session)
         self._via = via
+        self._check = check
 
     def through(self, via: str) -> Operator:
         """The same for another interface."""
-        return Operator(self, via)
+        return Operator(self, via, self._check)
 
     @property
     def bulk(self) -> Bulk:
@@ -378,22 +319,25 @@ class Operator(_Actions, BlockingMethods):
         return Bulk(self.session, self._via)
 
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, T]:
-        return super()._as_method(with_interface(self._via, verb))
+        return super()._as_method(bound(verb, via=self._via, check=self._check))
 
 
 class AsyncOperator(_Actions, AsyncMethods):
     """The same for asyncio."""
 
-    def __init__(self, store: AsyncMethods, via: str = PYTHON) -> None:
+    def __init__(
+        self, store: AsyncMethods, via: str = PYTHON, check: ArgumentCheck | None = None
+    ) -> None:
         super().__init__(store.session)
         self._via = via
+        self._check = check
 
     def through(self, via: str) -> AsyncOperator:
-        return AsyncOperator(self, via)
+        return AsyncOperator(self, via, self._check)
 
     @property
     def bulk(self) -> AsyncBulk:
         return AsyncBulk(self.session, self._via)
 
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-        return super()._as_method(with_interface(self._via, verb))
+        return super()._as_method(bound(verb, via=self._via, check=self._check))

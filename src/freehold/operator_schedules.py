@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -25,7 +24,8 @@ from freehold.model.schedule import (
     seconds_of,
 )
 from freehold.model.schedule_changes import Schedule, readable
-from freehold.model.state import State
+from freehold.model.schedule_info import ScheduleInfo as ScheduleInfo
+from freehold.model.schedule_info import ScheduleState as ScheduleState
 from freehold.model.timestamps import check_timestamp
 from freehold.model.timing import Cron, Every, Timing, ticks_between
 from freehold.store.schedule_text import to_text
@@ -36,53 +36,6 @@ from freehold.store.verbs import schedules as verbs
 
 BACKFILL_LIMIT = 1000
 NEXT_RUNS_LIMIT = 1000
-
-
-class ScheduleState(StrEnum):
-    """``skipping``: its last tick made no job, because the job before still lives."""
-
-    ACTIVE = "active"
-    SKIPPING = "skipping"
-    PAUSED = "paused"
-    ENDED = "ended"
-    BROKEN = "broken"
-
-
-class ScheduleInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule as people see it. It never contains the arguments of its jobs."""
-
-    name: str
-    state: ScheduleState
-    #: The expression or interval, and its zone.
-    time: str
-    zone: str | None
-    task: str
-    queue: str
-    overlap: Overlap
-    catch_up: CatchUp
-    within_seconds: float | None
-    jitter_seconds: float
-    ends_at: datetime | None
-    next_at: datetime | None
-    last_at: datetime | None
-    last_job: int | None
-    last_job_state: State | None
-    fired: int
-    missed: int
-    skipped: int
-    skipped_at: datetime | None
-    #: The job for which the last skipped tick made none, and its state if it is still known.
-    skipped_for: int | None
-    skipped_for_state: State | None
-    problem: str | None
-    declared_by: str | None
-    is_edited: bool
-    edited_at: datetime | None
-    edited_by: str | None
-    paused_at: datetime | None
-    paused_by: str | None
-    pause_reason: str | None
-    paused_until: datetime | None
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -290,25 +243,33 @@ def pause_schedule(
     )
 
 
-def resume_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[bool]:
+def resume_schedule(
+    name: str, *, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[bool]:
     """Returns whether it was paused."""
-    author = _author(by, via)
+    author = _author(by, via, check_reason(reason))
     changed = yield from verbs.change_schedule(
         check_name("schedule", name), schedule_changes.resumed, author, "resume"
     )
     return changed is not None
 
 
-def reset_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[ScheduleInfo]:
+def reset_schedule(
+    name: str, *, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[ScheduleInfo]:
     """Back to what its app declared last."""
-    changed = yield from verbs.reset_schedule(check_name("schedule", name), _author(by, via))
+    author = _author(by, via, check_reason(reason))
+    changed = yield from verbs.reset_schedule(check_name("schedule", name), author)
     (info,) = yield from _infos([changed])
     return info
 
 
-def drop_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[None]:
+def drop_schedule(
+    name: str, *, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[None]:
     """Remove a schedule; its jobs stay. One that code declares returns when a worker starts."""
-    dropped = yield from verbs.drop_schedule(check_name("schedule", name), _author(by, via))
+    author = _author(by, via, check_reason(reason))
+    dropped = yield from verbs.drop_schedule(check_name("schedule", name), author)
     if not dropped:
         raise verbs.not_found(name)
 
@@ -316,10 +277,12 @@ def drop_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[None]:
 # -- jobs outside of the ticks ---------------------------------------------------------------
 
 
-def run_schedule(name: str, *, by: str, via: str = PYTHON) -> Verb[Enqueued]:
+def run_schedule(
+    name: str, *, by: str, reason: str | None = None, via: str = PYTHON
+) -> Verb[Enqueued]:
     """Make a job of the schedule now, also while it is paused; its tick is this moment. If
     overlap="skip" and the job before lives, that one is returned."""
-    author = _author(by, via)
+    author = _author(by, via, check_reason(reason))
     definition = readable((yield from _existing(name)))
     now = yield from queries.now()
     (made,) = yield from fire.make_jobs(definition, [Tick(now)], author)

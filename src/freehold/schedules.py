@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypedDict, Unpack
 
 from freehold.client import JobHandle
-from freehold.errors import BadArguments, BadInput, BadSettings, StoreError
+from freehold.errors import BadArguments, BadInput, BadSettings, Refused, StoreError
 from freehold.model.job import NewJob
 from freehold.model.limit import Limit
 from freehold.model.names import check_name
@@ -38,6 +38,7 @@ class TaskOptions(TypedDict, total=False):
     priority: int
     retry: Retry
     timeout: float | timedelta | None
+    start_by: float | timedelta | None
     tags: tuple[str, ...]
     limit: Limit | None
     isolation: Isolation
@@ -88,7 +89,7 @@ async def _is_written(writer: Writer) -> bool:
     try:
         await writer()
     except StoreError as error:
-        log.debug("the declared schedules could not be written: %s", error)
+        log.debug("what this process declares could not be written yet: %s", error)
         return False
     return True
 
@@ -98,8 +99,8 @@ async def _write_later(writers: Sequence[Writer]) -> None:
         await asyncio.sleep(_RETRY_SECONDS)
         try:
             writers = [writer for writer in writers if not await _is_written(writer)]
-        except BadInput as error:
-            log.error("the declared schedules are not written: %s", error)
+        except (BadInput, Refused) as error:
+            log.error("what this process declares is not written: %s", error)
             return
 
 

@@ -47,6 +47,7 @@ Tokens = Annotated[tuple[str, ...], Meta(description="a list of names")]
 Count = Annotated[int, Meta(ge=1, lt=10**9, description="a whole number of at least 1")]
 CountOrZero = Annotated[int, Meta(ge=0, lt=10**9, description="a whole number of 0 or more")]
 Duration = Annotated[float, Meta(ge=0, lt=1e9, description="a number of 0 or more")]
+PositiveDuration = Annotated[float, Meta(gt=0, lt=1e9, description="a number above 0")]
 Port = Annotated[int, Meta(ge=0, le=65535, description="a whole number from 0 to 65535")]
 SessionKind = Annotated[Literal["pipelined", "plain"], Meta(description='"pipelined" or "plain"')]
 
@@ -55,11 +56,7 @@ class StoreSection(msgspec.Struct, frozen=True):
     url: Text
     schema: Text
     session: SessionKind
-
-    @property
-    def is_pipelined(self) -> bool:
-        """Whether sessions with PostgreSQL use our own pipeline."""
-        return self.session == "pipelined"
+    answer_seconds: PositiveDuration
 
 
 class WorkersSection(msgspec.Struct, frozen=True):

@@ -11,16 +11,38 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import msgspec
 
+from freehold.dependencies import CONTEXT_PARAMETER as CONTEXT_PARAMETER
+from freehold.dependencies import dependencies_of, is_dependency
 from freehold.errors import BadArguments, BadResult, BadSettings
 from freehold.model import payload
 from freehold.model.secrets import HIDDEN
 from freehold.value_types import error_text, has_secret, supported_type, typed_decoder
 
-CONTEXT_PARAMETER = "ctx"
+
+class ShownParameter(NamedTuple):
+    """A parameter of a task: its type in words, and a value to begin with."""
+
+    name: str
+    type: str
+    is_required: bool
+    is_secret: bool
+    example: Any
+
+
+def _shown_parameter(parameter: inspect.Parameter, is_secret: bool) -> ShownParameter:
+    kind = parameter.annotation
+    type_text = "any" if kind in (Any, parameter.empty) else inspect.formatannotation(kind)
+    is_required = parameter.default is parameter.empty
+    example = None if is_required or is_secret else parameter.default
+    try:
+        example = msgspec.to_builtins(example)
+    except TypeError:
+        example = None
+    return ShownParameter(parameter.name, type_text, is_required, is_secret, example)
 
 
 class Signature:
@@ -31,34 +53,45 @@ class Signature:
         full = inspect.signature(function)
         self.wants_context = CONTEXT_PARAMETER in full.parameters
         hints = _hints(task, function)
+        #: What is made for each attempt, beside the arguments.
+        self.dependencies = dependencies_of(task, function, hints)
+        self.needs_context = self.wants_context or self.dependencies is not None
         # The types themselves, also where the function's module keeps annotations as strings.
-        parameters = [
-            p.replace(annotation=hints.get(p.name, p.annotation))
-            for p in full.parameters.values()
-            if p.name != CONTEXT_PARAMETER
+        typed = [
+            p.replace(annotation=hints.get(p.name, p.annotation)) for p in full.parameters.values()
         ]
-        self._parameters = parameters
+        made = {p.name: p for p in typed if p.name == CONTEXT_PARAMETER or is_dependency(p)}
+        self._parameters = parameters = [p for p in typed if p.name not in made]
         self.secret_args = tuple(p.name for p in parameters if has_secret(p.annotation))
         self._return_type = hints.get("return", Any)
         self.secret_result = has_secret(self._return_type)
-        self._signature = full.replace(parameters=parameters)
+        #: What a call passes: without the context and dependencies.
+        self.of_calls = full.replace(parameters=parameters)
         self._pass_styles = [(p.name, _pass_style(p, parameters)) for p in parameters]
         self._what = f"the call of task {task}"
         # If all parameters can be positional, most calls need no `Signature.bind`.
         plain = all(p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters)
         self._names = tuple(p.name for p in parameters) if plain else None
         self._needed = sum(p.default is inspect.Parameter.empty for p in parameters)
-        self._check_context(full.parameters.get(CONTEXT_PARAMETER))
+        for each in made.values():
+            self._check_made(each)
         self._decoder = self._make_decoder(hints)
 
-    def _check_context(self, context: inspect.Parameter | None) -> None:
-        """The context is passed by name, which excludes positional-only parameters beside it."""
-        if context is None or context.kind is inspect.Parameter.KEYWORD_ONLY:
+    @property
+    def parameters(self) -> list[ShownParameter]:
+        """For people and forms: without the values of secrets."""
+        return [_shown_parameter(p, p.name in self.secret_args) for p in self._parameters]
+
+    def _check_made(self, made: inspect.Parameter) -> None:
+        """The context and dependencies are passed by name, which excludes positional-only
+        parameters beside them."""
+        if made.kind is inspect.Parameter.KEYWORD_ONLY:
             return
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
-        if context.kind in positional or any(p.kind in positional for p in self._parameters):
+        if made.kind in positional or any(p.kind in positional for p in self._parameters):
             raise BadSettings(
-                f"task {self.task} takes positional arguments: make ctx keyword-only (`*, ctx`)"
+                f"task {self.task} takes positional arguments: make {made.name} keyword-only "
+                f"(`*, {made.name}`)"
             )
 
     def _make_decoder(self, hints: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
@@ -92,7 +125,7 @@ class Signature:
             if not args and tuple(kwargs) == self._names:
                 return kwargs
         try:
-            return self._signature.bind(*args, **kwargs).arguments
+            return self.of_calls.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise BadArguments(f"task {self.task}: {error}; {self._shown()}") from None
 

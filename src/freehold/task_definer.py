@@ -9,7 +9,6 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, Ty
 
 from freehold.client import JobHandle
 from freehold.errors import BadSettings
-from freehold.extensions import Extensions
 from freehold.model.job import DEFAULT_QUEUE
 from freehold.model.limit import Limit
 from freehold.model.names import check_name
@@ -64,8 +63,8 @@ class TaskDefiner(Enqueuer[JobHandle]):
         self.tasks = Registry()
 
     @property
-    def _extensions(self) -> Extensions:
-        return self.tasks.extensions
+    def _registry(self) -> Registry:
+        return self.tasks
 
     @overload
     def task(
@@ -93,6 +92,7 @@ class TaskDefiner(Enqueuer[JobHandle]):
         priority: int = 0,
         retry: Retry = DEFAULT_RETRY,
         timeout: float | timedelta | None = None,
+        start_by: float | timedelta | None = None,
         tags: tuple[str, ...] = (),
         limit: Limit | None = None,
         isolation: Isolation = "auto",
@@ -112,6 +112,7 @@ class TaskDefiner(Enqueuer[JobHandle]):
         priority: int = 0,
         retry: Retry = DEFAULT_RETRY,
         timeout: float | timedelta | None = None,
+        start_by: float | timedelta | None = None,
         tags: tuple[str, ...] = (),
         limit: Limit | None = None,
         isolation: Isolation = "auto",
@@ -125,6 +126,7 @@ class TaskDefiner(Enqueuer[JobHandle]):
             queue=self._default_queue if queue is None else queue,
             priority=priority,
             timeout=timeout,
+            start_by=start_by,
             tags=tags_of(tags),
         )
         policy = Policy(

@@ -7,13 +7,12 @@ from typing import Any
 
 from freehold.client import JobHandle
 from freehold.errors import BadSettings
-from freehold.extensions import Extensions
 from freehold.model.job import DEFAULT_QUEUE, NewJob
 from freehold.model.names import check_name
 from freehold.model.plural import count
 from freehold.model.schedule import ScheduleDefinition
 from freehold.schedules import ScheduleDeclarer
-from freehold.tasks import Task
+from freehold.tasks import Registry, Task
 
 
 class TaskGroup(ScheduleDeclarer):
@@ -70,8 +69,8 @@ class TaskGroup(ScheduleDeclarer):
         return self._app
 
     @property
-    def _extensions(self) -> Extensions:
-        return super()._extensions if self._app is None else self._app._extensions
+    def _registry(self) -> Registry:
+        return super()._registry if self._app is None else self._app._registry
 
     def _submit(self, job: NewJob, connection: Any = None, tenant: str | None = None) -> JobHandle:
         return self._included_in(job.task)._submit(job, connection, tenant)

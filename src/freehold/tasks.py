@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
@@ -15,6 +16,7 @@ import msgspec
 
 from freehold.errors import BadArguments, BadInput, BadPayload, BadSettings, UnknownTask
 from freehold.extensions import Extensions
+from freehold.lifespan import Lifespan
 from freehold.model import payload
 from freehold.model.job import NewJob
 from freehold.model.limit import Limit
@@ -22,6 +24,7 @@ from freehold.model.meta import MetaValue, encode_meta
 from freehold.model.names import check_name
 from freehold.model.options import Options, tags_of
 from freehold.model.policy import DEFAULT_POLICY, Policy, pack
+from freehold.model.start_by import stored_start_by
 from freehold.model.waiting import (
     Debounce,
     Throttle,
@@ -45,7 +48,7 @@ class Enqueuer(Protocol[H]):
     async def _asubmit(self, job: NewJob, connection: Any, tenant: str | None) -> H: ...
 
     @property
-    def _extensions(self) -> Extensions: ...
+    def _registry(self) -> Registry: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,6 @@ class Task(Generic[P, R, H]):
         self.definition = definition
         self.function = function
         self.options = options
-        self._template: NewJob | None = None
         self.__doc__ = function.__doc__
 
     @property
@@ -122,9 +124,11 @@ class Task(Generic[P, R, H]):
         unique: Unique | None = None,
         debounce: Debounce | None = None,
         throttle: Throttle | None = None,
+        start_by: datetime | timedelta | float | None = None,
     ) -> Task[P, R, H]:
         """The same task with other options."""
-        seconds_of_wait(wait)
+        if wait is not None:
+            seconds_of_wait(wait)
         given: dict[str, Any] = {
             "queue": queue,
             "priority": priority,
@@ -145,8 +149,11 @@ class Task(Generic[P, R, H]):
             "unique": unique,
             "debounce": debounce,
             "throttle": throttle,
+            "start_by": start_by,
         }
         changes = {name: value for name, value in given.items() if value is not None}
+        if not changes:
+            return self
         return Task(self._app, self.definition, self.function, replace(self.options, **changes))
 
     def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
@@ -162,15 +169,20 @@ class Task(Generic[P, R, H]):
     def prepare_call(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, pending: bool = False
     ) -> NewJob:
-        if self._template is None:  # what all jobs with these options have in common
-            self._template = new_job(self.definition, self.options, b"{}")
         data = self.definition.signature.encode(args, kwargs)
-        return _submitted(msgspec.structs.replace(self._template, args=data, pending=pending))
+        if pending:
+            return _checked(msgspec.structs.replace(self._template, args=data, pending=True))
+        return msgspec.structs.replace(self._template, args=data)
 
     def prepare_json(self, args: bytes, *, pending: bool = False) -> NewJob:
         """A checked job from arguments in JSON: one object by parameter name."""
         self.definition.signature.check(args)
-        return new_job(self.definition, self.options, args, pending)
+        return _checked(msgspec.structs.replace(self._template, args=args, pending=pending))
+
+    @cached_property
+    def _template(self) -> NewJob:
+        """What all jobs with these options have in common."""
+        return new_job(self.definition, self.options, b"{}")
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """Store a job that runs this function with these arguments."""
@@ -213,11 +225,9 @@ class Task(Generic[P, R, H]):
         return f"<Task {self.name} queue={self.options.queue}>"
 
 
-def new_job(
-    definition: TaskDefinition, options: Options, args: bytes, pending: bool = False
-) -> NewJob:
+def new_job(definition: TaskDefinition, options: Options, args: bytes) -> NewJob:
     """A job with arguments that were checked against the signature."""
-    return _job(definition.name, definition.policy, options, args, pending)
+    return _job(definition.name, definition.policy, options, args, pending=False)
 
 
 def raw_job(task: str, options: Options, args: bytes, pending: bool = False) -> NewJob:
@@ -264,11 +274,12 @@ def _job(task: str, policy: Policy, options: Options, args: bytes, pending: bool
         pending=pending,
         meta_json=encode_meta(options.meta),
         waiting=waiting_of(task, options.waiting_option),
+        start_by=stored_start_by(options.start_by),
     )
-    return _submitted(new)
+    return _checked(new)
 
 
-def _submitted(job: NewJob) -> NewJob:
+def _checked(job: NewJob) -> NewJob:
     if job.pending and job.waiting is not None:
         raise BadInput(
             f"a pending job of {job.task} is not unique until its start, debounced or throttled: "
@@ -283,6 +294,9 @@ class Registry:
     def __init__(self) -> None:
         self._tasks: dict[str, Task[Any, Any, Any]] = {}
         self.extensions = Extensions()
+        self.lifespan: Lifespan | None = None
+        #: What takes the place of a dependency.
+        self.overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
 
     def add(self, task: Task[Any, Any, Any]) -> None:
         self.check(task)
@@ -306,6 +320,11 @@ class Registry:
             f"did you mean {close[0]}?" if close else f"known: {', '.join(self.names) or 'none'}"
         )
         raise UnknownTask(f"no task is called {name!r}: {known}")
+
+    def check_args(self, name: str, args: bytes) -> None:
+        """Raises BadArguments if the task is known and does not accept these arguments."""
+        if name in self._tasks:
+            self._tasks[name].definition.signature.check(args)
 
     def fits(self, name: str, args: str) -> bool:
         """Whether the task accepts these stored arguments. Decoding may run code of their types:

@@ -7,7 +7,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
@@ -28,9 +28,15 @@ class RunningAttempt(Protocol):
     @property
     def number(self) -> int: ...
 
+    @property
+    def queue(self) -> str: ...
+
 
 #: The attempt that the running code belongs to. Coroutines and threads of a handler inherit it.
 running_attempt: ContextVar[RunningAttempt | None] = ContextVar("running_attempt", default=None)
+
+#: The context variables that were carried to the running handler, by name.
+carried_fields: ContextVar[Mapping[str, Any]] = ContextVar("carried_fields", default={})  # noqa: B039 - never changed
 
 #: The tenant whose worker the running code belongs to, in a process that serves several.
 running_tenant: ContextVar[str | None] = ContextVar("running_tenant", default=None)
@@ -39,8 +45,10 @@ COUNTERS = {
     "claims": "claim statements sent",
     "claimed": "jobs leased",
     "finished": "attempts that ended, by outcome",
+    "steps": "steps of handlers that were stored",
     "retried": "attempts whose job was queued again: retries, snoozes and drains",
     "recovered": "jobs that a sweeper took back after their lease expired",
+    "late": "jobs canceled because they had not started by their time",
     "set_aside": "jobs paused because the database refuses to claim or recover them",
     "ticks_fired": "ticks of schedules that made a job",
     "ticks_skipped": "ticks of schedules that made none because the job before was live",
@@ -63,7 +71,7 @@ LABELS = {
 }
 #: Labels that are known in advance: a counter without events is exported as 0, not left out.
 LABEL_VALUES = {
-    "stale_writes": ("append_log", "finish", "transaction"),
+    "stale_writes": ("append_log", "finish", "step", "transaction"),
     "http_denied": ("401", "403"),
 }
 GAUGES = {

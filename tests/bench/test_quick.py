@@ -28,11 +28,14 @@ def bench(out: Path, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(out.read_text()))
 
 
-@pytest.mark.parametrize(
-    "contenders",
-    [["raw-sql"], pytest.param(["raw-sql", "freehold-sqlite"], marks=pytest.mark.long_form)],
-    ids=len,
-)
+def test_the_reads_of_operators_are_measured(postgres_url: str, tmp_path: Path) -> None:
+    found = bench(tmp_path / "reads.json", "reads", "--dsn", postgres_url)
+    assert {"queues", "findings", "explain of 50"} <= set(found["reads"])
+    assert all(row["buffers"] > 0 for row in found["reads"].values())
+
+
+@pytest.mark.long_form
+@pytest.mark.parametrize("contenders", [["raw-sql"], ["raw-sql", "freehold-sqlite"]], ids=len)
 def test_contenders_are_measured_and_a_missing_one_is_named(
     postgres_url: str, tmp_path: Path, contenders: list[str]
 ) -> None:

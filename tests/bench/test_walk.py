@@ -23,8 +23,8 @@ ONCE = {"Worker.run", "PostgresDatabase.migrate", "SqliteDatabase.migrate", "Fre
     ("walk", "store"),
     [
         ("plain", "postgres"),
-        ("cancel", "sqlite"),
         ("http", "sqlite"),
+        pytest.param("cancel", "sqlite", marks=pytest.mark.long_form),
         pytest.param("plain", "sqlite", marks=pytest.mark.long_form),
         pytest.param("cancel", "postgres", marks=pytest.mark.long_form),
         pytest.param("http", "postgres", marks=pytest.mark.long_form),

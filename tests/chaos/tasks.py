@@ -62,7 +62,9 @@ class Tasks:
             raise
         except BaseException as error:
             delay = getattr(error, "delay_seconds", None)
-            record("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
+            record(
+                "ended", job.job_id, job.token, how=how_it_ended(error, fenced=fenced), delay=delay
+            )
             raise
         record("ended", job.job_id, job.token, how="returned")
         return result

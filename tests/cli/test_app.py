@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from freehold import Freehold
 from freehold.store.types import JobFilter
-from tests.cli.shell import refusal, run, spawn
+from tests.cli.shell import CommandResult, environment, refusal, run, spawn
 
 SHOP = """
 from freehold import Freehold
@@ -32,16 +35,66 @@ app = Broken("sqlite://:memory:")
 """
 
 
+#: Runs the command for each app, one after another in one process, and prints the results.
+SEVERAL = """
+import json, sys
+from click.testing import CliRunner
+from freehold.cli import main
+
+def run(where):
+    ended = CliRunner().invoke(main, ["enqueue", "t", "--app", where], prog_name="freehold")
+    return ended.exit_code, ended.stdout, ended.stderr
+
+print(json.dumps({where: run(where) for where in sys.argv[1:]}))
+"""
+#: Apps that cannot be found, and what the error contains.
+NOT_FOUND = {
+    "nowhere:app": "there is no module nowhere here",
+    "shop.nowhere:app": "there is no module shop.nowhere here",
+    "shop:nothing": "shop has no nothing; did you mean shop:app?",
+    "shop:send": "that is a Task, not a Freehold app; did you mean shop:app?",
+    "empty:app": "empty has no app; it defines no app",
+    "shop": "give module:attribute, such as shop.tasks:app",
+    ":app": "give module:attribute",
+    "shop:": "give module:attribute",
+    ".shop:app": "cannot be imported",
+    "needy:app": "needy needs the module no_such_library, which is not installed here",
+    "typo:app": "typo cannot be imported: SyntaxError",
+    "quits:app": "quits cannot be imported: SystemExit",
+    "divides:app": "ZeroDivisionError: division by zero (divides.py:2; FREEHOLD_DEBUG=1",
+}
+
+
+def write_project(folder: Path) -> Path:
+    (folder / "shop.py").write_text(SHOP, encoding="utf-8")
+    (folder / "broken.py").write_text(BROKEN, encoding="utf-8")
+    (folder / "needy.py").write_text("import no_such_library", encoding="utf-8")
+    (folder / "typo.py").write_text("def (:", encoding="utf-8")
+    (folder / "quits.py").write_text("raise SystemExit(0)", encoding="utf-8")
+    (folder / "divides.py").write_text("\nONE = 1 / 0\n", encoding="utf-8")
+    (folder / "empty.py").write_text("", encoding="utf-8")
+    return folder
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
-    (tmp_path / "broken.py").write_text(BROKEN, encoding="utf-8")
-    (tmp_path / "needy.py").write_text("import no_such_library", encoding="utf-8")
-    (tmp_path / "typo.py").write_text("def (:", encoding="utf-8")
-    (tmp_path / "quits.py").write_text("raise SystemExit(0)", encoding="utf-8")
-    (tmp_path / "divides.py").write_text("\nONE = 1 / 0\n", encoding="utf-8")
-    (tmp_path / "empty.py").write_text("", encoding="utf-8")
-    return tmp_path
+    return write_project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CommandResult]:
+    """What the command printed for each app that cannot be found."""
+    folder = write_project(tmp_path_factory.mktemp("project"))
+    printed = subprocess.run(
+        [sys.executable, "-c", SEVERAL, *NOT_FOUND],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        check=True,
+        timeout=120,
+    ).stdout
+    assert list(folder.glob("*.db")) == []
+    return {where: CommandResult(*ended) for where, ended in json.loads(printed).items()}
 
 
 def tasks_in(file: Path) -> list[str]:
@@ -75,30 +128,13 @@ def test_database_url_does_not_override_the_apps_store(project: Path) -> None:
     assert tasks_in(project / "own.db") == ["shop.send"]
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("nowhere:app", "there is no module nowhere here"),
-        ("shop.nowhere:app", "there is no module shop.nowhere here"),
-        ("shop:nothing", "shop has no nothing; did you mean shop:app?"),
-        ("shop:send", "that is a Task, not a Freehold app; did you mean shop:app?"),
-        ("empty:app", "empty has no app; it defines no app"),
-        ("shop", "give module:attribute, such as shop.tasks:app"),
-        (":app", "give module:attribute"),
-        ("shop:", "give module:attribute"),
-        (".shop:app", "cannot be imported"),
-        ("needy:app", "needy needs the module no_such_library, which is not installed here"),
-        ("typo:app", "typo cannot be imported: SyntaxError"),
-        ("quits:app", "quits cannot be imported: SystemExit"),
-        ("divides:app", "ZeroDivisionError: division by zero (divides.py:2; FREEHOLD_DEBUG=1"),
-    ],
-)
-def test_an_app_that_cannot_be_found_is_bad_input(project: Path, where: str, expected: str) -> None:
-    result = spawn("enqueue", "t", "--app", where, cwd=project)
-    line = refusal(result, 2)
+@pytest.mark.parametrize("where", NOT_FOUND)
+def test_an_app_that_cannot_be_found_is_bad_input(
+    refused: dict[str, CommandResult], where: str
+) -> None:
+    line = refusal(refused[where], 2)
     assert line.startswith(f"--app {where}: ")
-    assert expected in line
-    assert list(project.glob("*.db")) == []
+    assert NOT_FOUND[where] in line
 
 
 def test_an_object_that_is_not_an_app_is_bad_input() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -115,6 +116,18 @@ def test_a_job_that_waits_gets_the_values_of_the_last_call(shell: Shell) -> None
     assert "throttle/t/k" in shell("job", "show", str(at_once.id)).out
 
 
+def test_a_job_can_have_a_time_to_start_by(shell: Shell) -> None:
+    job = enqueued(shell, "t", "--start-by", "2h", "--delay", "1h")
+    assert job.start_by == job.run_at + timedelta(hours=2)
+    job = enqueued(shell, "t", "--start-by", "2050-01-31T12:00:00Z")
+    assert job.start_by == datetime(2050, 1, 31, 12, tzinfo=UTC)
+    shown = shell("job", "show", str(job.id)).out
+    assert "start by" in shown
+    assert "then it is canceled" in shown
+    assert shell("job", "show", str(job.id), "--json").json[0]["job"]["start_by"]
+    assert "it must start by 2050-01-31" in shell("job", "explain", str(job.id)).out
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("5m", 300), ("2h", 7200), ("1d", 86400)]
 )
@@ -201,6 +214,9 @@ def test_with_an_app_the_rest_of_the_arguments_can_be_given(shell: Shell) -> Non
         (("t", "--run-at", "2030-01-01T00:00:00"), 2, ["has no time zone", "add Z"]),
         (("t", "--run-at", "9999-12-31T23:59:59Z"), 2, ["1900 to 9000"]),
         (("t", "--run-at", "2030-01-01T00:00:00Z", "--delay", "5"), 2, ["exclude each other"]),
+        (("t", "--start-by", "soon"), 2, ["'soon' is not a time"]),
+        (("t", "--start-by", "0"), 2, ["start_by=0.0", "at least 0.001 seconds"]),
+        (("t", "--start-by", "2030-01-01T00:00:00Z", "--delay", "5"), 2, ["excludes delay"]),
         (("t", "--colour", "red"), 2, ["No such option", "--colour"]),
         ((), 2, ["Missing argument 'TASK'"]),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from freehold.model.job import ErrorInfo
 from freehold.model.outcome import OutcomeKind
-from freehold.store.types import LogChunk, NewLogLine
+from freehold.store.types import LogChunk, NewLogLine, NewStep
 from tests.cli.shell import Shell
 from tests.stores import key_of
 
@@ -249,3 +249,36 @@ def test_a_reason_cannot_forge_lines_or_drive_the_terminal(shell: Shell) -> None
     printed = shell("job", "explain", str(job), "--json").out
     assert printed.replace("\n", "").isprintable()
     assert msgspec.json.decode(printed)[0]["causes"][0]["text"] == f"it is paused: {reason}"
+
+
+def test_a_waiting_job_is_amended(shell: Shell) -> None:
+    job_id = shell.store.add()
+    out = shell("job", "amend", str(job_id), "--priority", "3", "--max-attempts", "2").out
+    assert out == f"job {job_id} is amended\n"
+    job = shell.store.job(job_id)
+    assert (job.priority, job.max_attempts) == (3, 2)
+    assert "amend needs a priority" in shell("job", "amend", str(job_id)).err
+
+
+def test_a_job_is_cloned_with_other_arguments(shell: Shell) -> None:
+    job_id = shell.store.add(args=b'{"n":1}')
+    made = shell("job", "clone", str(job_id), "--args", '{"n": 2}', "--json").json
+    assert made["cloned_from"] == job_id
+    assert shell.store.job(made["id"]).args == '{"n":2}'
+    assert "JSON" in shell("job", "clone", str(job_id), "--args", "{").err
+
+
+def test_a_job_is_retried_from_a_step(shell: Shell) -> None:
+    store = shell.store
+    job_id = store.add()
+    attempt = store.claim_one()
+    steps = [NewStep(key_of(attempt), name, at) for at, name in enumerate(("charge", "it's"), 1)]
+    store.store.put_steps(attempt.owner, steps)
+    store.end(attempt, OutcomeKind.PAUSE)
+    asked = ("job", "retry", str(job_id), "--from")
+    assert "its steps are 'charge'" in shell.refused(*asked, "x", code=2)
+    assert "exclude each other" in shell.refused(*asked, "charge", "--dry-run", code=2)
+    assert "give one job, not 2" in shell.refused(*asked, "charge", str(job_id + 1), code=2)
+    assert shell(*asked, "it's").out == f"job {job_id} is queued\n"
+    assert [step.name for step in store.store.read_steps(job_id)] == ["charge"]
+    assert 'from step "it\'s"' in shell("job", "show", str(job_id)).out

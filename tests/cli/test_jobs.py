@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from freehold import operator
 from freehold.model.job import ErrorInfo, Job
 from freehold.model.limit import Limit, Rate
 from freehold.model.outcome import OutcomeKind
+from freehold.operations import lists
 from freehold.store.verbs import queries
 from tests.cli.shell import Shell
 
@@ -95,7 +95,7 @@ def test_a_page_of_a_rare_filter_says_how_far_it_looked(
 ) -> None:
     """An empty list of a bounded read is not a list of all jobs."""
     monkeypatch.setattr(queries, "PAGE_WINDOW", 1)
-    monkeypatch.setattr(operator, "_READS_PER_PAGE", 2)
+    monkeypatch.setattr(lists, "READS_LIMIT", 2)
     shell.store.add(task="rare")
     for _ in range(3):
         shell.store.add()
@@ -237,3 +237,19 @@ def test_a_parked_job_shows_what_it_waits_for(shell: Shell) -> None:
     assert "parked: the claiming worker does not know this task" in table
     assert "parked: waits for a worker whose code fits (at most 60 s): no field d" in table
     assert " due" not in table
+
+
+def test_a_search_is_another_way_to_write_the_filter(shell: Shell) -> None:
+    mail, _ = shell.store.add(queue="mail"), shell.store.add(queue="other")
+    assert ids(shell, "state:queued queue:mail") == [mail]
+    assert ids(shell, "state:queued", "queue:mail") == [mail]
+    assert ids(shell, "--state", "queued", "queue:mail") == [mail]
+    assert ids(shell, "queue:mail state:failed") == []
+    assert "did you mean queue:?" in shell("jobs", "quue:mail").err
+    assert "queue was given twice" in shell("jobs", "--queue", "mail", "queue:mail").err
+
+
+def test_a_verb_reaches_the_jobs_of_a_search(shell: Shell) -> None:
+    mail, other = shell.store.add(queue="mail"), shell.store.add(queue="other")
+    shell("jobs", "queue:mail", "cancel", "--yes", "--reason", "as asked: all")
+    assert (shell.store.state(mail), shell.store.state(other)) == ("canceled", "queued")

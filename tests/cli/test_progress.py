@@ -19,7 +19,7 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("migrate",): ("migrating sqlite:///",),
     ("tenants", "migrate"): ("tenants", "1/2", "beta"),
     ("tenants", "move", "acme", "east"): ("moving acme", "done: mark, pause, retire, copy, switch"),
-    ("simulate", "--seeds", "3"): ("seeds", "3/3", "jobs"),
+    ("simulate", "--seeds", "1"): ("seeds", "1/1", "jobs"),
 }
 
 

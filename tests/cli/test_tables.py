@@ -18,7 +18,7 @@ from freehold.model.limit import Limit, Rate
 from freehold.model.outcome import OutcomeKind
 from freehold.model.plural import count
 from freehold.operator import Operator
-from freehold.store.types import DEPTH_BOUND, JobFilter, QueueInfo
+from freehold.store.types import QUEUE_LIST_BOUND, JobFilter, QueueInfo
 from tests.cli.shell import Shell
 
 TRACE = 'Traceback (most recent call last):\n  File "/srv/app/tasks.py", line 4712, in call_api\n'
@@ -73,9 +73,9 @@ def test_queues_with_weight_limit_and_pause_keep_their_headings_and_numbers() ->
     now = datetime(2030, 1, 1, tzinfo=UTC)
     queue = QueueInfo(
         name="monthly-reports",
-        ready=DEPTH_BOUND,
-        leased=DEPTH_BOUND,
-        not_ready=DEPTH_BOUND,
+        ready=QUEUE_LIST_BOUND,
+        leased=QUEUE_LIST_BOUND,
+        not_ready=QUEUE_LIST_BOUND,
         oldest_ready_at=now - timedelta(hours=23, minutes=59),
         paused_at=now - timedelta(minutes=59),
         paused_by="ann",
@@ -83,13 +83,14 @@ def test_queues_with_weight_limit_and_pause_keep_their_headings_and_numbers() ->
         paused_until=None,
         weight=0.25,
         limit=Limit(7, Rate(100, seconds=60)),
+        bound=QUEUE_LIST_BOUND,
     )
     for table in (queue_table([queue], now), queue_table([queue], now).on_one_line()):
         found = lines(table)
         assert max(map(len, found)) <= 80
         words = {word for line in found for word in line.split()}
         assert {"ready", "leased", "not", "oldest", "weight", "limit", "paused"} <= words
-        assert {"10000+", "0.25"} <= words
+        assert {"1,000+", "0.25"} <= words
         assert any("23 h 59 min" in line for line in found)
 
 

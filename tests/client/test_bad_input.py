@@ -13,9 +13,12 @@ from freehold import (
     BadName,
     BadPayload,
     BadSettings,
+    Debounce,
     Freehold,
     FreeholdError,
     Retry,
+    Throttle,
+    Unique,
     UnknownTask,
 )
 from freehold.store.types import JobFilter
@@ -49,7 +52,21 @@ def endless() -> Any:
     return value
 
 
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 OPTIONS: list[tuple[dict[str, Any], type[FreeholdError], str]] = [
+    ({"start_by": 0}, BadInput, "start_by=0: give a time with a zone, or at least 0.001 seconds"),
+    ({"start_by": -1.5}, BadInput, "start_by=-1.5"),
+    ({"start_by": True}, BadInput, "start_by=True"),
+    ({"start_by": "tomorrow"}, BadInput, "start_by='tomorrow'"),
+    ({"start_by": float("nan")}, BadInput, "start_by=nan"),
+    ({"start_by": timedelta(days=4000)}, BadInput, "at most ten years"),
+    ({"start_by": NOON.replace(tzinfo=None)}, BadInput, "start_by"),
+    ({"start_by": NOON, "run_at": NOON}, BadInput, "is not after run_at"),
+    ({"start_by": NOON, "run_at": NOON + timedelta(hours=1)}, BadInput, "is not after run_at"),
+    ({"start_by": NOON, "delay": 5}, BadInput, "start_by as a time excludes delay: give run_at"),
+    ({"start_by": 5, "debounce": Debounce("k", 1)}, BadInput, "start_by excludes debounce"),
+    ({"start_by": 5, "throttle": Throttle("k", 1)}, BadInput, "start_by excludes debounce"),
+    ({"start_by": 5, "unique": Unique("k", until="start")}, BadInput, "start_by excludes debounce"),
     ({"queue": "mail box"}, BadName, "queue 'mail box' is not a usable name"),
     ({"queue": ""}, BadName, "queue ''"),
     ({"queue": "q" * 101}, BadName, "1 to 100"),

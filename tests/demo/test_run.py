@@ -43,9 +43,7 @@ def row(output: str, name: str) -> str:
     return found[1]
 
 
-def ended_well(run: DemoProcess, url: str) -> None:
-    assert run.wait() == 0, run.output
-    output = run.output
+def reports_success(output: str, url: str) -> None:
     assert "No job was lost." in output
     assert "with SIGKILL; it held" in output
     assert "recovered and queued again" in output
@@ -57,15 +55,6 @@ def ended_well(run: DemoProcess, url: str) -> None:
         jobs = jobs_of(app)
     assert len(jobs) == 90
     assert all(job.state in FINAL for job in jobs)
-    assert run.leaves_nothing()
-
-
-@pytest.mark.requirement("S2.8", "S2.9", "S2.11")
-def test_it_succeeds_with_exactly_the_requested_jobs(
-    demo: Callable[..., DemoProcess], tmp_path: Path
-) -> None:
-    url = str(tmp_path / "given.db")
-    ended_well(demo("--url", url, "--jobs", "90"), url)
 
 
 @pytest.mark.requirement("S2.8", "S2.9", "S2.11")
@@ -74,11 +63,15 @@ def test_it_succeeds_in_a_given_database_and_leaves_its_other_jobs_unchanged(
 ) -> None:
     assert command("migrate", "--url", postgres_url).code == 0
     assert command("enqueue", "theirs", "--url", postgres_url).code == 0
-    ended_well(demo("--url", postgres_url, "--jobs", "90"), postgres_url)
+    run = demo("--url", postgres_url, "--jobs", "90")
+    assert run.wait() == 0, run.output
+    reports_success(run.output, postgres_url)
+    assert run.leaves_nothing()
     theirs = command("jobs", "--url", postgres_url, "--json").json["jobs"]
     assert [(job["task"], job["state"]) for job in theirs] == [("theirs", "queued")]
 
 
+@pytest.mark.long_form
 @pytest.mark.requirement("S2.1")
 def test_it_fails_if_a_job_is_lost(demo: Callable[..., DemoProcess], tmp_path: Path) -> None:
     url = str(tmp_path / "given.db")
@@ -104,12 +97,14 @@ def test_ctrl_c_leaves_no_process_behind(demo: Callable[..., DemoProcess], url: 
     assert run.leaves_nothing()
 
 
-def test_with_serve_it_stays_up_with_the_api(
+@pytest.mark.requirement("S2.8", "S2.9", "S2.11")
+def test_with_serve_it_succeeds_and_stays_up_with_the_api(
     demo: Callable[..., DemoProcess], tmp_path: Path
 ) -> None:
     url = str(tmp_path / "given.db")
-    run = demo("--url", url, "--jobs", "60", "--serve", "--port", "0")
+    run = demo("--url", url, "--jobs", "90", "--serve", "--port", "0")
     address = eventually(lambda: re.findall(r"http://127\.0\.0\.1:\d+", run.output))[0]
+    reports_success(run.output, url)
     with urllib.request.urlopen(f"{address}/readyz") as result:
         assert result.status == 200
     file = eventually(lambda: re.findall(r"its token +(\S+)\n", run.output))[0]

@@ -70,6 +70,8 @@ REFUSED_ROWS: dict[str, dict[str, str]] = {
     "a timeout that is no number": {"timeout_seconds": "'NaN'"},
     "a timeout of no time": {"timeout_seconds": "0"},
     "a long target": {"target": "repeat('x', 201)"},
+    "the lane of a schedule": {"target": "'schedule:books'"},
+    "the key of a schedule": {"unique_key": "'schedule:books'"},
     "an empty target": {"target": "''"},
     "a target that no command can name": {"target": r"E'a\u202E'"},
     "a long unique key": {"unique_key": "repeat('x', 201)"},
@@ -82,6 +84,8 @@ REFUSED_ROWS: dict[str, dict[str, str]] = {
     "a waiting key of no kind": {"waiting_key": "'k'"},
     "a waiting key of another task": {"waiting_key": "'unique/other/k'"},
     "a long waiting key": {"waiting_key": "'unique/quick/' || repeat('k', 201)"},
+    "start by without an end": {"start_by": "'infinity'"},
+    "start by after year 9999": {"start_by": "'10000-01-01'"},
     "a policy that is none": {"policy": "'7'"},
     "a large policy": {"policy": "json_build_object('a', repeat('x', 10000))"},
     "arguments that are none": {"args": "'[1]'"},
@@ -116,6 +120,7 @@ def test_a_producer_may_insert_a_job_itself(producer: Connection[Any]) -> None:
     producer.execute(insert({"run_at": "now()", "target": "'lane'", "tags": """'["a"]'"""}))
     producer.execute(insert({"meta": """'{"a": 1}'"""}))
     producer.execute(insert({"waiting_key": "'unique/quick/by hand'"}))
+    producer.execute(insert({"start_by": "now()"}))
 
 
 @pytest.mark.parametrize("columns", REFUSED_ROWS.values(), ids=REFUSED_ROWS.keys())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import pytest
 from starlette.types import ASGIApp
 
 from freehold import Freehold, Job, Retry
@@ -183,3 +184,13 @@ def served(
         loops[0].call_soon_threadsafe(end.set)
         thread.join(TIMEOUT_SECONDS)
         assert not thread.is_alive()
+
+
+def set_tokens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A token of each role in the environment, as the settings name them."""
+    texts = []
+    for role, secret in TOKENS.items():
+        name = "TOKEN_" + role.upper().replace("@", "_")
+        monkeypatch.setenv(name, secret)
+        texts.append(f"{role}:env:{name}")
+    return texts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.api_client import TOKENS, ApiClient, app_on
+from tests.http.api_client import ApiClient, app_on, set_tokens
 
 
 @pytest.fixture
@@ -28,13 +28,7 @@ def client(request: pytest.FixtureRequest) -> ApiClient:
 
 @pytest.fixture
 def tokens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A token of each role, as the settings name them."""
-    texts = []
-    for role, secret in TOKENS.items():
-        name = "TOKEN_" + role.upper().replace("@", "_")
-        monkeypatch.setenv(name, secret)
-        texts.append(f"{role}:env:{name}")
-    return texts
+    return set_tokens(monkeypatch)
 
 
 def _client(url: str, folder: Path) -> Iterator[ApiClient]:

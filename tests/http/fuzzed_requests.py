@@ -15,6 +15,7 @@ from tests.http.api_client import TOKENS
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "get", "F00")
 LARGEST = 2**63 - 1
+CONFLICTING = tuple(route for route in TABLE if 409 in route.problems)
 (ENQUEUE,) = (route for route in TABLE if route.name == "POST /api/jobs")
 
 #: Texts in the place of any text or number of a URL.
@@ -36,6 +37,7 @@ VALUES: tuple[Any, ...] = (
 )
 BODIES: dict[str, dict[str, Any]] = {
     "/api/jobs": {"task": "greet", "args": {"name": "x"}},
+    "/api/signals": {"name": "paid", "value": {"cents": 5}},
     "/api/queues/{name}/set_weight": {"weight": 2},
     "/api/tenants": {"name": "fresh"},
     "/api/tenants/{tenant}/set_weight": {"weight": 2},
@@ -98,8 +100,7 @@ class FuzzedRequest(NamedTuple):
 
 def fuzzed_request(seed: int, number: int) -> FuzzedRequest:
     chance = random.Random(f"{seed} {number}")
-    # More of those that have most to read.
-    route = ENQUEUE if number % 6 == 0 else TABLE[number % len(TABLE)]
+    route = _route(chance, number)
     method = route.method if chance.random() < 0.75 else chance.choice(METHODS)
     headers = [*_headers(chance, route), ("Authorization", _authorization(chance))]
     body = _body(chance, route)
@@ -118,6 +119,15 @@ def fuzzed_request(seed: int, number: int) -> FuzzedRequest:
     well_formed = framed and not odd and all(map(_is_well_formed, headers))
     well_formed = well_formed and [name for name, _ in headers].count("Host") == 1
     return FuzzedRequest(head + odd + lines + b"\r\n" + body, method, well_formed)
+
+
+def _route(chance: random.Random, number: int) -> Route:
+    """All of them in turn, and more of those that have most to read, or that can conflict with the
+    state of a job."""
+    turn, kind = divmod(number, 6)
+    if kind == 0:
+        return ENQUEUE
+    return chance.choice(CONFLICTING) if kind == 1 else TABLE[(turn * 4 + kind) % len(TABLE)]
 
 
 def _is_well_formed(header: tuple[str, bytes]) -> bool:

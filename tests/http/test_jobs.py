@@ -85,6 +85,23 @@ def test_options_of_keys_that_make_no_sense_are_refused(
     assert client.get_json("/api/jobs")["jobs"] == []
 
 
+def test_a_job_can_have_a_time_to_start_by(client: ApiClient) -> None:
+    body = {"task": "greet", "args": {"name": "Ann"}}
+    by = client.post("/api/jobs", {**body, "start_by": "2050-01-31T12:00:00Z"}).json()["id"]
+    assert client.get_json(f"/api/jobs/{by}")["job"]["start_by"] == "2050-01-31T12:00:00Z"
+    within = client.post("/api/jobs", {**body, "start_by_seconds": 3600}).json()["id"]
+    assert client.get_json(f"/api/jobs/{within}")["job"]["start_by"] is not None
+    for options in (
+        {"start_by": "2050-01-31T12:00:00Z", "start_by_seconds": 5},
+        {"start_by": "2050-01-31T12:00:00Z", "run_at": "2050-01-31T12:00:00Z"},
+        {"start_by": "2050-01-31T12:00:00"},
+        {"start_by_seconds": 0},
+        {"start_by_seconds": 5, "throttle_key": "k", "throttle_seconds": 1},
+    ):
+        problem(client.post("/api/jobs", {**body, **options}), 422, "bad-input")
+    assert len(client.get_json("/api/jobs")["jobs"]) == 2
+
+
 @pytest.mark.requirement("N6")
 @pytest.mark.parametrize(
     ("meta", "slug"),
@@ -357,3 +374,13 @@ def test_an_unknown_id_is_not_found(client: ApiClient, path: str) -> None:
 @pytest.mark.parametrize("text", ["x", "0", "-1", "1.5", "9" * 30, "%00"])
 def test_an_invalid_id_is_refused(sqlite_client: ApiClient, text: str) -> None:
     problem(sqlite_client.get(f"/api/jobs/{text}"), 422, "bad-input")
+
+
+def test_a_search_is_another_way_to_write_the_filter(client: ApiClient) -> None:
+    mail, _ = client.add(queue="mail"), client.add(queue="other")
+    found = client.get_json("/api/jobs", params={"q": "state:queued queue:mail"})
+    assert [job["id"] for job in found["jobs"]] == [mail]
+    refused = client.get("/api/jobs", params={"q": "quue:mail"})
+    assert "did you mean queue:?" in problem(refused, 422, "bad-input")
+    twice = client.get("/api/jobs", params={"q": "queue:mail", "queue": "mail"})
+    assert "queue was given twice" in problem(twice, 422, "bad-input")

@@ -36,7 +36,7 @@ CHECKS = [
     response_schema_conformance,
     negative_data_rejection,
 ]
-EXAMPLES = sized("REQUESTS", short=8, long=250)
+EXAMPLES = sized("REQUESTS", short=4, long=250)
 
 
 def test_every_route_is_described() -> None:

@@ -14,6 +14,7 @@ from tests.worker.fleet import eventually
 
 
 @pytest.mark.requirement("S2.11")
+@pytest.mark.either_store
 def test_a_killed_worker_is_replaced_and_its_jobs_run_again(service: Service) -> None:
     service.up()
     service.until_registered(2)
@@ -77,6 +78,7 @@ def test_after_a_kill_of_everything_a_new_service_finishes_the_jobs(service: Ser
 
 
 @pytest.mark.requirement("S2.11")
+@pytest.mark.either_store
 def test_the_jobs_of_a_killed_worker_do_not_wait_for_the_end_of_its_lease(
     service: Service,
 ) -> None:

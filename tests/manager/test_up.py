@@ -147,7 +147,7 @@ def test_denied_requests_to_a_service_are_counted_in_its_metrics(sqlite_service:
 
 
 def test_the_logged_command_signs_in(sqlite_service: Service, tmp_path: Path) -> None:
-    sqlite_service.up()
+    sqlite_service.up("--default-count", "1")
     (line,) = eventually(lambda: sqlite_service.logged("try: curl"))
     command = line["message"].removeprefix("try: ").replace("curl ", "curl -s ")
     environment = {**os.environ, **curl_in(tmp_path)}
@@ -156,7 +156,7 @@ def test_the_logged_command_signs_in(sqlite_service: Service, tmp_path: Path) ->
 
 
 def test_local_access_needs_no_token(sqlite_service: Service) -> None:
-    sqlite_service.up(FREEHOLD_HTTP_TOKENS="local")
+    sqlite_service.up("--default-count", "1", FREEHOLD_HTTP_TOKENS="local")
     served = eventually(
         lambda: re.findall(r"served on (http://[0-9.:]+)", sqlite_service.log_text())
     )
@@ -174,7 +174,7 @@ def test_a_taken_port_is_bad_input_and_starts_nothing(sqlite_service: Service) -
 
 
 def test_a_second_manager_on_the_same_port_reports_the_first(sqlite_service: Service) -> None:
-    sqlite_service.up()
+    sqlite_service.up("--default-count", "1")
     served = eventually(
         lambda: re.findall(r"served on http://127.0.0.1:([0-9]+)", sqlite_service.log_text())
     )
@@ -183,8 +183,8 @@ def test_a_second_manager_on_the_same_port_reports_the_first(sqlite_service: Ser
 
 
 def test_without_http_nothing_listens(sqlite_service: Service) -> None:
-    up = sqlite_service.up("--no-http")
-    sqlite_service.until_registered(2)
+    up = sqlite_service.up("--no-http", "--default-count", "1")
+    sqlite_service.until_registered(1)
     assert "served on" not in sqlite_service.log_text()
     up.send(signal.SIGTERM)
     assert up.ended() == 0

@@ -51,6 +51,7 @@ def test_hosts_serve_all_tenants_and_their_number_follows_the_backlog(service: S
 
 
 @pytest.mark.requirement("S4.2", "S2.11")
+@pytest.mark.either_store
 def test_the_jobs_of_a_killed_host_do_not_wait_for_the_end_of_their_leases(
     service: Service,
 ) -> None:

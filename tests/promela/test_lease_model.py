@@ -34,7 +34,7 @@ def spin(request: pytest.FixtureRequest) -> None:
 @pytest.mark.requirement("S0.3", "S0.6", "S0.7", "S0.9")
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
 def test_the_model_has_every_property(configuration: str) -> None:
-    found = search(*CONFIGURATIONS[configuration])
+    found = search(*CONFIGURATIONS[configuration], is_large=configuration in LARGE)
     assert found.violated is None
     assert found.is_complete
     assert found.states > 100_000

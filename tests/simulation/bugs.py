@@ -30,6 +30,7 @@ from freehold.model.state import HOLDS_LANE, Stage, State
 from freehold.store import sqlfiles
 from freehold.store.sqlite import database
 from freehold.store.stage_sql import STAGE_SQL
+from freehold.store.verbs import bulk
 from freehold.store.verbs import enqueue as enqueue_verb
 from freehold.worker.execution.runner import Runner
 from freehold.worker.executor import Executor
@@ -124,7 +125,6 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a catch-up fires twice": (3,),
     "a success is accepted from any owner": (17,),
     "an ending is accepted from any owner": (46, 48, 29),
-    "a renewal needs no token": (8, 36, 39),
     "a valid lease is recovered": (11,),
     "leased jobs are claimed again": (2,),
     "the newest of a lane is next": (0,),
@@ -177,17 +177,27 @@ SEEDS: dict[str, tuple[int, ...]] = {
     "a rate limit is ignored": (10,),
     "limited jobs are never admitted": (1,),
     "a misfit is charged": (9,),
-    "a misfit waits anew whenever it is parked": (39,),
     "misfits stay parked": (9,),
     "a misfit fails before its wait is over": (29, 39),
     "dead workers are not replaced": (8,),
     "a new manager adopts no worker": (2,),
     "a process slot is not locked": (2,),
+    "a late job is claimed": (32, 52),
+    "late jobs are not canceled": (12,),
+    "a job that has started is canceled as late": (35, 55),
+    "two jobs wait with one key": (12,),
+    "a later call does not give its arguments": (12,),
+    "a debounce does not wait for the last call": (12,),
+    "a throttle's window does not move on": (35, 75),
+    "a bulk operation changes jobs that match no more": (35, 72),
+    "a bulk step is counted without its changes": (12, 32),
+    "a bulk operation does not end": (12,),
 }
 #: These leave no trace in the history: only the invariants, which check every write, find them.
 FOUND_BY_INVARIANTS = frozenset(
     {
         "a renewal needs no token",
+        "a step is written after the lease ended",
         "a success is accepted after the lease ended",
         "an ending is accepted after the lease ended",
         "an expired lease is renewed",
@@ -598,4 +608,48 @@ bug(
             "where 0 and exists (select 1 from schedule",
         )
     ),
+)
+
+# -- times to start by, keys until the start, bulk operations ------------------------------------
+
+_IS_LATE = "(start_by is not null and attempt = 0 and start_by <= clock())"
+bug(
+    "a late job is claimed",
+    sql(*((name, f"not {_IS_LATE}", "1") for name in ("claim", "claim_plain"))),
+)
+bug("late jobs are not canceled", sql(("late_jobs", f"where {_IS_LATE}", "where 0")))
+bug(
+    "a job that has started is canceled as late",
+    sql(("transition", "case when :keep_start_by then start_by end", "start_by")),
+)
+bug(
+    "two jobs wait with one key",
+    sql(
+        ("schema", "create unique index job_waiting", "create index job_waiting"),
+        *(
+            (name, "where waiting_key = :waiting_key and stage", "where 0 and stage")
+            for name in ("enqueue_waiting", "enqueue_replacing")
+        ),
+    ),
+)
+bug(
+    "a later call does not give its arguments",
+    sql(("enqueue_replacing", "case when :replaces_args then :args else args end", "args")),
+)
+bug(
+    "a debounce does not wait for the last call",
+    sql(("enqueue_replacing", "run_at = case when", "run_at = case when 0 and")),
+)
+bug(
+    "a throttle's window does not move on",
+    sql(("advance_throttles", "set next_at = excluded.next_at", "set next_at = next_at")),
+)
+bug(
+    "a bulk operation changes jobs that match no more",
+    sql(("next_bulk_chunk", "o.filter", "'{}'")),
+)
+bug("a bulk step is counted without its changes", code(bulk, "change_statements", lambda *_: []))
+bug(
+    "a bulk operation does not end",
+    sql(("end_bulk", "where id = :operation and chunks", "where 0 and chunks")),
 )

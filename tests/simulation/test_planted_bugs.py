@@ -7,10 +7,12 @@ import pytest
 from freehold.lab.simulation.run import run_scenario
 from freehold.lab.simulation.scenario import random_scenario
 from tests.simulation.bugs import BUGS, FOUND_BY_INVARIANTS, Bug
+from tests.simulation.sharp_scenarios import SHARP
+from tests.simulation.step_bugs import STEP_BUGS
 from tests.simulation.tenant_bugs import TENANT_BUGS
 
 SEEDS = 25
-_ALL = BUGS | TENANT_BUGS
+_ALL = BUGS | STEP_BUGS | TENANT_BUGS
 
 
 @pytest.mark.parametrize("name", sorted(_ALL))
@@ -22,9 +24,16 @@ def test_a_planted_bug_is_found(name: str) -> None:
     assert any(_finds(bug, seed) for seed in tried), f"{len(tried)} seeds did not find it"
 
 
+@pytest.mark.parametrize("name", sorted(SHARP))
+def test_a_sharp_scenario_finds_its_bug_with_any_seed(name: str) -> None:
+    for seed in range(3):
+        assert not run_scenario(SHARP[name](seed)).violations, "without the bug it has none"
+        assert _finds(_ALL[name], seed), seed
+
+
 def _finds(bug: Bug, seed: int) -> bool:
     with bug.plant():
-        result = run_scenario(random_scenario(seed))
+        result = run_scenario(SHARP.get(bug.name, random_scenario)(seed))
     return bool(result.violations if bug.name in FOUND_BY_INVARIANTS else result.found_after)
 
 

@@ -18,35 +18,31 @@ TENANTED = 16
 _SCRIPT = (
     "from freehold.lab.simulation.run import run_scenario\n"
     "from freehold.lab.simulation.scenario import random_scenario\n"
-    "print(*(run_scenario(random_scenario(seed)).digest for seed in (3, 7, 16)))\n"
+    "print(*(run_scenario(random_scenario(seed)).digest for seed in (3, 16)))\n"
 )
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, TENANTED])
+@pytest.mark.parametrize("seed", [0, TENANTED])
 def test_a_seed_replays_exactly(seed: int) -> None:
     """The digest covers every statement with its result, every record, and the final jobs."""
     first, second = run_scenario(random_scenario(seed)), run_scenario(random_scenario(seed))
     assert first.trace == second.trace
-    assert first.digest == second.digest
-
-
-def test_seeds_differ() -> None:
-    assert run_scenario(random_scenario(1)).digest != run_scenario(random_scenario(2)).digest
+    assert first.digest == second.digest != run_scenario(random_scenario(1)).digest
 
 
 def test_a_seed_replays_in_another_process() -> None:
     """Independent of the iteration order of sets."""
-    here = [run_scenario(random_scenario(seed)).digest for seed in (3, 7, TENANTED)]
-    for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        there = subprocess.run(
-            [sys.executable, "-c", _SCRIPT],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert there.stdout.split() == here
+    here = [run_scenario(random_scenario(seed)).digest for seed in (3, TENANTED)]
+    # Another one than that of this process, if that has one.
+    hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    there = subprocess.run(
+        [sys.executable, "-c", _SCRIPT],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert there.stdout.split() == here
 
 
 def test_a_run_leaves_no_objects_behind() -> None:

@@ -1,4 +1,5 @@
-"""The contract also holds for PostgreSQL without our own pipeline: on psycopg's cursors."""
+"""The contract also holds for PostgreSQL without our own pipeline: on psycopg's cursors. There the
+short form runs a third of it: see tests/conftest.py."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_recovery_can_be_awaited(store: StoreUnderTest) -> None:
         assert await claim(store, "w2") == []
         recovered = await store.awaited.recover(10, 0.0)
         assert [each.attempt for each in recovered] == [attempt]
-        assert (await store.awaited.release("w1", [attempt])).lost == (attempt.job_id,)
+        assert (await store.awaited.give_back("w1", [attempt])).lost == (attempt.job_id,)
 
     awaiting(store, life())
 

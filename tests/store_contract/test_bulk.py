@@ -314,6 +314,18 @@ def test_another_queue_takes_waiting_jobs_along_and_no_others(store: StoreUnderT
     assert sum(shown(store, operation).refused.values()) == 1
 
 
+def test_fewer_attempts_than_a_job_has_made_are_refused(store: StoreUnderTest) -> None:
+    tried = store.add(max_attempts=5)
+    assert store.end(store.claim_one(), OutcomeKind.RETRY_LATER, delay_seconds=60.0)
+    fresh, changes = store.add(max_attempts=5), Amendment(max_attempts=1)
+    _, preview = store.store.run(bulk.survey(BulkVerb.AMEND, JobFilter(), changes))
+    operation = start(store, BulkVerb.AMEND, JobFilter(), changes)
+    finish(store)
+    assert [store.job(job_id).max_attempts for job_id in (tried, fresh)] == [5, 1]
+    assert shown(store, operation).refused == preview.refused
+    assert sum(preview.refused.values()) == 1
+
+
 def test_the_audit_of_an_operation_is_complete(store: StoreUnderTest) -> None:
     fail(store, 3)
     operation = start(store)

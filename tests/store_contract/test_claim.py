@@ -94,7 +94,7 @@ def test_equals_are_served_in_the_order_of_their_creation(store: StoreUnderTest)
 @pytest.mark.requirement("S2.2")
 def test_a_released_job_keeps_its_position(store: StoreUnderTest) -> None:
     first, second = store.add(), store.add()
-    store.store.release("w1", [store.claim_one()])
+    store.store.give_back("w1", [store.claim_one()])
     assert ids(store.claim("w2")) == [first, second]
 
 

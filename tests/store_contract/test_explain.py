@@ -7,9 +7,12 @@ from datetime import timedelta
 import pytest
 
 from freehold.model.explain import Cause
+from freehold.model.job import NewJob
 from freehold.model.limit import ALL_QUEUES, Limit, Rate
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import OutcomeKind
+from freehold.model.schedule import ScheduleDefinition
+from freehold.model.timing import Every
 from freehold.model.worker_info import Heartbeat, WorkerState
 from freehold.operator import Operator
 from tests.stores import StoreUnderTest
@@ -43,6 +46,18 @@ def worker(
         ),
         30.0,
     )
+
+
+def test_a_job_with_a_time_to_start_by(store: StoreUnderTest) -> None:
+    worker(store)
+    job_id = store.add(start_by=60.0)
+    assert [*causes(store, job_id)] == ["in_queue", "start_by"]
+    assert "in 60 s, or it is canceled" in causes(store, job_id)["start_by"].text
+    store.advance(60)
+    worker(store)
+    assert "which has passed" in causes(store, job_id)["start_by"].text
+    store.store.cancel_late(10)
+    assert "it had not started by" in causes(store, job_id)["finished"].text
 
 
 def test_behind_other_jobs_of_its_queue(store: StoreUnderTest) -> None:
@@ -197,3 +212,25 @@ def test_states_that_wait_for_nothing_of_this(store: StoreUnderTest) -> None:
     assert set(causes(store, pending)) == {"pending"}
     assert set(causes(store, paused)) == {"paused"}
     assert set(causes(store, leased)) == {"leased"}
+
+
+def test_a_job_whose_schedule_skips_for_it(store: StoreUnderTest) -> None:
+    definition = ScheduleDefinition(name="books", timing=Every(hours=1), job=NewJob(task="t"))
+    store.store.put_schedule(definition, "ann")
+    store.advance(3600)
+    store.store.fire_schedules(10, 0.5)
+    worker(store)
+    (job_id,) = (row[0] for row in store.sql("select id from {s}job"))
+    assert [*causes(store, job_id)] == ["in_queue", "schedule"]
+    assert "schedule books made it for the tick of" in causes(store, job_id)["schedule"].text
+    store.advance(3600)
+    store.store.fire_schedules(10, 0.5)
+    worker(store)
+    skips = causes(store, job_id)["schedule_skips"]
+    assert "skips its ticks while this job is live" in skips.text
+    store.store.operate(OperatorVerb.PAUSE, [job_id], "ops", None)
+    assert [*causes(store, job_id)] == ["paused", "schedule_skips"]
+    store.store.drop_schedule("books")
+    assert [*causes(store, job_id)] == ["paused"]
+    store.store.operate(OperatorVerb.CANCEL, [job_id], "ops", None)
+    assert [*causes(store, job_id)] == ["finished"]

@@ -9,6 +9,7 @@ import pytest
 from freehold.model.job import ErrorInfo
 from freehold.model.outcome import OutcomeKind
 from freehold.model.state import State
+from freehold.operator import Operator
 from freehold.store.types import JobFilter
 from freehold.store.verbs import queries
 from tests.store_contract.test_read import page_ids
@@ -157,3 +158,17 @@ def test_a_short_page_says_how_far_it_looked(
     full = store.store.page(JobFilter(limit=2))
     assert full.next is not None
     assert full.looked_until == times[full.next]
+
+
+def test_a_list_that_is_read_again_and_again_looks_once(
+    store: StoreUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "PAGE_WINDOW", 3)
+    rare = store.add(tags=("rare",))
+    for _ in range(8):
+        store.add()
+    operator = Operator(store.store)
+    filter = JobFilter(states=frozenset({State.QUEUED}), tag="rare")
+    once = operator.jobs(filter, reads=1)
+    assert (once.jobs, once.next is None, once.looked_until is None) == ((), False, False)
+    assert [job.id for job in operator.jobs(filter).jobs] == [rare]

@@ -54,7 +54,7 @@ def test_only_workers_whose_code_fits_make_a_misfit_ready(store: StoreUnderTest)
     assert store.store.unpark_misfits([second, second]) == 1
     assert store.store.unpark_misfits([second]) == 0
     attempt = store.claim_one("w2")
-    assert (attempt.job_id, attempt.number, attempt.is_overdue) == (second, 1, False)
+    assert (attempt.job_id, attempt.number, attempt.misfit_time_is_over) == (second, 1, False)
     assert store.store.events(second)[-1].kind is EventKind.UNPARKED
     assert store.job(other).stage is Stage.PARKED
 
@@ -77,12 +77,12 @@ def test_the_wait_is_counted_from_the_first_time_that_a_misfit_was_parked(
     store.store.unpark_misfits([job_id])
     assert park(store, store.claim_one("older"))
     store.advance(HOUR / 2 - 0.001)
-    assert [each.is_overdue for each in store.store.misfits(["t"], 0, 10)] == [False]
+    assert [each.misfit_time_is_over for each in store.store.misfits(["t"], 0, 10)] == [False]
     store.advance(0.001)
-    assert [each.is_overdue for each in store.store.misfits(["t"], 0, 10)] == [True]
+    assert [each.misfit_time_is_over for each in store.store.misfits(["t"], 0, 10)] == [True]
     store.store.unpark_misfits([job_id])
     attempt = store.claim_one("older")
-    assert attempt.is_overdue
+    assert attempt.misfit_time_is_over
     assert park(store, attempt)
     job = store.job(job_id)
     assert (job.state, job.reason) == ("failed", "no field d")
@@ -106,12 +106,12 @@ def test_the_wait_begins_anew_after_an_attempt_or_an_operator(
     store.store.operate(OperatorVerb.PAUSE, [job_id], "ann", None)
     store.store.operate(OperatorVerb.RESUME, [job_id], "ann", None)
     attempt = store.claim_one()
-    assert not attempt.is_overdue
+    assert not attempt.misfit_time_is_over
     assert park(store, attempt)
     store.store.unpark_misfits([job_id])
     assert store.end(store.claim_one(), OutcomeKind.SNOOZE)
     store.advance(HOUR)
-    assert not store.claim_one().is_overdue
+    assert not store.claim_one().misfit_time_is_over
 
 
 @pytest.mark.requirement("P4", "S4.3")

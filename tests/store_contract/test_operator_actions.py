@@ -8,6 +8,7 @@ import pytest
 
 from freehold.errors import IllegalTransition, JobNotFound
 from freehold.model.history import EventKind
+from freehold.model.job import NewJob
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import OutcomeKind
 from freehold.store.verbs import operator as operating
@@ -255,3 +256,15 @@ def test_a_leased_job_cannot_be_deleted(store: StoreUnderTest, state: str) -> No
         assert deleted == [job_id]
         assert store.store.read([job_id]) == {}
         assert store.store.events(job_id) == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_resumed_job_that_never_had_a_time_is_due_at_no_time(
+    store: StoreUnderTest, count: int
+) -> None:
+    """However it was stored: one plain job has a statement of its own."""
+    stored = store.store.enqueue([NewJob(task="t") for _ in range(count)])
+    for verb in (OperatorVerb.PAUSE, OperatorVerb.RESUME):
+        store.advance(1.0)
+        store.store.operate(verb, [stored[0].id], "ann", None)
+    assert [event.due_at for event in store.store.events(stored[0].id)] == [None, None]

@@ -129,3 +129,23 @@ def test_lanes_show_depth_head_and_why(store: StoreUnderTest) -> None:
     assert d.pause is not None
     assert d.pause.by == "ann"
     assert [lane.target for lane in store.store.lanes("b", 1)] == ["c"]
+
+
+def test_a_list_counts_the_jobs_of_each_lane_up_to_its_bound(store: StoreUnderTest) -> None:
+    for _ in range(4):
+        store.add(target="deep")
+    store.add(target="short")
+    store.claim(count=1)
+    deep, short = store.store.lanes("", 10, bound=3)
+    assert (deep.depth, deep.bound, short.depth, short.bound) == (3, 3, 1, 3)
+
+
+def test_one_lane_is_read_as_the_list_shows_it(store: StoreUnderTest) -> None:
+    for target in ("a/b", "a/b", "c"):
+        store.add(target=target)
+    store.claim(count=1)
+    store.store.pause_lane("d", "ann", None, None)
+    listed = store.store.lanes("", 10)
+    assert [lane.target for lane in listed] == ["a/b", "c", "d"]
+    assert [store.store.lane(each.target) for each in listed] == listed
+    assert store.store.lane("none") is None

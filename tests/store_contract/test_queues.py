@@ -143,6 +143,31 @@ def test_a_queue_without_jobs_and_settings_is_not_listed(store: StoreUnderTest) 
     assert store.store.queues() == []
 
 
+def test_a_list_counts_the_jobs_of_each_queue_up_to_its_bound(store: StoreUnderTest) -> None:
+    for _ in range(4):
+        store.add(queue="a")
+        store.add(queue="a", delay_seconds=60.0)
+    store.add(queue="b")
+    a, b = store.store.queues(bound=3)
+    assert (a.ready, a.not_ready, a.bound) == (3, 3, 3)
+    assert (b.ready, b.not_ready, b.bound) == (1, 0, 3)
+
+
+def test_one_queue_is_read_as_the_list_shows_it(store: StoreUnderTest) -> None:
+    for queue in ("a", "b", "b"):
+        store.add(queue=queue)
+    store.add(queue="b", delay_seconds=60.0)
+    store.claim(queue="b", count=1)
+    store.store.pause_queue("b", "ann", "why", None)
+    store.store.set_queue_limit("narrow", Limit(1))
+    store.store.set_weight("heavy", 2.0)
+    listed = store.store.queues()
+    assert [store.store.queue(each.name) for each in listed] == listed
+    assert store.store.queue("none") is None
+    store.store.set_weight("heavy", 1.0)
+    assert store.store.queue("heavy") is None
+
+
 def test_ready_queues_are_those_with_jobs_to_claim(store: StoreUnderTest) -> None:
     for queue in ("d", "b", "a", "b", "c"):
         store.add(queue=queue)

@@ -8,9 +8,9 @@ from freehold.errors import BadInput
 from freehold.model.audit import AuditFilter
 from freehold.model.outcome import OutcomeKind
 from freehold.operator import Operator
-from freehold.store.types import RetentionRule
+from freehold.store.types import NewStep, RetentionRule
 from freehold.store.verbs import retention
-from tests.stores import StoreUnderTest
+from tests.stores import StoreUnderTest, key_of
 
 pytestmark = pytest.mark.requirement("N16")
 
@@ -59,6 +59,22 @@ def test_only_jobs_of_the_rule_are_deleted_and_only_old_ones(
     store.advance(2 * DAY)
     apply(store)
     assert kept(store, [*old, *others, *young]) == others
+
+
+def test_the_steps_of_a_deleted_job_go_with_it(store: StoreUnderTest) -> None:
+    Operator(store.store).set_retention("queue", "q", 3.0, by="ann")
+    ids = {queue: store.add(queue=queue) for queue in ("q", "default")}
+    for queue in ids:
+        (attempt,) = store.claim(queue=queue)
+        assert store.store.put_steps(attempt.owner, [NewStep(key_of(attempt), "a", 1)]) == ()
+        assert store.end(attempt, OutcomeKind.FAIL)
+    store.advance(5 * DAY)
+    apply(store)
+    assert kept(store, list(ids.values())) == [ids["default"]]
+    assert {queue: len(store.store.read_steps(ids[queue])) for queue in ids} == {
+        "q": 0,
+        "default": 1,
+    }
 
 
 def test_a_day_is_scanned_once(store: StoreUnderTest) -> None:

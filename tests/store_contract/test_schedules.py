@@ -331,6 +331,19 @@ def test_jitter_delays_the_job_and_not_the_tick(store: StoreUnderTest) -> None:
     assert ticks(store) == [tick]
 
 
+@pytest.mark.requirement("N3")
+def test_the_job_of_a_tick_must_start_by_its_time(store: StoreUnderTest) -> None:
+    job = NewJob(task="t", start_by=300.0)
+    put(store, job=job, jitter_seconds=600, catch_up="all", overlap="allow")
+    store.advance(2 * HOUR)
+    fire(store, chance=0.5)
+    missed, jittered = map(store.job, jobs(store))
+    assert missed.start_by == store.now() + timedelta(seconds=300), "counted from now"
+    assert jittered.start_by == jittered.run_at + timedelta(seconds=300)
+    with pytest.raises(BadInput, match="would be over after one tick"):
+        a_definition(job=NewJob(task="t", start_by=store.now()))
+
+
 # -- pausing and editing ---------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from freehold.model.job import Attempt
 from freehold.model.job_log import Progress
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import Outcome, OutcomeKind
-from freehold.store.types import AttemptEnd, LeaseKey, LogChunk, NewLogLine
+from freehold.store.types import AttemptEnd, LeaseKey, LogChunk, NewLogLine, NewStep
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 OwnerVerb = Callable[[StoreUnderTest, Attempt], tuple[int, ...]]
@@ -31,10 +31,10 @@ def _renew(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
     return renewed.lost
 
 
-def _release(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
-    released = store.store.release(attempt.owner, [attempt])
-    assert released.decisions == {}
-    return released.lost
+def _give_back(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    returned = store.store.give_back(attempt.owner, [attempt])
+    assert returned.decisions == {}
+    return returned.lost
 
 
 def _finish(kind: OutcomeKind) -> OwnerVerb:
@@ -52,6 +52,21 @@ def _note(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
     return store.store.append_log(attempt.owner, [chunk])
 
 
+def _put_steps(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    steps = [NewStep(key_of(attempt), name, 1, value=b"1") for name in ("charge", "book")]
+    return tuple(lease.job_id for lease in store.store.put_steps(attempt.owner, steps))
+
+
+def _put_step_within(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    kept = store.store.put_step_within(attempt.owner, NewStep(key_of(attempt), "book", 1))
+    return () if kept else (attempt.job_id,)
+
+
+def _await_signal(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    found = store.store.await_signal(attempt.owner, key_of(attempt), "paid", 1, 60.0)
+    return (attempt.job_id,) if found is None else ()
+
+
 def _finish_within(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
     """Outside of a transaction: what it does not write needs no rollback to stay unwritten."""
     chunk = LogChunk(key_of(attempt), Progress(1.0), (NewLogLine(1, "I am done", 0.0),))
@@ -64,8 +79,11 @@ VERBS: dict[str, OwnerVerb] = {
     "mark_running": _mark_running,
     "renew": _renew,
     "append_log": _note,
+    "put_steps": _put_steps,
+    "put_step_within": _put_step_within,
+    "await_signal": _await_signal,
     "finish_within": _finish_within,
-    "release": _release,
+    "give_back": _give_back,
     **{kind.value: _finish(kind) for kind in OutcomeKind},
 }
 
@@ -114,7 +132,7 @@ def _finished(store: StoreUnderTest, attempt: Attempt) -> Attempt:
 
 
 def _given_back(store: StoreUnderTest, attempt: Attempt) -> Attempt:
-    assert store.store.release(attempt.owner, [attempt]).lost == ()
+    assert store.store.give_back(attempt.owner, [attempt]).lost == ()
     return attempt
 
 
@@ -154,7 +172,7 @@ WAYS_TO_BE_STALE: dict[str, Staleness] = {
 }
 
 
-@pytest.mark.requirement("S0.3", "S0.5", "S0.6", "S0.12", "S0.13", "S3.4", "P1")
+@pytest.mark.requirement("S0.3", "S0.5", "S0.6", "S0.12", "S0.13", "S3.4", "P1", "N8")
 @pytest.mark.parametrize("way", WAYS_TO_BE_STALE)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_stale_owner_loses(store: StoreUnderTest, verb: str, way: str) -> None:
@@ -184,7 +202,7 @@ def test_another_worker_cannot_release_an_attempt(store: StoreUnderTest) -> None
     store.add()
     attempt = store.claim_one("w1")
     before = store.everything()
-    assert store.store.release("intruder", [attempt]).lost == (attempt.job_id,)
+    assert store.store.give_back("intruder", [attempt]).lost == (attempt.job_id,)
     assert store.everything() == before
 
 

@@ -60,6 +60,16 @@ CHARGED = (
 #: The states of a bulk operation; deleting all jobs would leave nothing to do.
 bulk_states = st.frozensets(st.sampled_from(State), min_size=1, max_size=3)
 
+#: One attempt is refused for a job that has made it.
+amendments = st.sampled_from(
+    [
+        Amendment(priority=-2),
+        Amendment(queue=QUEUES[0]),
+        Amendment(max_attempts=1),
+        Amendment(queue=QUEUES[1], priority=4, max_attempts=20),
+    ]
+)
+
 Everyone = Oracle | TranslatedStore
 
 
@@ -123,6 +133,12 @@ class StoresAgree(RuleBasedStateMachine):
         owner, keys = self._keys(data, stale)
         self.all(lambda store: store.renew(owner, keys, lease_seconds))
 
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data(), stale=st.booleans(), name=st.sampled_from(["charge", "ship"]))
+    def put_steps(self, data: st.DataObject, stale: bool, name: str) -> None:
+        owner, keys = self._keys(data, stale)
+        self.all(lambda store: store.put_steps(owner, keys, name))
+
     @precondition(lambda self: self._holding())
     @rule(data=st.data(), outcome=outcomes, request=requests_seen, chance=chances)
     def finish(
@@ -157,10 +173,10 @@ class StoresAgree(RuleBasedStateMachine):
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), stale=st.booleans())
-    def release(self, data: st.DataObject, stale: bool) -> None:
+    def give_back(self, data: st.DataObject, stale: bool) -> None:
         choices = self.attempts if stale else self._holding() or self.attempts
         attempt = data.draw(st.sampled_from(choices), label="attempt")
-        self.all(lambda store: store.release(attempt.owner, [attempt]))
+        self.all(lambda store: store.give_back(attempt.owner, [attempt]))
 
     # -- what people do ----------------------------------------------------------------------
 
@@ -181,6 +197,14 @@ class StoresAgree(RuleBasedStateMachine):
         job_ids = st.sampled_from([*self.oracle.jobs, NO_JOB])
         ids = data.draw(st.lists(job_ids, min_size=2, max_size=2, unique=True), label="ids")
         self._operate(verb, ids, "because")
+
+    @precondition(lambda self: self.oracle.jobs)
+    @rule(data=st.data(), changes=amendments)
+    def amend(self, data: st.DataObject, changes: Amendment) -> None:
+        """All of them can be amended, or none is."""
+        job_ids = st.sampled_from([*self.oracle.jobs, NO_JOB])
+        ids = data.draw(st.lists(job_ids, min_size=1, max_size=2, unique=True), label="ids")
+        self.all(lambda store: store.amend(ids, changes))
 
     @precondition(lambda self: len(self.oracle.jobs) > 5)
     @rule(data=st.data())
@@ -221,6 +245,11 @@ class StoresAgree(RuleBasedStateMachine):
     def recover(self, limit: int, chance: float) -> None:
         for each in self.all(lambda store: store.recover(limit, chance)):
             self._charge(each.attempt)
+
+    @precondition(lambda self: any(map(self.oracle.is_late, self.oracle.live())))
+    @rule(limit=st.sampled_from([1, EVERYTHING]))
+    def cancel_late(self, limit: int) -> None:
+        self.all(lambda store: store.cancel_late(limit))
 
     @precondition(lambda self: self._in(Stage.LEASED))
     @rule(owner=owners)
@@ -285,6 +314,7 @@ class StoresAgree(RuleBasedStateMachine):
         for side in self.sides:
             assert with_followers(side.all_jobs()) == jobs, side.under_test.kind
             assert side.all_events() == recorded, side.under_test.kind
+            assert side.all_steps() == self.oracle.all_steps(), side.under_test.kind
             assert side.next_due_seconds() == self.oracle.next_due_seconds()
 
     @invariant()
@@ -355,6 +385,7 @@ class StoresAgree(RuleBasedStateMachine):
     def _coming(self) -> list[datetime]:
         live = [job for job in self.oracle.jobs.values() if job.stage is not None]
         times = [job.lease.expires_at if job.lease else job.run_at for job in live]
+        times += [job.start_by for job in live if job.start_by and not job.attempt]
         times += [
             self.oracle.parked_until[job.id]
             for job in live
@@ -398,7 +429,7 @@ class Refusal:
         return f"{self.name}({self.id})"
 
 
-@pytest.mark.requirement("S3.7", "S0.13", "S0.1", "P5", "P6", "P7", "P9")
+@pytest.mark.requirement("S3.7", "S0.13", "S0.1", "P5", "P6", "P7", "P9", "N8")
 def test_both_stores_do_exactly_what_the_oracle_says(
     postgres_under_test: PostgresUnderTest,
 ) -> None:

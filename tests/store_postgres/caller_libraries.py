@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
-import django  # type: ignore[import-untyped]
+import django
 import psycopg
-import psycopg2  # type: ignore[import-untyped]
-from django.conf import settings  # type: ignore[import-untyped]
-from django.db import connections, transaction  # type: ignore[import-untyped]
+import psycopg2
+from django.conf import settings
+from django.db import connections, transaction
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import create_engine, text
 from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, create_async_engine

@@ -39,6 +39,7 @@ def catalog(connection: Connection[Any], schema: str) -> set[str]:
     for kind, query in _PARTS.items():
         text = query.format(schema=f"'{schema}'", name=schema)
         for row in connection.execute(text.encode()):
-            parts.add(re.sub(rf"\b{schema}\b", "SCHEMA", f"{kind} {row}"))
+            # Also in the name of its channel.
+            parts.add(re.sub(rf"(\b|(?<=\bfreehold_)){schema}\b", "SCHEMA", f"{kind} {row}"))
     assert len(parts) > 100
     return parts

@@ -155,7 +155,8 @@ def _wait(connection: Connection[Any]) -> None:
         task="'waits'",
     )
     connection.execute(
-        "update freehold.job set waiting_key = 'unique/t/' || id % 10000 where task = 'waits'"
+        "update freehold.job set waiting_key = 'unique/t/' || id % 10000, "
+        "start_by = now() + interval '1 day' where task = 'waits'"
     )
     connection.execute(
         "insert into freehold.throttle select 'throttle/t/' || i, now() + interval '1 day' "

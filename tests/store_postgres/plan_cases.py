@@ -36,9 +36,13 @@ READING_DAYS = {
     "mark_resolved",
     "audit_jobs",
     "delete",
+    "drop_old_steps",
+    "drop_steps_from",
     "page_history",
     "page_unsuccessful",
     "read_ends",
+    "recent_attempts",
+    "recent_failures",
     "read_events",
     "read_jobs",
     "requeue_finished",
@@ -180,6 +184,16 @@ def _owner(found: Found) -> Iterator[Case]:
     owner = {"owner": OWNER}
     yield Case("renew", Statement("renew", {**owner, "lease_seconds": 30.0}, leases), BATCH)
     yield Case("mark_running", Statement("mark_running", owner, leases), BATCH)
+    step = {"name": "s", "number": 1, "kind": "result", "seconds": None, "value": "1"}
+    steps = [{**lease, **step, "hidden": False} for lease in leases]
+    yield Case("put_steps", Statement("put_steps", owner, steps), BATCH)
+    yield Case("read_steps", Statement("read_steps", {"id": 1}))
+    seen = {"id": 1, "seen_stage": None, "seen_state": "failed", "step": "s"}
+    yield Case("drop_steps_from", Statement("drop_steps_from", {}, [seen]), 1, DAYS)
+    names = [{"name": f"s{i}"} for i in range(BATCH)]
+    yield Case("undelivered_signals", Statement("undelivered_signals", {"limit": BATCH}))
+    yield Case("signals", Statement("signals", {"after": "", "limit": BATCH}), BATCH)
+    yield Case("deliver_signals", Statement("deliver_signals", {}, names), BATCH)
     yield Case("succeed", Statement("succeed", owner, leases), BATCH)
     yield Case(
         "transition",
@@ -225,6 +239,7 @@ def _upkeep() -> Iterator[Case]:
     # Of a dead owner, once: it may read all leases to find its own.
     yield Case("expire_leases", Statement("expire_leases", {"owner": OWNER}), OWNED, 2 * LEASED)
     yield Case("make_ready", Statement("make_ready", {"limit": BATCH}), BATCH)
+    yield Case("late_jobs", Statement("late_jobs", {"limit": BATCH}), BATCH)
     yield Case("sweep_check", Statement("sweep_check", {"tasks": ["t1", "t2"]}), 1, 3 * QUEUES)
     yield Case("unpark", Statement("unpark", {"tasks": ["t1", "t2"], "limit": BATCH}), 8)
     misfits = {"tasks": ["t1", "t2"], "after": 0, "limit": BATCH}
@@ -233,8 +248,36 @@ def _upkeep() -> Iterator[Case]:
     # Counted inside functions, whose plans are not shown: the buffers show how far they read.
     yield Case("depth", Statement("depth", {"queue": "default", "bound": BATCH}), 1, 15)
     yield Case("counts", Statement("counts", {"bound": BATCH}), 1, 10 * 20)
+    overdue = {"seconds": 60.0, "bound": BATCH}
+    yield Case("overdue_leases", Statement("overdue_leases", overdue), 1, LEASED)
+    blocked = {"window": PAGE_WINDOW, "limit": BATCH}
+    yield Case("blocked_lanes", Statement("blocked_lanes", blocked), BATCH, ATTENTION)
+    failures = {"limit": PAGE_WINDOW, "live": BATCH}
+    yield Case(
+        "recent_failures",
+        Statement("recent_failures", failures),
+        BATCH,
+        3 * PAGE_WINDOW + 10 * DAYS * BATCH,
+    )
+    around = {"target": "lane7", "around": 1, "limit": BATCH}
+    yield Case("lane_around", Statement("lane_around", around), 10)
+    yield Case(
+        "recent_attempts",
+        Statement(
+            "recent_attempts",
+            {
+                "since": datetime.now(UTC) - timedelta(hours=1),
+                "until": datetime.now(UTC),
+                "limit": 50,
+                "window": PAGE_WINDOW,
+            },
+        ),
+        50,
+        6 * PAGE_WINDOW + 2 * LEASED,
+    )
     yield Case("has_live_jobs", Statement("has_live_jobs", {}))
     yield Case("queues", Statement("queues", {"bound": BATCH}), QUEUES, 2 * LEASED)
+    yield Case("queue", Statement("queue", {"queue": "default", "bound": BATCH}), 1, 2 * LEASED)
     yield Case(
         "ready_queues", Statement("ready_queues", {"after": "", "limit": BATCH}), QUEUES, 2 * QUEUES
     )
@@ -369,6 +412,9 @@ def _history(found: Found) -> Iterator[Case]:
     yield Case(
         "apply_retention", Statement("apply_retention", {"history_days": 30.0, "limit": BATCH})
     )
+    yield Case(
+        "drop_old_steps", Statement("drop_old_steps", {"history_days": 30.0, "limit": BATCH})
+    )
 
 
 def _bulk(found: Found) -> Iterator[Case]:
@@ -379,7 +425,14 @@ def _bulk(found: Found) -> Iterator[Case]:
     yield Case("begin_bulk_step", Statement("begin_bulk_step", step))
     yield Case("count_bulk_step", Statement("count_bulk_step", {**step, **counts}), BATCH, DAYS)
     yield Case("end_bulk", Statement("end_bulk", step))
-    amended = {"priority": 5, "queue": None, "run_at": None, "by": "ann", "reason": None}
+    amended = {
+        "priority": 5,
+        "queue": None,
+        "max_attempts": None,
+        "run_at": None,
+        "by": "ann",
+        "reason": None,
+    }
     rows = [
         {"id": i, "seen_stage": "r", "state": "queued", "stage_due": "r", "stage_later": "s"}
         for i in found.live

@@ -266,7 +266,7 @@ def test_the_error_names_the_call_that_fits_the_connection(
 
 
 def test_the_connection_proxy_of_django_is_recognized(database: PostgresDatabase) -> None:
-    from django.db import connection  # type: ignore[import-untyped] # as applications import it
+    from django.db import connection  # as applications import it
 
     async def scenario() -> list[Enqueued]:
         async with by_django(database.url) as caller:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import psycopg
@@ -12,7 +13,7 @@ from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.postgres.pipeline import PooledConnection
-from freehold.store.postgres.pool import ConnectionRecipe
+from freehold.store.postgres.pool import ConnectionRecipe, Pool, conninfo, unreachable
 from freehold.store.postgres.session import (
     AsyncPipelinedSession,
     AsyncPostgresSession,
@@ -149,3 +150,37 @@ def test_a_pooler_that_loses_prepared_statements_causes_no_error_on_asyncio(
         return found
 
     assert asyncio.run(scenario()) == [(1,), (0,)]
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            "postgresql://a@127.0.0.1:9,127.0.0.1:7/x",
+            "127.0.0.1:9: Connection refused; 127.0.0.1:7: Connection refused; is the server",
+        ),
+        ("postgresql:///x?host=/nowhere,/neither", "/nowhere: No such file or directory; /neither"),
+    ],
+)
+def test_each_host_of_a_list_has_its_cause_once(url: str, message: str) -> None:
+    with pytest.raises(StoreUnavailable, match=re.escape(message)):
+        Pool(url, 1).acquire()
+
+
+def test_a_list_of_standbys_has_no_primary() -> None:
+    errors = [
+        f"- host: '{host}', port: '5433', hostaddr: '{host}': connection failed: connection to "
+        f'server at "{host}", port 5433 failed: session is read-only'
+        for host in ("127.0.0.1", "::1")
+    ]
+    error = psycopg.OperationalError("\n".join(["read-only", "All failures were:", *errors]))
+    assert str(unreachable("postgresql://a,b/x", error)) == (
+        "cannot connect to postgresql://a,b/x: none of these hosts is a primary "
+        "(session is read-only)"
+    )
+
+
+def test_hosts_of_a_list_get_less_time_to_connect() -> None:
+    one, several = conninfo("postgresql://a/x"), conninfo("postgresql://a,b/x")
+    assert ("connect_timeout=10" in one, "connect_timeout=3" in several) == (True, True)
+    assert "connect_timeout=7" in conninfo("postgresql://a,b/x?connect_timeout=7")

@@ -196,6 +196,11 @@ def finish_all(queue: Store) -> None:
 
 
 BAD = {
+    "the key of a schedule": (
+        "'t', unique_key => 'schedule:books'",
+        "keys that begin with schedule: are those of schedules",
+    ),
+    "the lane of a schedule": ("'t', target => 'schedule:books'", "are those of schedules"),
     "no name": ("null", "task NULL is not a usable name"),
     "a name with a blank": ("'a b'", "is not a usable name"),
     "a name with a line's end": (r"E'a\n'", "is not a usable name"),

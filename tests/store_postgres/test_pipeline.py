@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
-from freehold.errors import StoreReadOnly
+from freehold.errors import StoreError, StoreReadOnly
 from freehold.lab.devpostgres import DevPostgres
 from freehold.model.job import NewJob
 from freehold.store.postgres import pipeline
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.postgres.pipeline import PooledConnection, SqlAndValues
-from freehold.store.store import Store
+from freehold.store.store import AsyncStore, Store
 
 ONE: SqlAndValues = (b"select 1", [])
 TWO: SqlAndValues = (b"select 2", [])
@@ -186,3 +187,52 @@ def _execute_unnoticed(connection: PooledConnection, statement: str) -> None:
     """In a DO block, so that the client does not notice."""
     name = pipeline._name(b"insert into notified values (1)").decode()
     connection.execute(f"do $$ begin execute '{statement.format(name)}'; end $$".encode())
+
+
+@pytest.fixture
+def refusing_commits(database: PostgresDatabase) -> Iterator[PostgresDatabase]:
+    """Each insert of a job succeeds, and the commit after it fails."""
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        connection.execute(
+            "create function freehold.refuse() returns trigger language plpgsql as "
+            "$$ begin raise check_violation using message = 'refused at the commit'; end $$"
+        )
+        connection.execute(
+            "create constraint trigger refuse after insert on freehold.job "
+            "deferrable initially deferred for each row execute function freehold.refuse()"
+        )
+        yield database
+        connection.execute("drop trigger refuse on freehold.job")
+        connection.execute("drop function freehold.refuse")
+
+
+@pytest.mark.requirement("S0.6")
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_job_whose_commit_fails_is_not_acknowledged(
+    refusing_commits: PostgresDatabase, count: int
+) -> None:
+    """The server sends the rows of a statement before it commits. The second call sends a statement
+    that is prepared, as most are."""
+    store = Store(refusing_commits.session())
+    for _ in range(2):
+        with pytest.raises(StoreError, match="refused at the commit"):
+            store.enqueue([NewJob(task="t")] * count)
+    assert not store.has_live_jobs()
+
+
+@pytest.mark.requirement("S0.6")
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_awaited_job_whose_commit_fails_is_not_acknowledged(
+    refusing_commits: PostgresDatabase, count: int
+) -> None:
+    async def enqueue() -> None:
+        store = AsyncStore(refusing_commits.async_session())
+        try:
+            for _ in range(2):
+                with pytest.raises(StoreError, match="refused at the commit"):
+                    await store.enqueue([NewJob(task="t")] * count)
+            assert not await store.has_live_jobs()
+        finally:
+            await refusing_commits.aclose()
+
+    asyncio.run(enqueue())

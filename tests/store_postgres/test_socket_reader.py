@@ -21,7 +21,7 @@ from psycopg.waiting import Ready, Wait
 from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipeline import Exchange, SocketReader
+from freehold.store.postgres.pipeline import Exchange, NoAnswer, SocketReader
 from freehold.store.postgres.session import AsyncPipelinedSession, Statements
 from freehold.store.store import AsyncStore
 
@@ -53,6 +53,11 @@ def reading(ours: socket.socket, received: list[bytes]) -> Exchange:
         received.append(piece)
 
 
+def reading_one(ours: socket.socket) -> Exchange:
+    yield Wait.R
+    return [[(ours.recv(1),)]]
+
+
 def test_data_sent_before_the_end_of_a_connection_is_read_completely(run: Run) -> None:
     """A server that is stopped hard leaves our data unread, which is an error on the socket. uvloop
     reports it together with the first byte, and reports nothing after that."""
@@ -74,6 +79,36 @@ def test_data_sent_before_the_end_of_a_connection_is_read_completely(run: Run) -
 
     run(scenario())
     assert b"".join(received) == b"gone!"
+
+
+def test_a_limit_ends_an_exchange_and_not_the_one_before_it(run: Run) -> None:
+    """One timer serves all exchanges of a connection."""
+
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            reader = SocketReader(ours.fileno())
+            theirs.send(b"a")
+            await reader.run(reading_one(ours), 600.0)
+            timer = reader._timer
+            assert timer is not None  # of the first exchange
+            unanswered = asyncio.ensure_future(reader.run(reading_one(ours), 1200.0))
+            await asyncio.sleep(0)
+            assert reader._timer is timer
+            timer.cancel()
+            reader._check_limit()  # as it would run after 600 s
+            assert reader._timer is not None
+            await asyncio.sleep(0)
+            assert not unanswered.done()
+            reader._expires_at = 0.0
+            reader._check_limit()
+            with pytest.raises(NoAnswer, match="within 1200 s"):
+                await unanswered
+            with pytest.raises(NoAnswer, match=r"within 0\.1 s"):  # although the timer is of 1200 s
+                await reader.run(reading_one(ours), 0.1)
+            reader.close()
+
+    run(scenario())
 
 
 def test_wait_of_psycopg_and_run_exchange_alternate_on_one_connection(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from freehold import Freehold
 from freehold.model.tenant import TenantState
 from tests.tenants import host_app
 from tests.worker.fleet import TIMEOUT_SECONDS, WorkerProcess, eventually
+from tests.worker.handler_record import GrowingLines
 from tests.worker.lifeline import LIFELINE_VARIABLE
 
 
@@ -35,6 +35,7 @@ class HostProcesses:
         self.url = url
         self.folder = folder
         self.record = folder / "record"
+        self._lines = GrowingLines(self.record)
         self.processes: list[WorkerProcess] = []
         app.url = url
         app.migrate()
@@ -61,12 +62,11 @@ class HostProcesses:
         return host
 
     def lines(self, what: str, tenant: str | None = None) -> list[RecordLine]:
-        if not self.record.exists():
-            return []
-        # A line without a newline is still being written.
-        texts = self.record.read_text().splitlines(keepends=True)
-        every = [RecordLine(**json.loads(text)) for text in texts if text.endswith("\n")]
-        return [each for each in every if each.what == what and tenant in (None, each.tenant)]
+        return [
+            RecordLine(**line)
+            for line in self._lines.read()
+            if line["what"] == what and tenant in (None, line["tenant"])
+        ]
 
     def ended(self, tenant: str) -> int:
         """The number of distinct jobs of a tenant that ended."""

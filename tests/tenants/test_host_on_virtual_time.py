@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -209,7 +210,8 @@ def test_a_job_that_becomes_due_in_an_idle_tenant_is_run(
 
 
 @pytest.mark.requirement("S4.2", "S3.6")
-def test_shares_follow_the_weights_while_all_are_busy(tenants: VirtualTenants) -> None:
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_shares_follow_the_weights_while_all_are_busy(tenants: VirtualTenants, hosts: int) -> None:
     for name, weight in (("five", 5.0), ("three", 3.0), ("one", 1.0)):
         tenants.add(name, weight=weight)
     log: list[str] = []
@@ -218,7 +220,9 @@ def test_shares_follow_the_weights_while_all_are_busy(tenants: VirtualTenants) -
     async def scenario() -> None:
         for name in ("five", "three", "one"):
             tenants.enqueue(name, task, name, count=600)
-        async with tenants.running_host(concurrency=10):
+        async with AsyncExitStack() as stack:
+            for _ in range(hosts):
+                await stack.enter_async_context(tenants.running_host(concurrency=10))
             await tenants.until(lambda: len(log) >= 900, 60)
 
     tenants.play(scenario())
@@ -295,7 +299,7 @@ def test_a_worker_that_crashes_does_not_affect_other_tenants(tenants: VirtualTen
             tenants.enqueue("good", task, count=100)
             await tenants.until(lambda: "bad" in host.workers and "good" in host.workers, 10)
             await asyncio.sleep(0.01)
-            host.workers["bad"].worker._renewer._give_up_expired = None  # type: ignore[method-assign,assignment]
+            host.workers["bad"].worker._renewer._lose_expired = None  # type: ignore[method-assign,assignment]
             host.workers["bad"].worker._renewer.wake()
             await tenants.until(lambda: len(tenants.directory_writes) == 1, 60)
             assert tenants.directory_writes == [("bad", "its worker crashed: see the log")]

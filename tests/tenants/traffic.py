@@ -53,7 +53,7 @@ class Producer(threading.Thread):
     def run(self) -> None:
         try:
             for number in count():
-                if self._halt.wait(0.01):
+                if self._halt.wait(0.02):
                     return
                 self._enqueue(f"{self.name}-{number}")
         except BaseException as error:

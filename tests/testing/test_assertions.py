@@ -95,3 +95,12 @@ def test_an_existing_job_is_not_a_new_call(queue: Harness) -> None:
 def test_arguments_that_the_task_does_not_take_raise_type_error(queue: Harness) -> None:
     with pytest.raises(TypeError, match="nonsense"):
         queue.assert_enqueued(send, nonsense=1)
+
+
+def test_a_context_in_front_of_the_arguments_is_not_compared(queue: Harness) -> None:
+    @app.task(name="greet")
+    def greet(ctx: Context, name: str) -> None: ...
+
+    greet.enqueue("you")
+    queue.assert_enqueued(greet, "you")
+    queue.assert_not_enqueued(greet, "me")

@@ -15,6 +15,7 @@ from freehold import (
     Extension,
     Fail,
     Freehold,
+    JobCanceled,
     JobFailed,
     JobHandle,
     ResultTimeout,
@@ -110,6 +111,15 @@ def test_a_job_due_in_three_days_runs_after_advance(queue: Harness) -> None:
     report = queue.job(job.id).report
     assert report is not None
     assert timedelta(0) <= report.finished_at - START - timedelta(days=3) < timedelta(seconds=1)
+
+
+def test_a_job_that_has_not_started_by_its_time_is_canceled(queue: Harness) -> None:
+    job = send.using(start_by=timedelta(hours=1)).enqueue("a")
+    queue.advance(3600)
+    assert queue.run().attempts == 0
+    assert queue.job(job.id).state is State.CANCELED
+    with pytest.raises(JobCanceled, match="had not started by 2030-01-01 01:00:00 UTC"):
+        job.result()
 
 
 def test_run_scheduled_advances_to_scheduled_jobs(queue: Harness) -> None:

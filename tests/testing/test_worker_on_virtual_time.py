@@ -67,6 +67,25 @@ def test_a_scheduled_job_starts_at_its_millisecond(virtual: VirtualApp, delay: f
     assert -0.000001 < virtual.run(scenario()) < 0.002
 
 
+@pytest.mark.parametrize("start_by", [7.7, 600.0])
+def test_a_late_job_is_canceled_at_its_millisecond(virtual: VirtualApp, start_by: float) -> None:
+    """In a paused queue. The poll of this test has a thousandth of the time as its step."""
+
+    @virtual.app.task(name="note", queue="closed")
+    async def note() -> None: ...
+
+    async def scenario() -> float:
+        virtual.app.operator.pause_queue("closed", by="ann")
+        async with virtual.working():
+            job = await note.using(start_by=start_by).aenqueue()
+            due = asyncio.get_running_loop().time() + start_by
+            await virtual.until(lambda: job.read().state == "canceled", within=start_by + 2)
+            return asyncio.get_running_loop().time() - due
+
+    assert -0.000001 < virtual.run(scenario()) < start_by / 900
+    assert virtual.telemetry.total("late") == 1
+
+
 @pytest.mark.requirement("S2.7")
 @pytest.mark.parametrize("has_no_notifications", [False, True])
 def test_a_retry_starts_at_its_millisecond(virtual: VirtualApp, has_no_notifications: bool) -> None:

@@ -53,13 +53,19 @@ def _name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(module: Module) -> set[str]:
+@cache
+def imports(module: Module) -> frozenset[str]:
     """Modules of ours that it names anywhere, also inside functions and for types only."""
-    return imported_by(module.tree)
+    return frozenset(imported_by(module.tree))
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(module.name for module in modules())
 
 
 def imported_by(tree: ast.AST) -> set[str]:
-    known = {each.name for each in modules()}
+    known = _known()
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -85,7 +91,9 @@ def strings(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.JoinedStr):
             pieces |= {id(value) for value in node.values}
             yield "".join(_piece(value) for value in node.values)
-        elif isinstance(node, ast.Constant) and id(node) not in documents | pieces:
+        elif (
+            isinstance(node, ast.Constant) and id(node) not in documents and id(node) not in pieces
+        ):
             if isinstance(node.value, str):
                 yield node.value
             elif isinstance(node.value, bytes):
@@ -96,7 +104,12 @@ def _piece(value: ast.expr) -> str:
     return str(value.value) if isinstance(value, ast.Constant) else "{}"
 
 
-def text_files() -> Iterator[tuple[str, str]]:
+@cache
+def text_files() -> tuple[tuple[str, str], ...]:
+    return tuple(_read_text_files())
+
+
+def _read_text_files() -> Iterator[tuple[str, str]]:
     """(path, text) of every file of this repository that is not generated."""
     # In a second work tree of the repository `.git` is a file of git, with a path of the machine.
     tops = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]

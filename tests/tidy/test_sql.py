@@ -31,10 +31,12 @@ SQL_IN_PYTHON = {
     "store/postgres/shared_listener.py": "the same for many tenants",
     "store/postgres/shard.py": "the check of all tenants at once",
     "store/postgres/schema_copy.py": "whole schemas: created, renamed, copied, dropped",
+    "store/sqlite/caller_transaction.py": "what a caller's connection has open",
     "store/sqlite/file_poll.py": "the check of a file from outside",
     "store/sqlite/file_copy.py": "whole files: their tables renamed and copied",
     "store/sqlite/engine.py": "transactions, savepoints and pragmas",
     "store/sqlite/database.py": "the version of the schema",
+    "lab/simulation/handler_parts.py": "the own rows of simulated handlers",
     "cli/migrate.py": "begin and commit around each migration that is printed for a DBA",
 }
 _SQL = re.compile(
@@ -123,6 +125,7 @@ def test_every_statement_can_be_filled_in(store: str) -> None:
 _READ_BY = {
     Property.ADDS_ROWS: "postgres",
     Property.CAN_CONFLICT: "postgres",
+    Property.TAKES_LONG: "postgres",
     Property.NOT_NOTIFIED: "sqlite",
     Property.FILLS_CANDIDATES: "sqlite",
 }

@@ -33,6 +33,11 @@ def wants_a_transaction(ctx: Context) -> None:
         raise AssertionError("there is none")
 
 
+@app.task(isolation="process", retry=Retry(max_attempts=1))
+def wants_a_step(ctx: Context) -> None:
+    ctx.step("charge", int)
+
+
 @app.task(isolation="process")
 def pauses(ctx: Context) -> None:
     ctx.pause_queue(3600, "the API returned 429")

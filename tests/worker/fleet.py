@@ -30,7 +30,7 @@ T = TypeVar("T")
 TIMEOUT_SECONDS = 120.0
 #: Polls are frequent at first, then rarer: on two cores they take time from the workers.
 _FIRST_PAUSE_SECONDS = 0.005
-_LONGEST_PAUSE_SECONDS = 0.05
+_LONGEST_PAUSE_SECONDS = 0.1
 #: Events after which a job may start once more.
 _CAUSES = frozenset(
     {

@@ -35,22 +35,38 @@ def record_step(ctx: Any, what: str) -> None:
         os.close(file)
 
 
+class GrowingLines:
+    """The documents of a file with a document in each line, to which others append. Each line is
+    decoded once: waiting tests read the file many times a second."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read_bytes = 0
+        self._documents: list[dict[str, Any]] = []
+
+    def read(self) -> list[dict[str, Any]]:
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                file.seek(self._read_bytes)
+                # A line that is being written has no end yet: only whole lines count.
+                whole, end, _ = file.read().rpartition(b"\n")
+            self._read_bytes += len(whole) + len(end)
+            self._documents += map(json.loads, whole.splitlines())
+        return self._documents
+
+
 class Record:
     """Reads the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lines = GrowingLines(path)
 
     def lines(self, job: int | None = None, what: str | None = None) -> list[Line]:
-        if not self.path.exists():
-            return []
-        # A reader can see the first part of a line that is being written: only whole lines count.
-        whole, _, _ = self.path.read_text().rpartition("\n")
-        every = [Line(**json.loads(text)) for text in whole.splitlines()]
         return [
-            line
-            for line in every
-            if (job is None or line.job == job) and (what is None or line.what == what)
+            Line(**line)
+            for line in self._lines.read()
+            if (job is None or line["job"] == job) and (what is None or line["what"] == what)
         ]
 
     def steps(self, job: int) -> list[str]:

@@ -13,6 +13,7 @@ LEASE = 1.0
 
 
 @pytest.mark.requirement("S0.5", "S1.5", "S3.5", "S3.8", "S1.3")
+@pytest.mark.either_store
 def test_a_handler_that_blocks_the_loop_for_three_leases_runs_once_with_one_warning(
     fleet: Fleet,
 ) -> None:
@@ -36,6 +37,7 @@ def test_a_handler_that_blocks_the_loop_for_three_leases_runs_once_with_one_warn
 
 
 @pytest.mark.requirement("S0.5", "S1.5", "S3.5", "S1.3")
+@pytest.mark.either_store
 def test_a_thread_and_a_process_of_three_leases_run_once_and_without_a_warning(
     fleet: Fleet,
 ) -> None:

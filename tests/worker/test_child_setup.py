@@ -113,7 +113,15 @@ def test_logs_of_handlers_carry_their_job_in_threads_coroutines_and_children(
         of_shop(log), key=lambda line: [each[2] for each in expected].index(line["message"])
     )
     assert lines == [
-        {"level": level, "logger": logger, "message": text, "job": job, "task": task, "attempt": 1}
+        {
+            "level": level,
+            "logger": logger,
+            "message": text,
+            "job": job,
+            "task": task,
+            "attempt": 1,
+            "queue": "default",
+        }
         for level, logger, text, job, task in expected
     ]
 

@@ -34,7 +34,7 @@ class Unreachable:
     async def claim(self, request: ClaimRequest, cursors: ClaimCursors) -> list[Attempt]:
         self.claims += 1
         if self.claims == 1:
-            cursors["mail"].advance(0, 7)
+            cursors["mail"].advance((0, 7))
         raise StoreUnavailable("the connection was refused")
 
     async def set_aside_ready(self, queue: str) -> list[SetAside]:

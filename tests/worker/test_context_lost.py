@@ -13,7 +13,7 @@ from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd
 from freehold.worker.execution.context import Context
-from tests.worker.local_worker import AT_ONCE, LocalWorker, entry, handler, kinds, writes
+from tests.worker.local_worker import AT_ONCE, LocalWorker, entry, handler, kinds, put, writes
 
 
 @pytest.mark.usefixtures("slow_renewer")
@@ -203,3 +203,58 @@ def test_a_connection_that_breaks_in_the_commit_leaves_the_job_to_its_lease(
     local_worker.run()
     assert local_worker.ledger() == ["mine"]
     assert local_worker.job(job_id).lost_attempts == 1
+
+
+def _books_twice(kind: str, note: Callable[[Exception], None]) -> Callable[..., Any]:
+    """A handler that repeats its block after an error."""
+
+    async def coroutine(ctx: Context) -> None:
+        for _ in range(2):
+            try:
+                async with ctx.transaction(step="book") as connection:
+                    if connection:
+                        await put(connection, entry("mine"))
+                return
+            except (OutcomeUnknown, LeaseLost) as error:
+                note(error)
+
+    def function(ctx: Context) -> None:
+        for _ in range(2):
+            try:
+                with ctx.transaction(step="book") as connection:
+                    if connection:
+                        connection.execute(entry("mine"))
+                return
+            except (OutcomeUnknown, LeaseLost) as error:
+                note(error)
+
+    return coroutine if kind == "coroutine" else function
+
+
+@kinds
+@pytest.mark.usefixtures("responses_are_lost")
+@pytest.mark.parametrize("catches", [True, False], ids=["caught", "not_caught"])
+@pytest.mark.requirement("N8")
+def test_a_step_whose_commit_has_a_lost_response_writes_once(
+    local_worker: LocalWorker, kind: str, catches: bool
+) -> None:
+    """The handler may repeat its block: this attempt writes nothing more, the next reads the
+    step."""
+    seen: list[str] = []
+
+    def note(error: Exception) -> None:
+        seen.append(type(error).__name__)
+        if not catches:
+            raise error
+
+    job_id = local_worker.add(_books_twice(kind, note), retry=AT_ONCE)
+    worker = local_worker.run()
+    assert seen == ["OutcomeUnknown", *["LeaseLost"] * catches]
+    assert local_worker.ledger() == ["mine"]
+    assert local_worker.job(job_id).lease is not None
+    assert len(worker.leases) == 0  # it is no longer renewed
+    local_worker.expire(job_id)
+    local_worker.run()
+    assert local_worker.ledger() == ["mine"]
+    job = local_worker.job(job_id)
+    assert (job.state, job.attempt, job.lost_attempts) == ("succeeded", 2, 1)

@@ -20,13 +20,14 @@ from tests.worker.fleet import Fleet, eventually
 
 
 @pytest.mark.requirement("S4.11", "S2.3", "P7")
+@pytest.mark.either_store
 def test_running_jobs_may_end_and_waiting_jobs_are_given_back_uncharged(fleet: Fleet) -> None:
+    # Many short jobs make the worker claim ahead; a longer one then holds its only slot. All are
+    # there before the worker, which may be faster than this process.
+    short = [fleet_app.quick.prepare() for _ in range(300)]
+    jobs = [*short[:200], fleet_app.sleeper.prepare(4.0), *short[200:]]
+    running, *waiting = [handle.id for handle in fleet.app.enqueue_many(jobs)][200:]
     worker = fleet.start("--concurrency", "1", "--shutdown-grace-seconds", "30", lease=30.0)
-    # Many short jobs make the worker claim ahead; a longer one then holds its only slot.
-    for _ in range(200):
-        fleet_app.quick.enqueue()
-    running = fleet_app.sleeper.enqueue(4.0).id
-    waiting = [fleet_app.quick.enqueue().id for _ in range(100)]
     fleet.started(running)
     seen = fleet.app._client.store.read(waiting)  # at once: the longer job ends soon
     assigned = [i for i in waiting if seen[i].state is State.ASSIGNED]
@@ -46,6 +47,7 @@ def test_running_jobs_may_end_and_waiting_jobs_are_given_back_uncharged(fleet: F
 
 
 @pytest.mark.requirement("S4.11", "P7", "P13")
+@pytest.mark.either_store
 def test_after_the_grace_lane_jobs_pause_and_others_return_to_the_queue(fleet: Fleet) -> None:
     """Coroutines, threads and processes alike."""
     worker = fleet.start("--shutdown-grace-seconds", "0.5", lease=30.0)
@@ -108,6 +110,7 @@ def test_a_signal_to_the_whole_group_drains_child_processes_too(fleet: Fleet) ->
 
 
 @pytest.mark.requirement("S4.11", "P7")
+@pytest.mark.either_store
 def test_a_signal_at_any_moment_of_the_start_leaves_nothing_leased(fleet: Fleet) -> None:
     ids = [fleet_app.sleeper.enqueue(0.2).id for _ in range(5)]
     for step in range(8):
@@ -131,6 +134,7 @@ def _wait(seconds: float) -> None:
 
 
 @pytest.mark.requirement("S4.11", "P13")
+@pytest.mark.either_store
 def test_a_part_that_crashes_ends_the_worker_with_70_and_gives_back_its_jobs(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,6 +18,7 @@ WEIGHTS = {"five": 5.0, "three": 3.0, "one": 1.0}
 
 
 @pytest.mark.requirement("S3.6")
+@pytest.mark.either_store
 def test_saturated_queues_share_two_processes_by_weight(fleet: Fleet) -> None:
     queue_of: dict[int, str] = {}
     for queue, count in (("five", 1500), ("three", 1000), ("one", 500)):

@@ -28,6 +28,7 @@ LIMIT_SECONDS = 60.0 + LANES * JOBS * 0.05
 
 
 @pytest.mark.requirement("S4.3", "P6")
+@pytest.mark.either_store
 def test_lanes_over_four_workers_never_overlap_and_keep_their_order(fleet: Fleet) -> None:
     lane_of = dict(enqueue())
     for _ in range(WORKERS):

@@ -90,6 +90,7 @@ def test_refused_writes_are_exported_with_the_write_that_was_refused() -> None:
     assert {dict(labels)["write"]: n for (key, labels), n in found.items() if key == name} == {
         "append_log": 2,
         "finish": 1,
+        "step": 0,
         "transaction": 0,
     }
 

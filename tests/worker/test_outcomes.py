@@ -69,6 +69,7 @@ def test_attempts_and_waits_follow_the_policy_of_the_task_and_of_the_job(fleet: 
 
 
 @pytest.mark.requirement("S2.7", "S2.4")
+@pytest.mark.either_store
 def test_a_scheduled_job_runs_when_it_is_due_and_not_before(fleet: Fleet) -> None:
     fleet.start().until_ready()
     ids = [fleet_app.quick.using(delay=delay).enqueue().id for delay in (0.3, 0.6)]
@@ -80,6 +81,7 @@ def test_a_scheduled_job_runs_when_it_is_due_and_not_before(fleet: Fleet) -> Non
 
 
 @pytest.mark.requirement("S2.5")
+@pytest.mark.either_store
 def test_results_that_cannot_be_stored_fail_the_job_with_the_reason(fleet: Fleet) -> None:
     reasons = {
         "object": "the result is not JSON",
@@ -102,6 +104,7 @@ def test_results_that_cannot_be_stored_fail_the_job_with_the_reason(fleet: Fleet
 
 
 @pytest.mark.requirement("S2.5")
+@pytest.mark.either_store
 def test_error_texts_are_stored_safe_and_bounded(fleet: Fleet) -> None:
     texts = {"nul": "a\\0b", "surrogate": "a\\ud800b", "huge": "x" * 100, "json": '"}{\\u0000'}
     fleet.start()

@@ -16,6 +16,7 @@ LEASE = 1.0
 
 
 @pytest.mark.requirement("S3.3", "P3", "P7", "S2.5")
+@pytest.mark.either_store
 def test_a_job_that_kills_its_worker_every_time_fails_and_the_others_run(fleet: Fleet) -> None:
     """Dead workers are replaced, as a manager does; here by the test."""
     poison = fleet_app.kills_its_worker.enqueue().id

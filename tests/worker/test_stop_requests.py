@@ -24,6 +24,7 @@ def test_a_running_job_is_canceled_by_a_notification(postgres_fleet: Fleet) -> N
 
 
 @pytest.mark.requirement("S4.5", "S4.6", "S0.17")
+@pytest.mark.either_store
 def test_a_running_job_is_canceled_by_a_poll(fleet: Fleet) -> None:
     """Every store promises this, whether or not it has notifications."""
     _cancel_each_kind(fleet, EVERY_SECOND)
@@ -47,6 +48,7 @@ def _cancel_each_kind(fleet: Fleet, environment: dict[str, str]) -> None:
 
 
 @pytest.mark.requirement("S4.5", "S4.6")
+@pytest.mark.either_store
 def test_a_running_job_is_paused_and_one_in_a_lane_pauses_when_canceled(fleet: Fleet) -> None:
     fleet.start(lease=LONG_LEASE, environment=EVERY_SECOND)
     plain = fleet_app.sleeper.enqueue(600.0).id
@@ -81,6 +83,7 @@ def test_a_request_without_a_notification_is_found_by_polling(postgres_fleet: Fl
 
 
 @pytest.mark.requirement("S4.5", "S4.6")
+@pytest.mark.either_store
 def test_requests_for_unleased_jobs_act_at_once(fleet: Fleet) -> None:
     queued = [fleet_app.quick.enqueue().id for _ in range(2)]
     later = [fleet_app.quick.using(delay=0.5).enqueue().id for _ in range(2)]
@@ -97,6 +100,7 @@ def test_requests_for_unleased_jobs_act_at_once(fleet: Fleet) -> None:
 
 
 @pytest.mark.requirement("P2", "S4.6")
+@pytest.mark.either_store
 def test_a_request_to_a_lost_worker_is_applied_at_recovery(fleet: Fleet) -> None:
     worker = fleet.start(lease=1.0)
     handles: list[JobHandle] = [fleet_app.sleeper.enqueue(60.0) for _ in range(2)]

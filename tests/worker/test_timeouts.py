@@ -13,6 +13,7 @@ from tests.worker.fleet import Fleet, eventually
 
 
 @pytest.mark.requirement("S0.5", "S1.5", "S3.5", "S2.4")
+@pytest.mark.either_store
 def test_a_job_of_twelve_leases_lives(fleet: Fleet) -> None:
     lease = 0.5
     fleet.start(lease=lease)

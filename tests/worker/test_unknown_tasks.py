@@ -12,6 +12,7 @@ from tests.worker.fleet import Fleet, eventually
 
 
 @pytest.mark.requirement("P4", "S2.5")
+@pytest.mark.either_store
 def test_a_task_that_no_worker_knows_waits_until_one_does(fleet: Fleet) -> None:
     fleet.start()
     unknown = fleet.app._submit(NewJob(task="newcomer", args=b'{"value": 7}')).id
@@ -38,6 +39,7 @@ def test_a_task_that_no_worker_knows_waits_until_one_does(fleet: Fleet) -> None:
 
 @pytest.mark.requirement("P4", "S2.5")
 @pytest.mark.parametrize("target", [None, "scales"])
+@pytest.mark.either_store
 def test_arguments_that_do_not_fit_wait_for_a_worker_whose_code_fits(
     fleet: Fleet, target: str | None
 ) -> None:
@@ -98,6 +100,7 @@ def test_arguments_that_no_code_fits_fail_with_the_reason_until_the_code_fits(
 
 
 @pytest.mark.requirement("P4")
+@pytest.mark.either_store
 def test_a_worker_until_idle_runs_parked_jobs_too(fleet: Fleet) -> None:
     """Parked by a worker that did not know the task; they come back a few at a time."""
     jobs = [fleet.app._submit(NewJob(task="newcomer", args=b'{"value": 7}')).id for _ in range(40)]

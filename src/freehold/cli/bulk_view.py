@@ -10,11 +10,11 @@ from rich.text import Text
 from freehold.cli.render import since
 from freehold.cli.table import ListTable
 from freehold.cli.text import clean, one_line
-from freehold.model.bulk import BulkOperation, BulkPreview, BulkState, BulkVerb
+from freehold.model.bulk import BulkOperation, BulkPreview, BulkState
 from freehold.model.plural import count
 
 
-def preview_text(verb: BulkVerb, preview: BulkPreview) -> str:
+def preview_text(verb: str, preview: BulkPreview) -> str:
     """How many jobs would be changed, and how many not, by cause."""
     lines = [f"{verb} of {count(preview.jobs, 'job')}:"]
     lines += [f"  {number:>7}  {state} to be changed" for state, number in preview.done.items()]

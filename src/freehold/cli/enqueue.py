@@ -9,7 +9,7 @@ import click
 from freehold.app import Freehold
 from freehold.cli.arguments import arguments
 from freehold.cli.common import StoreChoice, StoreCommand, as_json, print_json, store_options
-from freehold.cli.types import duration, timestamp
+from freehold.cli.types import duration, timestamp, timestamp_or_duration
 from freehold.client import JobHandle
 from freehold.model.job import NewJob
 from freehold.model.meta import meta_of
@@ -29,6 +29,12 @@ from freehold.tasks import raw_job, with_secrets
 )
 @click.option(
     "--run-at", type=timestamp, metavar="TIME", help="Earliest start: 2030-01-31T12:00:00Z."
+)
+@click.option(
+    "--start-by",
+    type=timestamp_or_duration,
+    metavar="TIME",
+    help="Cancel it if it has not started by then: a time, or 90, 5m, 2h after it falls due.",
 )
 @click.option("--target", help="Lane: jobs with one target run one at a time, in order.")
 @click.option("--limit-key", help="Jobs with this key share its limit: see `freehold limits`.")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import click
 
+from freehold.cli.bulk_view import preview_text
 from freehold.cli.common import (
     StoreChoice,
     StoreGroup,
@@ -22,9 +23,9 @@ from freehold.cli.render import causes_text, is_too_late, result_sentence, show
 from freehold.json_views import job_detail_document
 from freehold.model.audit import CLI, Author
 from freehold.model.operator_actions import ActionResult, OperatorVerb
-from freehold.operator import Operator
+from freehold.operator import ActionPreview, Operator
 
-_IDS = click.argument("ids", type=int, nargs=-1, required=True, metavar="ID...")
+IDS = click.argument("ids", type=int, nargs=-1, required=True, metavar="ID...")
 
 
 @click.group(cls=StoreGroup)
@@ -33,7 +34,7 @@ def job() -> None:
 
 
 @job.command("show")
-@_IDS
+@IDS
 @click.option("--args", "show_args", is_flag=True, help="Show the arguments; they can be private.")
 @click.option(
     "--trace",
@@ -58,7 +59,7 @@ def show_jobs(
 
 
 @job.command()
-@_IDS
+@IDS
 @as_json
 @store_options
 def explain(store: StoreChoice, ids: tuple[int, ...], as_json: bool) -> None:
@@ -72,18 +73,57 @@ def explain(store: StoreChoice, ids: tuple[int, ...], as_json: bool) -> None:
         show(causes_text(job_id, found))
 
 
-def _action(verb: OperatorVerb, method: Callable[..., list[ActionResult]], help: str) -> None:
+_dry_run = click.option(
+    "--dry-run", is_flag=True, help="Only show what would happen; change nothing."
+)
+
+
+def _show_preview(verb: str, preview: ActionPreview, as_json: bool) -> None:
+    if as_json:
+        print_json(preview)
+    else:
+        click.echo(preview_text(verb, preview.counts))
+
+
+Act = Callable[..., None]
+
+
+def _no_more(act: Act) -> Act:
+    return act
+
+
+def _action(
+    verb: OperatorVerb,
+    method: Callable[..., list[ActionResult]],
+    help: str,
+    more: Callable[[Act], Act] = _no_more,
+) -> None:
+    """``more``: options that only this verb has."""
+
     @job.command(verb.value, help=help)
-    @_IDS
+    @IDS
+    @more
     @click.option("--reason", help="Reason, for the history.")
     @by_option
+    @_dry_run
     @as_json
     @store_options
     def act(
-        store: StoreChoice, ids: tuple[int, ...], reason: str | None, by: str, as_json: bool
+        store: StoreChoice,
+        ids: tuple[int, ...],
+        reason: str | None,
+        by: str,
+        dry_run: bool,
+        as_json: bool,
+        **own: str | None,
     ) -> None:
+        if dry_run and any(own.values()):
+            raise click.UsageError("--dry-run and --from exclude each other: leave one out.")
         with store.open() as app:
-            results = method(app.operator, *ids, by=by, reason=reason, via=CLI)
+            if dry_run:
+                _show_preview(verb, app.operator.preview(verb, ids), as_json)
+                return
+            results = method(app.operator, *ids, by=by, reason=reason, via=CLI, **own)
         if as_json:
             print_json(results)
         else:
@@ -104,7 +144,18 @@ _action(
     "Pause jobs until they are resumed. The worker of a running job is asked to stop it.",
 )
 _action(OperatorVerb.RESUME, Operator.resume, "Resume paused or failed jobs.")
-_action(OperatorVerb.RETRY, Operator.retry, "Run finished jobs again, with all their attempts.")
+_action(
+    OperatorVerb.RETRY,
+    Operator.retry,
+    "Run finished jobs again, with all their attempts.",
+    click.option(
+        "--from",
+        "from_step",
+        metavar="STEP",
+        help="Run one finished or paused job again from this step: it and the later steps are "
+        "deleted.",
+    ),
+)
 _action(
     OperatorVerb.SUBMIT,
     Operator.submit,
@@ -113,14 +164,20 @@ _action(
 
 
 @job.command()
-@_IDS
+@IDS
 @author_options
+@_dry_run
 @as_json
 @store_options
-def delete(store: StoreChoice, ids: tuple[int, ...], author: Author, as_json: bool) -> None:
+def delete(
+    store: StoreChoice, ids: tuple[int, ...], author: Author, dry_run: bool, as_json: bool
+) -> None:
     """Delete waiting or finished jobs. Their events and log lines go too. A job that a worker holds
     is refused: cancel it first. If one is refused, none is deleted."""
     with store.open() as app:
+        if dry_run:
+            _show_preview("delete", app.operator.preview("delete", ids), as_json)
+            return
         app.operator.delete(*ids, **change_by(author))
     if as_json:
         print_json({"deleted": ids})

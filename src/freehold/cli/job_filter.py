@@ -48,11 +48,13 @@ def filter_options(command: F) -> F:
 
 
 def job_filter(app: Freehold, fields: dict[str, Any]) -> JobFilter:
-    """The filter of these options. Ages are subtracted from the store's clock."""
+    """The filter of these options and of the search. Ages are subtracted from the store's clock."""
     states = frozenset(State(state) for state in fields["states"])
-    given = {**fields, "states": states, "meta": meta_of(fields["meta"])}
+    search, rest = fields["search"], {key: fields[key] for key in fields if key != "search"}
+    given = {**rest, "states": states, "meta": meta_of(fields["meta"])}
     if any(isinstance(given[name], timedelta) for name in _TIMES):
         now = app.operator.now()
         ages = {name: age for name in _TIMES if isinstance(age := given[name], timedelta)}
         given |= {name: now - age for name, age in ages.items()}
-    return JobFilter(**given)
+    filter = JobFilter(**given)
+    return app.operator.search(search, filter) if search else filter

@@ -17,6 +17,7 @@ from freehold.model.history import EventKind, TimelineEntry
 from freehold.model.job import ErrorInfo, Job, Lease
 from freehold.model.job_log import LogLine, Progress
 from freehold.model.payload import stored_object
+from freehold.model.step import Step
 from freehold.operator import SHOWN_LIMIT, JobDetail
 
 MASK = "•••"
@@ -45,6 +46,7 @@ def job_view(
         _timeline(detail.timeline),
         Text(),
         *(_traces(detail.timeline) if show_trace else ()),
+        *_steps(detail.steps, show_args),
         *_log(detail.log),
         *(() if detail.complete else (Text(_NOT_ALL, style="dim"),)),
     )
@@ -79,6 +81,8 @@ def _facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
     yield "created", f"{at(job.created_at)}, {since(job.created_at, now)}"
     if job.report is None and job.lease is None and job.run_at > job.created_at:
         yield "due", f"{at(job.run_at)}, {since(job.run_at, now)}"
+    if job.start_by is not None and job.lease is None:
+        yield "start by", f"{at(job.start_by)}, {since(job.start_by, now)}; then it is canceled"
     yield "attempts", _attempts(job)
     if job.timeout_seconds is not None:
         yield "timeout", f"{span(job.timeout_seconds)} for each attempt"
@@ -169,6 +173,20 @@ def _traces(entries: list[TimelineEntry]) -> Iterator[RenderableType]:
             yield Text(f"traceback of {attempt}{_time(entry.at)}", style="bold")
             yield Text(_shortened(clean(entry.error.trace.rstrip()), 10 * _TEXT_LIMIT))
             yield Text()
+
+
+def _steps(steps: list[Step], show_values: bool) -> Iterator[RenderableType]:
+    """What steps have returned. Values are private, as arguments are."""
+    if not steps:
+        return
+    value = "value" if show_values else "value (--args)"
+    table = ListTable("time (UTC)", "step", "kind", value, names=("step",), wrapped=(value,))
+    for step in steps:
+        text = step.value if show_values and not step.hidden else MASK
+        shown = "" if step.value is None else _shortened(clean(text or ""), 200)
+        time = f"{step.at:%Y-%m-%d} {_time(step.at)}"
+        table.add_row(time, clean(step.name), step.kind.value, shown)
+    yield from (table, Text())
 
 
 def _log(lines: list[LogLine]) -> Iterator[RenderableType]:

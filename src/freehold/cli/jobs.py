@@ -31,7 +31,24 @@ from freehold.store.types import PAGE_LIMIT, JobFilter
 _READY = (Stage.READY, Stage.LANE_HEAD)
 
 
-@click.group(cls=StoreGroup, invoke_without_command=True)
+class SearchGroup(StoreGroup):
+    """A group whose first argument can be a search, which has a colon, as no command does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        search = []
+        while (rest := self.make_parser(ctx).parse_args(list(args))[1]) and ":" in rest[0]:
+            search.append(rest[0])
+            args = [*args[: len(args) - len(rest)], *rest[1:]]
+        found = super().parse_args(ctx, args)
+        ctx.params["search"] = " ".join(search)
+        return found
+
+
+@click.group(
+    cls=SearchGroup,
+    invoke_without_command=True,
+    subcommand_metavar="[SEARCH] [COMMAND [ARGS]...]",
+)
 @filter_options
 @click.option(
     "--limit",
@@ -48,8 +65,9 @@ _READY = (Stage.READY, Stage.LANE_HEAD)
 def jobs(
     context: click.Context, /, store: StoreChoice, show_args: bool, as_json: bool, **fields: Any
 ) -> None:
-    """List jobs, newest first. With a command, change all jobs of the filter: more than 100 become
-    a bulk operation, which the workers carry out."""
+    """List jobs, newest first. SEARCH is another way to write the filter, such as
+    "state:failed,canceled queue:mail since:2h". With a command, change all jobs of the filter: more
+    than 100 become a bulk operation, which the workers carry out."""
     if context.invoked_subcommand is not None:
         context.obj = (store, fields)
         return

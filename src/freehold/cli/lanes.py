@@ -16,8 +16,10 @@ from freehold.cli.common import (
     store_options,
 )
 from freehold.cli.pause_options import pause_options, print_paused, print_resumed
-from freehold.cli.render import lane_table, show
+from freehold.cli.render import job_table, lane_table, show
+from freehold.json_views import job_document
 from freehold.model.audit import CLI, Author
+from freehold.store.types import JobPage
 
 
 @click.group(cls=StoreGroup, invoke_without_command=True)
@@ -42,6 +44,25 @@ def lanes(
         print_json({"lanes": found, "next": found[-1].target if len(found) == limit else None})
     else:
         show(lane_table(found, now))
+
+
+@lanes.command("show")
+@click.argument("target")
+@as_json
+@store_options
+def show_lane(store: StoreChoice, target: str, as_json: bool) -> None:
+    """Show the lane TARGET and its first jobs. They are counted up to 10,000, in the list up to
+    100."""
+    with store.open() as app:
+        found, now = app.operator.lane(target), app.operator.now()
+        jobs = app.operator.lane_jobs(target)
+    if as_json:
+        print_json({"lane": found, "jobs": [job_document(job, show_args=False) for job in jobs]})
+        return
+    show(lane_table([found] if found else [], now))
+    if jobs:
+        holders = {target: jobs[0].id}
+        show(job_table(JobPage(tuple(jobs), None), holders, {}, now))
 
 
 @lanes.command()

@@ -13,7 +13,8 @@ import click
 import msgspec
 
 from freehold.cli.text import escaped, escaped_json
-from freehold.telemetry import running_attempt, running_tenant
+from freehold.logs import attempt_fields
+from freehold.telemetry import running_tenant
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LEVEL_COLORS = {"warning": "yellow", "error": "red", "critical": "red"}
@@ -50,9 +51,9 @@ def set_up_logs(level: str, format: str) -> None:
 
 def _name_attempt(record: logging.LogRecord) -> bool:
     """Records of handlers get the fields that Freehold's own records have."""
-    attempt = running_attempt.get()
-    if attempt is not None and not hasattr(record, "freehold"):
-        record.freehold = {"job": attempt.job_id, "task": attempt.task, "attempt": attempt.number}
+    if not hasattr(record, "freehold") and (found := attempt_fields()):
+        found.pop("tenant", None)  # the next filter adds it, to all records
+        record.freehold = found
         record.is_of_handler = True
     return True
 

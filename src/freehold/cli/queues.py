@@ -17,7 +17,7 @@ from freehold.cli.common import (
     store_options,
 )
 from freehold.cli.pause_options import pause_options, print_paused, print_resumed
-from freehold.cli.render import queue_view, show
+from freehold.cli.render import queue_table, queue_view, show
 from freehold.errors import BadInput
 from freehold.model.audit import CLI, Author
 from freehold.model.limit import ALL_QUEUES
@@ -41,6 +41,22 @@ def queues(context: click.Context, store: StoreChoice, as_json: bool) -> None:
         show(queue_view(found, counts, pause, now))
 
 
+@queues.command("show")
+@click.argument("name")
+@as_json
+@store_options
+def show_queue(store: StoreChoice, name: str, as_json: bool) -> None:
+    """Show the queue NAME. Its jobs are counted up to 10,000, in the list up to 1,000."""
+    with store.open() as app:
+        found, now = app.operator.queue(name), app.operator.now()
+    if as_json:
+        print_json({"queue": found})
+    elif found is None:
+        click.echo(f"queue {name} has no live jobs and no settings")
+    else:
+        show(queue_table([found], now))
+
+
 @queues.command()
 @click.argument("name")
 @pause_options
@@ -57,7 +73,7 @@ def pause(
     """Pause the queue NAME. Its jobs are not claimed; running jobs continue."""
     _refuse_all_of_a_tenant(store, name, "pause")
     with store.open() as app:
-        known = [each.name for each in app.operator.queues()]
+        known = [each.name for each in app.operator.queues(bound=1)]
         app.operator.pause_queue(name, by, reason, until, via=CLI)
     print_paused("queue", "name", name, until, as_json)
     if name not in (*known, ALL_QUEUES):

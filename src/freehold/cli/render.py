@@ -20,7 +20,7 @@ from freehold.model.explain import Cause, LimitUse, PauseInfo
 from freehold.model.job import ErrorInfo, Job
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
-from freehold.model.plural import count
+from freehold.model.plural import bounded, count
 from freehold.model.state import Stage, State
 from freehold.model.tenant import Tenant, TenantState
 from freehold.model.worker_info import LiveWorker, WorkerState
@@ -222,7 +222,11 @@ def pause_sentence(pause: PauseInfo, now: datetime) -> str:
 
 def counts_sentence(counts: JobCounts) -> str:
     numbers = ((name, getattr(counts, name)) for name in counts.__struct_fields__)
-    totals = [f"{bounded(number)} {name.replace('_', ' ')}" for name, number in numbers if number]
+    totals = [
+        f"{bounded(number, DEPTH_BOUND)} {name.replace('_', ' ')}"
+        for name, number in numbers
+        if number
+    ]
     return ", ".join(totals) or "no live jobs"
 
 
@@ -237,9 +241,9 @@ def queue_table(queues: list[QueueInfo], now: datetime) -> ListTable:
         oldest = queue.oldest_ready_at
         table.add_row(
             queue.name,
-            bounded(queue.ready),
-            bounded(queue.leased),
-            bounded(queue.not_ready) if queue.not_ready else "",
+            bounded(queue.ready, queue.bound),
+            bounded(queue.leased, queue.bound),
+            bounded(queue.not_ready, queue.bound) if queue.not_ready else "",
             span((now - oldest).total_seconds()) if oldest else "",
             f"{queue.weight:g}" if queue.weight != 1 else "",
             str(queue.limit) if queue.limit else "",
@@ -260,7 +264,7 @@ def lane_table(lanes: list[LaneInfo], now: datetime) -> RenderableType:
     for lane in lanes:
         table.add_row(
             clean(lane.target),
-            bounded(lane.depth),
+            bounded(lane.depth, lane.bound),
             "" if lane.head is None else str(lane.head),
             "" if lane.head_state is None else state_text(lane.head_state),
             "" if lane.head_since is None else since(lane.head_since, now),
@@ -368,10 +372,6 @@ def tenant_table(tenants: list[Tenant], now: datetime) -> RenderableType:
             clean(tenant.note or ""),
         )
     return table
-
-
-def bounded(number: int) -> str:
-    return f"{number}+" if number >= DEPTH_BOUND else str(number)
 
 
 def _pause(queue: QueueInfo, now: datetime) -> Text:

@@ -6,6 +6,7 @@ application = api(app)      # an ASGI application, to serve or to mount into ano
 """
 
 from freehold.errors import BadSettings
+from freehold.http_auth import Caller, Role
 
 try:
     from freehold.http.asgi import api
@@ -14,4 +15,4 @@ except ImportError as error:
         raise
     raise BadSettings(f"the HTTP API needs starlette ({error}): install `freehold[http]`") from None
 
-__all__ = ["api"]
+__all__ = ["Caller", "Role", "api"]

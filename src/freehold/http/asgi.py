@@ -19,8 +19,11 @@ from freehold.app import Freehold
 from freehold.http import (
     audit,
     bulk,
+    edits,
     events,
+    findings,
     health,
+    job_stream,
     jobs,
     lanes,
     limits,
@@ -28,9 +31,11 @@ from freehold.http import (
     queues,
     retention,
     schedules,
+    signals,
     tenants,
     workers,
 )
+from freehold.http.auth import Identify
 from freehold.http.dispatch import dispatch
 from freehold.http.problems import ApiError, of_api_error
 from freehold.http.request import ApiService
@@ -44,16 +49,20 @@ TABLE: tuple[Route, ...] = (
     *health.routes,
     *openapi.routes,
     *jobs.routes,
+    *edits.routes,
+    *findings.routes,
     *queues.routes,
     *lanes.routes,
     *limits.routes,
     *schedules.routes,
+    *signals.routes,
     *tenants.routes,
     *workers.routes,
     *audit.routes,
     *bulk.routes,
     *retention.routes,
     *events.routes,
+    *job_stream.routes,
 )
 #: A target is any text and can contain a slash.
 _PATTERNS = {"{target}": "{target:path}"}
@@ -65,17 +74,23 @@ def api(
     *,
     limits: RequestLimits | None = None,
     telemetry: Telemetry | None = None,
+    identify: Identify | None = None,
 ) -> Starlette:
     """The API of an app or of one tenant (``app.tenant(name)``). Tokens and limits are those of
     the settings. Without tokens in the settings, callers need the token in the file of
-    `http_auth.local_token`, which is created if it does not exist."""
+    `http_auth.local_token`, which is created if it does not exist.
+
+    ``identify`` replaces the tokens, where the API is mounted into an application that knows its
+    users: it gets the request and returns a `Caller` with a role, and a tenant if it may see only
+    that, or None. It may be a coroutine function."""
     settings = settings or load()
-    if not settings.http.tokens:
+    if identify is None and not settings.http.tokens:
         log.info("no http.tokens are set: the API accepts the token in %s", local_token())
     service = ApiService(
         app,
         routes=TABLE,
-        tokens=api_tokens(settings.http.tokens),
+        tokens=() if identify is not None else api_tokens(settings.http.tokens),
+        identify=identify,
         limits=limits or limits_of(settings),
         telemetry=telemetry or Telemetry(),
     )
@@ -88,8 +103,9 @@ def api(
 
 
 def _starlette_routes(service: ApiService) -> Iterator[StarletteRoute]:
-    """One for each path, so that a response to a wrong method can name the right ones."""
-    by_path = sorted(service.routes, key=attrgetter("at"))
+    """One for each path, so that a response to a wrong method can name the right ones. A path
+    stands behind those that it is the beginning of: a target can contain a slash."""
+    by_path = sorted(service.routes, key=lambda route: route.at + "\x7f")
     for at, same in itertools.groupby(by_path, key=attrgetter("at")):
         by_method = {route.method: route for route in same}
         for name, pattern in _PATTERNS.items():

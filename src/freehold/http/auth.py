@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum, auto
+from typing import TypeAlias
 
 from starlette.requests import Request
 
@@ -19,6 +21,8 @@ from freehold.http_auth import (
     refusal_of_proxy,
 )
 
+#: Given by the application that the API is mounted into: the caller of a request, or None.
+Identify: TypeAlias = Callable[[Request], Caller | Awaitable[Caller | None] | None]
 _ANYONE = Caller("anyone", Role.ANYONE)
 
 
@@ -49,6 +53,22 @@ def authenticated(request: Request, role: Role, tokens: Sequence[Token]) -> Call
             "send a token of http.tokens, as `Authorization: Bearer <token>`",
             {"WWW-Authenticate": 'Bearer realm="freehold"'},
         )
+    return caller
+
+
+async def identified(request: Request, role: Role, identify: Identify) -> Caller:
+    """The caller as the application knows it, in place of tokens. It may know it by a cookie, which
+    browsers send with requests of other sites, too."""
+    if role is Role.ANYONE:
+        return _ANYONE
+    if request.headers.get("sec-fetch-site") not in (None, "same-origin", "none"):
+        raise ApiError(403, "Forbidden", "requests of other sites are not accepted")
+    found = identify(request)
+    caller = await found if inspect.isawaitable(found) else found
+    if caller is None:
+        raise ApiError(401, "Unauthorized", "this application does not know the caller")
+    if not isinstance(caller, Caller):
+        raise TypeError(f"identify returned a {type(caller).__name__}, not a Caller or None")
     return caller
 
 

@@ -8,9 +8,17 @@ import msgspec
 
 from freehold.http.request import ApiRequest, ApiResponse
 from freehold.http.routes import Routes
-from freehold.http.schemas import ActionBody, BulkBody, BulkListQuery, JobPath, value_or_none
+from freehold.http.schemas import (
+    ActionBody,
+    BulkBody,
+    BulkListQuery,
+    JobPath,
+    PreviewBody,
+    value_or_none,
+)
 from freehold.http_auth import Role
 from freehold.model.bulk import Amendment, BulkOperation, BulkPreview, BulkVerb
+from freehold.operations.previews import ActionPreview
 from freehold.store.types import JobFilter
 
 routes = Routes()
@@ -37,6 +45,14 @@ async def preview_bulk(request: ApiRequest) -> BulkPreview:
     return await request.operator.bulk.preview(body.verb, _filter(body), _changes(body))
 
 
+@routes.post("/api/jobs/preview", Role.OPERATOR, body=PreviewBody, responses={200: ActionPreview})
+async def preview_jobs(request: ApiRequest) -> ActionPreview:
+    """Preview a verb on chosen jobs: what it would do with each, and why not. Nothing is
+    written."""
+    body: PreviewBody = request.body
+    return await request.operator.preview(body.verb, body.ids, _changes(body))
+
+
 @routes.post(
     "/api/bulk", Role.OPERATOR, body=BulkBody, responses={201: BulkOperation}, problems=(409,)
 )
@@ -57,7 +73,7 @@ def _filter(body: BulkBody) -> JobFilter:
     return JobFilter(**{**fields, "states": frozenset(body.filter.states)})
 
 
-def _changes(body: BulkBody) -> Amendment | None:
+def _changes(body: BulkBody | PreviewBody) -> Amendment | None:
     return None if body.changes is None else Amendment(**msgspec.structs.asdict(body.changes))
 
 

@@ -16,7 +16,7 @@ from freehold.errors import (
     StoreUnavailable,
     TenantNotFound,
 )
-from freehold.http.auth import authenticated, authorize
+from freehold.http.auth import authenticated, authorize, identified
 from freehold.http.problems import ApiError, hidden_detail, of_api_error, of_error
 from freehold.http.request import ApiRequest, ApiResponse, ApiService
 from freehold.http.request_limits import RequestLimits
@@ -34,7 +34,10 @@ async def dispatch(service: ApiService, route: Route, request: Request) -> Respo
     """Returns a response in every case, one that the OpenAPI description contains."""
     caller = None
     try:
-        caller = authenticated(request, route.role, service.tokens)
+        if service.identify is None:
+            caller = authenticated(request, route.role, service.tokens)
+        else:
+            caller = await identified(request, route.role, service.identify)
         response = await _dispatch(service, route, request, caller)
     except ApiError as error:
         response = of_api_error(error)
@@ -57,8 +60,8 @@ async def _dispatch(
         service,
         request,
         caller,
-        _converted(dict(request.path_params), route.path),
-        _converted(_query(request, route.query), route.query),
+        converted(dict(request.path_params), route.path),
+        converted(query_of(request, route.query), route.query),
         await _body(request, route.body, service.limits),
     )
     seconds = service.limits.request_seconds + getattr(api_request.query, "wait", 0.0)
@@ -99,7 +102,7 @@ def _too_slow(route: Route, seconds: float) -> Exception:
     )
 
 
-def _converted(values: dict[str, Any], kind: type | None) -> Any:
+def converted(values: dict[str, Any], kind: type | None) -> Any:
     """Converts the texts of a path or query to their types."""
     if kind is None:
         if values:
@@ -111,7 +114,7 @@ def _converted(values: dict[str, Any], kind: type | None) -> Any:
         raise BadInput(str(error).replace("`$.", "`")) from None
 
 
-def _query(request: Request, kind: type | None) -> dict[str, Any]:
+def query_of(request: Request, kind: type | None) -> dict[str, Any]:
     lists = (
         {each.name for each in msgspec.structs.fields(kind) if get_origin(each.type) is tuple}
         if kind is not None
@@ -131,18 +134,23 @@ async def _body(request: Request, kind: type | None, limits: RequestLimits) -> A
         return None
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise ApiError(415, "Unsupported media type", f"send Content-Type: {JSON}")
-    try:
-        async with asyncio.timeout(limits.request_seconds):
-            data = await _read(request, limits.body_bytes)
-    except TimeoutError:
-        detail = f"the body did not arrive within {limits.request_seconds:g} s; nothing was written"
-        raise ApiError(408, "Request timeout", detail, {"Connection": "close"}) from None
+    data = await read_body(request, limits)
     try:
         return msgspec.json.decode(data or b"{}", type=kind)
     except msgspec.ValidationError as error:
         raise BadInput(str(error).replace("`$.", "`")) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, "Bad request", f"the body is not JSON: {error}") from None
+
+
+async def read_body(request: Request, limits: RequestLimits) -> bytes:
+    """Raises if the body is too large, or does not arrive in time."""
+    try:
+        async with asyncio.timeout(limits.request_seconds):
+            return await _read(request, limits.body_bytes)
+    except TimeoutError:
+        detail = f"the body did not arrive within {limits.request_seconds:g} s; nothing was written"
+        raise ApiError(408, "Request timeout", detail, {"Connection": "close"}) from None
 
 
 async def _read(request: Request, limit_bytes: int) -> bytes:

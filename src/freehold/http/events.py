@@ -8,7 +8,6 @@ misses none.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
@@ -18,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from freehold.clock import monotonic
 from freehold.errors import BadInput, StoreError
+from freehold.event_follower import EventFollower
 from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
 from freehold.http.schemas import EventsQuery, value_or_none
@@ -31,7 +31,7 @@ STREAM = "text/event-stream"
 _BATCH = 200
 _ID_DIGITS = len(str(LARGEST_ID))
 #: How soon a client should reconnect, in milliseconds.
-_RETRY = "retry: 2000\n\n"
+RETRY = "retry: 2000\n\n"
 
 
 class EventMessage(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class EventMessage(msgspec.Struct, frozen=True):
 
 
 class EventStream(StreamingResponse):
-    """Counted from the request on, for as long as its connection is open."""
+    """Counted, and a listener, from the request on, for as long as its connection is open."""
 
     def __init__(self, counted: ExitStack, content: AsyncIterator[str]) -> None:
         super().__init__(content, media_type=STREAM)
@@ -68,12 +68,14 @@ async def follow_events(request: ApiRequest) -> EventStream:
     Last-Event-ID, after `after`, or now. Routine transitions have no event."""
     with ExitStack() as counted:
         counted.enter_context(request.service.streams.counted(request.caller))
+        follower = request.service.follower(request.app)
+        counted.enter_context(follower.listening())
         after = _position(request)
         if after is None:
             after = await request.operator.newest_event()
         # Read the first events here, where an error can still become an error response.
         first = await request.operator.events_after(after, _BATCH)
-        return EventStream(counted.pop_all(), _messages(request, after, first))
+        return EventStream(counted.pop_all(), _messages(request, follower, after, first))
 
 
 def _position(request: ApiRequest) -> int | None:
@@ -87,11 +89,13 @@ def _position(request: ApiRequest) -> int | None:
     return int(last_id)
 
 
-async def _messages(request: ApiRequest, after: int, events: list[Event]) -> AsyncIterator[str]:
+async def _messages(
+    request: ApiRequest, follower: EventFollower, after: int, events: list[Event]
+) -> AsyncIterator[str]:
     limits = request.service.limits
     end = monotonic() + limits.stream_seconds
     silent_since = monotonic()
-    yield _RETRY
+    yield RETRY
     while True:
         for event in events:
             yield _text(event)
@@ -102,9 +106,9 @@ async def _messages(request: ApiRequest, after: int, events: list[Event]) -> Asy
             if monotonic() - silent_since >= limits.stream_silent_seconds:
                 silent_since = monotonic()
                 yield ": nothing new\n\n"
-            await asyncio.sleep(limits.stream_poll_seconds)
+            await follower.wait(after, limits.stream_poll_seconds)
         try:
-            events = await request.operator.events_after(after, _BATCH)
+            events = await follower.after(after, _BATCH)
         except StoreError:
             events = []  # the stream continues when the store is available again
 

@@ -15,7 +15,7 @@ from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
 from freehold.http_auth import Role
 from freehold.prometheus import CONTENT_TYPE, Metric, Sample, metrics_text, process_metrics
-from freehold.store.types import JobCounts, QueueInfo
+from freehold.store.types import DEPTH_BOUND, JobCounts, QueueInfo
 
 routes = Routes()
 TEXT = "text/plain"
@@ -61,7 +61,7 @@ async def _store_metrics(request: ApiRequest) -> list[Metric]:
         async with asyncio.timeout(request.service.limits.ready_seconds):
             now, queues, counts, pause = (
                 await operator.now(),
-                await operator.queues(),
+                await operator.queues(DEPTH_BOUND),
                 await operator.counts(),
                 await operator.pause_of_all(),
             )

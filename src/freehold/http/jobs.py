@@ -10,14 +10,17 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from freehold.errors import BadInput
 from freehold.http.request import ApiRequest, ApiResponse
 from freehold.http.routes import Handler, Routes
 from freehold.http.schemas import (
     ActionBody,
     EnqueueBody,
+    ExplainQuery,
     JobListQuery,
     JobPath,
     LanePath,
+    RetryBody,
     ShowQuery,
     value_or_none,
 )
@@ -88,11 +91,14 @@ def new_job(tasks: Registry, body: EnqueueBody) -> NewJob:
 
 
 def _options(body: EnqueueBody) -> dict[str, Any]:
+    if body.start_by is not None and body.start_by_seconds is not None:
+        raise BadInput("start_by and start_by_seconds exclude each other: give one of them")
     options: dict[str, Any] = {
         "queue": body.queue,
         "priority": body.priority,
         "run_at": body.run_at,
         "delay": body.delay_seconds,
+        "start_by": body.start_by if body.start_by_seconds is None else body.start_by_seconds,
         "target": body.target,
         "limit_key": body.limit_key,
         "unique_key": body.unique_key,
@@ -119,26 +125,31 @@ async def list_jobs(request: ApiRequest) -> JobPageBody:
     query: JobListQuery = request.query
     if query.args:
         request.check_role(Role.OPERATOR, "showing arguments")
-    page = await request.operator.jobs(
-        JobFilter(
-            states=frozenset(query.state),
-            queue=value_or_none(query.queue),
-            task=value_or_none(query.task),
-            target=value_or_none(query.target),
-            tag=value_or_none(query.tag),
-            meta=meta_of(query.meta),
-            error=value_or_none(query.error),
-            worker=value_or_none(query.worker),
-            created_since=value_or_none(query.created_since),
-            created_until=value_or_none(query.created_until),
-            finished_since=value_or_none(query.finished_since),
-            finished_until=value_or_none(query.finished_until),
-            before=value_or_none(query.before),
-            limit=query.limit,
-        )
-    )
+    filter = _filter(query)
+    if query.q:
+        filter = await request.operator.search(query.q, filter)
+    page = await request.operator.jobs(filter)
     found = [job_document(job, show_args=query.args, show_trace=False) for job in page.jobs]
     return JobPageBody(found, page.next, page.looked_until)
+
+
+def _filter(query: JobListQuery) -> JobFilter:
+    return JobFilter(
+        states=frozenset(query.state),
+        queue=value_or_none(query.queue),
+        task=value_or_none(query.task),
+        target=value_or_none(query.target),
+        tag=value_or_none(query.tag),
+        meta=meta_of(query.meta),
+        error=value_or_none(query.error),
+        worker=value_or_none(query.worker),
+        created_since=value_or_none(query.created_since),
+        created_until=value_or_none(query.created_until),
+        finished_since=value_or_none(query.finished_since),
+        finished_until=value_or_none(query.finished_until),
+        before=value_or_none(query.before),
+        limit=query.limit,
+    )
 
 
 @routes.get(
@@ -179,6 +190,15 @@ async def explain_job(request: ApiRequest) -> ExplainBody:
     return ExplainBody(request.path.id, causes)
 
 
+@routes.get(
+    "/api/jobs/explain", Role.VIEWER, query=ExplainQuery, responses={200: list[ExplainBody]}
+)
+async def explain_jobs(request: ApiRequest) -> list[ExplainBody]:
+    """Explain the jobs of a list, without those that do not exist."""
+    found = await request.operator.explain_many(request.query.id, seen_by=request.tenant)
+    return [ExplainBody(job_id, causes) for job_id, causes in found.items()]
+
+
 Action: TypeAlias = Callable[..., Awaitable[list[ActionResult]]]
 
 _ACTIONS: tuple[tuple[OperatorVerb, Action, str], ...] = (
@@ -193,7 +213,6 @@ _ACTIONS: tuple[tuple[OperatorVerb, Action, str], ...] = (
         "Pause a job until it is resumed. The worker of a running job is asked to stop it.",
     ),
     (OperatorVerb.RESUME, AsyncOperator.resume, "Resume a paused or failed job."),
-    (OperatorVerb.RETRY, AsyncOperator.retry, "Run a finished job again, with all its attempts."),
     (OperatorVerb.SUBMIT, AsyncOperator.submit, "Put a pending job into the queue."),
 )
 
@@ -218,6 +237,24 @@ for _verb, _action, _summary in _ACTIONS:
         responses={200: ActionResult},
         problems=(409,),
     )(_action_handler(_verb, _action, _summary))
+
+
+@routes.post(
+    "/api/jobs/{id}/retry",
+    Role.OPERATOR,
+    path=JobPath,
+    body=RetryBody,
+    responses={200: ActionResult},
+    problems=(409,),
+)
+async def retry_job(request: ApiRequest) -> ActionResult:
+    """Run a finished job again, with all its attempts; or a finished or paused one from one of its
+    steps."""
+    body: RetryBody = request.body
+    (result,) = await request.operator.retry(
+        request.path.id, by=request.by, reason=body.reason, from_step=body.from_step
+    )
+    return result
 
 
 class DeletedBody(msgspec.Struct, frozen=True):

@@ -8,21 +8,37 @@ import msgspec
 
 from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
-from freehold.http.schemas import ActionBody, LaneListQuery, PauseBody, TargetPath, value_or_none
+from freehold.http.schemas import (
+    ActionBody,
+    LaneJobsQuery,
+    LaneListQuery,
+    PauseBody,
+    TargetPath,
+    value_or_none,
+)
 from freehold.http_auth import Role
+from freehold.json_views import JobDocument, job_document
 from freehold.model.operator_actions import ActionStatus
-from freehold.store.types import DEPTH_BOUND, LaneInfo
+from freehold.store.types import LANE_LIST_BOUND, LaneInfo
 
 routes = Routes()
 
 
 class LaneListBody(msgspec.Struct, frozen=True):
-    """Lanes by target. ``next``: where the next page begins, null after the last."""
+    """Lanes by target. Depths are counted up to ``bound``. ``next``: where the next page begins,
+    null after the last."""
 
     now: datetime
     bound: int
     lanes: list[LaneInfo]
     next: str | None
+
+
+class LaneDetailBody(msgspec.Struct, frozen=True):
+    """``lane`` is null if it has neither live jobs nor a pause."""
+
+    now: datetime
+    lane: LaneInfo | None
 
 
 class LaneBody(msgspec.Struct, frozen=True):
@@ -39,7 +55,29 @@ async def list_lanes(request: ApiRequest) -> LaneListBody:
     query: LaneListQuery = request.query
     lanes = await request.operator.lanes(value_or_none(query.after) or "", query.limit)
     more = lanes[-1].target if len(lanes) == query.limit else None
-    return LaneListBody(await request.operator.now(), DEPTH_BOUND, lanes, more)
+    return LaneListBody(await request.operator.now(), LANE_LIST_BOUND, lanes, more)
+
+
+@routes.get("/api/lanes/{target}", Role.VIEWER, path=TargetPath, responses={200: LaneDetailBody})
+async def show_lane(request: ApiRequest) -> LaneDetailBody:
+    """Show a lane. Its jobs are counted further than in the list."""
+    operator = request.operator
+    return LaneDetailBody(await operator.now(), await operator.lane(request.path.target))
+
+
+@routes.get(
+    "/api/lane-jobs/{target}",
+    Role.VIEWER,
+    path=TargetPath,
+    query=LaneJobsQuery,
+    responses={200: list[JobDocument]},
+)
+async def list_lane_jobs(request: ApiRequest) -> list[JobDocument]:
+    """List the holder of a lane, then the jobs that wait before and after the job `around`."""
+    query: LaneJobsQuery = request.query
+    around = value_or_none(query.around)
+    found = await request.operator.lane_jobs(request.path.target, around, query.limit)
+    return [job_document(job, show_args=False, show_trace=False) for job in found]
 
 
 @routes.post(

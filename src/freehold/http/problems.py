@@ -96,9 +96,19 @@ class ApiError(Exception):
 
 
 def of_api_error(error: ApiError) -> Response:
+    return _response(_problem_of_api_error(error), error.headers)
+
+
+def _problem_of_api_error(error: ApiError) -> Problem:
     name = error.title.lower().replace(" ", "-")
-    problem = Problem(_TYPE + name, error.title, error.status, error.detail)
-    return _response(problem, error.headers)
+    return Problem(_TYPE + name, error.title, error.status, error.detail)
+
+
+def problem_of(error: Exception, *, hide_details: bool) -> tuple[Problem, Mapping[str, str] | None]:
+    """Any error as a problem with its headers. ``hide_details``: for a caller of one tenant."""
+    if isinstance(error, ApiError):
+        return _problem_of_api_error(error), error.headers
+    return _problem_of_error(error, hidden_detail(error) if hide_details else None)
 
 
 def hidden_detail(error: Exception) -> str | None:
@@ -107,19 +117,24 @@ def hidden_detail(error: Exception) -> str | None:
 
 
 def of_error(error: Exception, detail: str | None = None) -> Response:
-    """An error outside of the project's error tree is a bug: its text goes only into the log.
-    ``detail`` replaces the error's text."""
+    """``detail`` replaces the error's text."""
+    return _response(*_problem_of_error(error, detail))
+
+
+def _problem_of_error(
+    error: Exception, detail: str | None
+) -> tuple[Problem, Mapping[str, str] | None]:
+    """An error outside of the project's error tree is a bug: its text goes only into the log."""
     kind = type(error)
     status = next((STATUS[each] for each in kind.__mro__ if each in STATUS), 500)
     if status == 500:
         log.error("a request failed: %s", kind.__name__, exc_info=error)
-        return _response(Problem(_TYPE + "bug", "Internal error", 500, _BUG))
+        return Problem(_TYPE + "bug", "Internal error", 500, _BUG), None
     title = (kind.__doc__ or kind.__name__).partition("\n")[0].rstrip(".")
     holder = error.holder if isinstance(error, UniqueKeyTaken) else None
     shown = _safe(str(error)) if detail is None else detail
     problem = Problem(_TYPE + _kebab_case(kind), title, status, shown, holder)
-    headers = {"Retry-After": "1"} if isinstance(error, StoreUnavailable) else None
-    return _response(problem, headers)
+    return problem, {"Retry-After": "1"} if isinstance(error, StoreUnavailable) else None
 
 
 def _kebab_case(kind: type[Exception]) -> str:

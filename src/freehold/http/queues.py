@@ -18,7 +18,7 @@ from freehold.http.schemas import (
 from freehold.http_auth import Role
 from freehold.model.explain import PauseInfo
 from freehold.model.operator_actions import ActionStatus
-from freehold.store.types import DEPTH_BOUND, JobCounts, QueueInfo
+from freehold.store.types import DEPTH_BOUND, QUEUE_LIST_BOUND, JobCounts, QueueInfo
 
 routes = Routes()
 
@@ -33,6 +33,13 @@ class QueueListBody(msgspec.Struct, frozen=True):
     queues: list[QueueInfo]
     pause: PauseInfo | None
     next: str | None
+
+
+class QueueDetailBody(msgspec.Struct, frozen=True):
+    """``queue`` is null if it has neither live jobs nor settings."""
+
+    now: datetime
+    queue: QueueInfo | None
 
 
 class QueueBody(msgspec.Struct, frozen=True):
@@ -61,7 +68,14 @@ async def list_queues(request: ApiRequest) -> QueueListBody:
     rest = sorted((each for each in queues if each.name > after), key=lambda each: each.name)
     page = rest[: query.limit]
     more = page[-1].name if len(rest) > query.limit else None
-    return QueueListBody(now, DEPTH_BOUND, page, await operator.pause_of_all(), more)
+    return QueueListBody(now, QUEUE_LIST_BOUND, page, await operator.pause_of_all(), more)
+
+
+@routes.get("/api/queues/{name}", Role.VIEWER, path=QueuePath, responses={200: QueueDetailBody})
+async def show_queue(request: ApiRequest) -> QueueDetailBody:
+    """Show a queue. Its jobs are counted further than in the list."""
+    operator = request.operator
+    return QueueDetailBody(await operator.now(), await operator.queue(request.path.name))
 
 
 @routes.post(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 
 from freehold.app import Freehold
+from freehold.event_follower import EventFollower
 from freehold.http.access_log import AccessLog
-from freehold.http.auth import check_role
+from freehold.http.auth import Identify, check_role
 from freehold.http.open_streams import OpenStreams
 from freehold.http.readiness import Readiness
 from freehold.http.request_limits import RequestLimits
@@ -33,8 +34,11 @@ class ApiService:
         tokens: tuple[Token, ...],
         limits: RequestLimits,
         telemetry: Telemetry,
+        identify: Identify | None = None,
     ) -> None:
+        """``identify``: decides in place of the tokens."""
         self.app = app
+        self.identify = identify
         self.routes = routes
         self.tokens = tokens
         self.tenant = app._tenant_name
@@ -43,8 +47,17 @@ class ApiService:
         self.readiness = Readiness(limits)
         self.access_log = AccessLog(telemetry)
         self.streams = OpenStreams(limits.streams, len(tokens))
+        self._followers: dict[str | None, EventFollower] = {}
         #: Streams end soon after this is set; other requests end by themselves.
         self.closing = False
+
+    def follower(self, app: Freehold) -> EventFollower:
+        """One for the app, and one for each tenant: all listeners of a store share its reads."""
+        tenant = app._tenant_name
+        if tenant not in self._followers:
+            operator = app.aoperator.through(HTTP)
+            self._followers[tenant] = EventFollower(operator, self.limits.stream_poll_seconds)
+        return self._followers[tenant]
 
 
 @dataclass(frozen=True, slots=True)

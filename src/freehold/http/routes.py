@@ -18,13 +18,13 @@ from typing import Any
 
 from freehold.decoders import decoder
 from freehold.http.auth import TenantScope
-from freehold.http.request import ApiRequest
 from freehold.http_auth import Role
 
 JSON = "application/json"
 
 
-Handler = Callable[[ApiRequest], Awaitable[Any]]
+#: Of an `ApiRequest`, or of a page's `PageRequest`.
+Handler = Callable[[Any], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

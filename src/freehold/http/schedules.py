@@ -148,7 +148,9 @@ async def pause_schedule(request: ApiRequest) -> ScheduleActionBody:
 async def resume_schedule(request: ApiRequest) -> ScheduleActionBody:
     """Resume a paused schedule. It fires at its next tick."""
     name: str = request.path.name
-    was_paused = await request.operator.resume_schedule(name, by=request.by)
+    was_paused = await request.operator.resume_schedule(
+        name, by=request.by, reason=request.body.reason
+    )
     return ScheduleActionBody(name, ActionStatus.DONE if was_paused else ActionStatus.ALREADY)
 
 
@@ -164,7 +166,7 @@ async def run_schedule(request: ApiRequest) -> ApiResponse:
     and none was made."""
     name: str = request.path.name
     info = await request.operator.schedule(name)
-    made = await request.operator.run_schedule(name, by=request.by)
+    made = await request.operator.run_schedule(name, by=request.by, reason=request.body.reason)
     body = EnqueuedBody(made.id, info.task, made.created, made.replaced, made.created_at)
     return ApiResponse(201 if made.created else 200, body)
 
@@ -193,7 +195,8 @@ async def backfill_schedule(request: ApiRequest) -> BackfilledBody:
 )
 async def reset_schedule(request: ApiRequest) -> ScheduleInfo:
     """Undo the edits of a schedule: back to what its app declares."""
-    return await request.operator.reset_schedule(request.path.name, by=request.by)
+    name, reason = request.path.name, request.body.reason
+    return await request.operator.reset_schedule(name, by=request.by, reason=reason)
 
 
 @routes.post(
@@ -206,5 +209,5 @@ async def reset_schedule(request: ApiRequest) -> ScheduleInfo:
 async def drop_schedule(request: ApiRequest) -> ScheduleActionBody:
     """Drop a schedule. Its jobs stay; a worker whose code declares it brings it back."""
     name: str = request.path.name
-    await request.operator.drop_schedule(name, by=request.by)
+    await request.operator.drop_schedule(name, by=request.by, reason=request.body.reason)
     return ScheduleActionBody(name, ActionStatus.DONE)

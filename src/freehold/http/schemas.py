@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from freehold.model.audit import AuditKind
 from freehold.model.bulk import BulkVerb
-from freehold.model.job import IDEMPOTENCY_SECONDS, PRIORITY_LIMIT
+from freehold.model.job import PRIORITY_LIMIT
 from freehold.model.job_log import REASON_LIMIT
 from freehold.model.limit import LIMIT_CEILING
 from freehold.model.meta import MetaValue
 from freehold.model.names import KEY_LENGTH_LIMIT
 from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from freehold.model.schedule import JITTER_LIMIT_SECONDS, CatchUp, Overlap
+from freehold.model.search import LENGTH_LIMIT
 from freehold.model.state import State
 from freehold.model.tenant import HOME_SHARD
 from freehold.model.timing import EXPRESSION_LENGTH_LIMIT, LONGEST_INTERVAL_SECONDS
 from freehold.model.waiting import Replaceable, Until
 from freehold.operations.input_checks import LARGEST_ID
+from freehold.operations.pictures import SPANS_LIMIT
 from freehold.operator_schedules import NEXT_RUNS_LIMIT
 from freehold.store.types import PAGE_LIMIT
 
@@ -83,11 +85,19 @@ class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wait: Annotated[float, Meta(ge=0, le=RESULT_WAIT_SECONDS)] = 0.0
 
 
-class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A filter of jobs. ``meta`` is ``key=value``, its value JSON or text; ``error`` the type of
-    the error, with its module or without it; ``worker`` the owner of the lease, or of the attempt
-    that ended the job. ``before`` is the ``next`` of the previous page."""
+class ExplainQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The jobs of a list, at most 50, by repeated ``id``."""
 
+    id: tuple[Id, ...]
+
+
+class JobListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A filter of jobs. ``q`` is a search such as ``state:failed queue:mail since:2h``, for fields
+    that are not given beside it. ``meta`` is ``key=value``, its value JSON or text; ``error`` the
+    type of the error, with its module or without it; ``worker`` the owner of the lease, or of the
+    attempt that ended the job. ``before`` is the ``next`` of the previous page."""
+
+    q: Annotated[str, Meta(max_length=LENGTH_LIMIT)] = ""
     state: tuple[State, ...] = ()
     queue: Name | UnsetType = UNSET
     task: Name | UnsetType = UNSET
@@ -128,6 +138,20 @@ class AmendmentBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     priority: Annotated[int, Meta(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)] | None = None
     queue: Name | None = None
     run_at: Timestamp | None = None
+    max_attempts: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS_LIMIT)] | None = None
+
+
+class AmendBody(AmendmentBody, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is changed of a waiting job, with the reason and the author."""
+
+    reason: Reason | None = None
+    by: By | None = None
+
+
+class CloneBody(AmendBody, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a clone has instead of the old job's values; ``args`` is an object by parameter name."""
+
+    args: dict[str, Any] | None = None
 
 
 class BulkBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -139,6 +163,14 @@ class BulkBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     changes: AmendmentBody | None = None
     reason: Reason | None = None
     by: By | None = None
+
+
+class PreviewBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One verb on chosen jobs. ``changes`` is for ``amend``."""
+
+    verb: Literal["cancel", "pause", "resume", "retry", "submit", "delete", "amend"]
+    ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=PAGE_LIMIT)]
+    changes: AmendmentBody | None = None
 
 
 class BulkListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,6 +200,21 @@ class AuditQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
 
 
+class LaneJobsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``around``: the id of a job of the lane; ``limit``: how many before and after it."""
+
+    around: Id | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+
+
+class AttemptsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``until`` is now by default."""
+
+    since: Timestamp
+    until: Timestamp | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=SPANS_LIMIT)] = SPANS_LIMIT
+
+
 class LaneListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``after`` is the ``next`` of the previous page."""
 
@@ -195,6 +242,13 @@ class ActionBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     reason: Reason | None = None
     by: By | None = None
+
+
+class RetryBody(ActionBody, frozen=True, forbid_unknown_fields=True):
+    """``from_step``: the job, finished or paused, runs again from this step; it and the later steps
+    are deleted."""
+
+    from_step: Key | None = None
 
 
 class PauseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -256,11 +310,13 @@ class EnqueueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     priority: Annotated[int, Meta(ge=-PRIORITY_LIMIT, le=PRIORITY_LIMIT)] | None = None
     run_at: Timestamp | None = None
     delay_seconds: Wait | None = None
+    start_by: Timestamp | None = None
+    start_by_seconds: Span | None = None
     target: Key | None = None
     limit_key: Key | None = None
     unique_key: Key | None = None
     idempotency_key: Key | None = None
-    idempotency_seconds: Span = IDEMPOTENCY_SECONDS
+    idempotency_seconds: Span | None = None
     max_attempts: Annotated[int, Meta(ge=1, le=MAX_ATTEMPTS_LIMIT)] | None = None
     timeout_seconds: Span | None = None
     tags: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
@@ -275,6 +331,22 @@ class EnqueueBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     throttle_seconds: Span | None = None
     pending: bool = False
     raw: bool = False
+
+
+class SignalBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A signal: its name, its value as JSON, and for how long it is kept, 30 days by default."""
+
+    name: Key
+    value: Any = None
+    keep_seconds: Span | None = None
+    by: By | None = None
+
+
+class SignalListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``after`` is the ``next`` of the previous page."""
+
+    after: Key | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 100
 
 
 class SchedulePath(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Serves the API on its own address, inside a running event loop, until it is canceled."""
+"""Serves the API and the dashboard on an address, in a running event loop, until canceled."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import uvicorn
 from h11 import ProtocolError
 
 from freehold.app import Freehold
+from freehold.dashboard.site import Site, dashboard_address
 from freehold.errors import BadSettings
 from freehold.http import connections
-from freehold.http.asgi import api
 from freehold.http.connections import ConnectionLimits, connections_allowed, limited
 from freehold.http.request import ApiService
 from freehold.http_auth import check_address, local_token, tokens_of
@@ -73,7 +73,7 @@ async def serve_on(
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
     """Serves until canceled. Then streams end, and running requests may finish."""
-    application = api(app, settings, telemetry=telemetry)
+    application = Site(app, settings, telemetry)
     host = settings.http.host
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     for name in ("uvicorn.error", "asyncio"):
@@ -82,6 +82,7 @@ async def serve_on(
     server = _UvicornServer(_config(application, limits))
     serving = asyncio.create_task(server.serve([listener]), name="http")
     log.info("the API is served on %s", address)
+    log.info("open the dashboard: %s", dashboard_address(address, settings))
     if not settings.http.tokens:
         log.info("try: %s", example_of(address))
     if on_ready is not None:
@@ -90,7 +91,7 @@ async def serve_on(
         with _without_accept_errors():
             await asyncio.shield(serving)
     except asyncio.CancelledError:
-        await _stop(server, serving, application.state.service)
+        await _stop(server, serving, application.service)
         raise
 
 

@@ -14,6 +14,7 @@ OPERATOR = "operator"
 PYTHON = "python"
 CLI = "cli"
 HTTP = "http"
+DASHBOARD = "dashboard"
 #: The configured weights and limits, which a worker writes when it starts.
 SETTINGS = "settings"
 

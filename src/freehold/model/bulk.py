@@ -26,6 +26,7 @@ from freehold.model.operator_actions import (
     Transition,
     plan,
 )
+from freehold.model.retry import MAX_ATTEMPTS_LIMIT
 from freehold.model.state import FINAL, LEASED, Stage, State
 from freehold.model.timestamps import check_timestamp
 
@@ -34,6 +35,7 @@ AT_ONCE = 100
 #: The most jobs of one operation.
 JOBS_LIMIT = 1_000_000
 KEY_TAKEN = "its unique key is held by another job"
+NO_JOB = "there is no such job"
 
 
 class BulkVerb(StrEnum):
@@ -59,10 +61,11 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
     priority: int | None = None
     queue: str | None = None
     run_at: datetime | None = None
+    max_attempts: int | None = None
 
 
 class Amend(msgspec.Struct, frozen=True):
-    """The job gets another priority, queue or time; ``stages`` is (if due, if due later)."""
+    """The job gets other values; ``stages`` is (if due, if due later)."""
 
     stages: tuple[Stage, Stage]
 
@@ -84,6 +87,25 @@ class BulkPreview(msgspec.Struct, frozen=True):
     requested: int
     already: int
     refused: dict[str, int]
+
+
+class PreviewStatus(StrEnum):
+    """What a verb would lead to for one job."""
+
+    DONE = "done"
+    REQUESTED = "requested"
+    ALREADY = "already"
+    REFUSED = "refused"
+
+
+class JobPreview(msgspec.Struct, frozen=True):
+    """What a verb would lead to for one job; ``cause``: why it is refused. ``state`` is its present
+    one, None if there is no such job."""
+
+    id: int
+    status: PreviewStatus
+    state: State | None
+    cause: str | None = None
 
 
 class BulkOperation(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,12 +143,14 @@ EVENTS: dict[BulkVerb, tuple[str, str]] = {
 }
 
 
-def plan_bulk(verb: BulkVerb, job: Job) -> BulkStep:
+def plan_bulk(
+    verb: BulkVerb | OperatorVerb, job: Job, amendment: Amendment | None = None
+) -> BulkStep:
     """The effect of the verb on a job in this state. Raises IllegalTransition."""
     if verb is BulkVerb.DELETE:
         return plan_delete(job)
     if verb is BulkVerb.AMEND:
-        return plan_amend(job)
+        return plan_amend(job, amendment)
     step = plan(OperatorVerb(verb.value), job)
     if isinstance(step, RequestStop) and job.stop_request in (step.request, "cancel"):
         return NoChange(job.state)  # its worker has been asked before
@@ -142,9 +166,21 @@ def plan_delete(job: Job) -> Delete:
     return Delete()
 
 
-def plan_amend(job: Job) -> Amend:
+def plan_amend(job: Job, amendment: Amendment | None = None) -> Amend:
     if job.state in LEASED or job.state in FINAL or job.stage is None:
         raise IllegalTransition(f"job {job.id} is {job.state}: only a waiting job can be amended")
+    run_at = None if amendment is None else amendment.run_at
+    if run_at is not None and job.start_by is not None and run_at >= job.start_by:
+        raise IllegalTransition(
+            f"job {job.id} is {job.state}, and would be canceled before it may start: give a "
+            "run_at before its start_by"
+        )
+    attempts = None if amendment is None else amendment.max_attempts
+    if attempts is not None and attempts <= job.attempt:
+        raise IllegalTransition(
+            f"job {job.id} is {job.state} after {job.attempt} attempts: with "
+            f"max_attempts={attempts} none would be left; give more, or cancel it"
+        )
     return Amend(_stages_at(job.stage, has_lane=job.target is not None))
 
 
@@ -168,12 +204,17 @@ def cause_of(job: Job, refused: IllegalTransition) -> str:
     return str(refused).removeprefix(f"job {job.id} is ")
 
 
-def check_bulk(verb: BulkVerb, states: frozenset[State], amendment: Amendment | None) -> None:
-    """Raises BadInput for a verb without what it needs."""
-    if verb is BulkVerb.RETRY and not states:
+def check_bulk(
+    verb: BulkVerb, states: frozenset[State] | None, amendment: Amendment | None
+) -> None:
+    """Raises BadInput for a verb without what it needs. ``states``: of its filter, if
+    it has one."""
+    if verb is BulkVerb.RETRY and states is not None and not states:
         raise BadInput("retry: name the states, such as failed, or succeeded jobs would run again")
     if (verb is BulkVerb.AMEND) != (amendment is not None and amendment != Amendment()):
-        raise BadInput("amend needs a priority, a queue or a time, and no other verb takes one")
+        raise BadInput(
+            "amend needs a priority, queue, time or max_attempts, and no other verb takes one"
+        )
     if amendment is None:
         return
     if amendment.priority is not None and not -PRIORITY_LIMIT <= amendment.priority <= (
@@ -184,3 +225,6 @@ def check_bulk(verb: BulkVerb, states: frozenset[State], amendment: Amendment | 
         check_name("queue", amendment.queue)
     if amendment.run_at is not None:
         check_timestamp("run_at", amendment.run_at)
+    attempts = amendment.max_attempts
+    if attempts is not None and not 1 <= attempts <= MAX_ATTEMPTS_LIMIT:
+        raise BadInput(f"max_attempts={attempts}: give 1 to {MAX_ATTEMPTS_LIMIT}")

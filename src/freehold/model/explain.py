@@ -12,7 +12,10 @@ from freehold.model.job import Job
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
 from freehold.model.outcome import WAITS_FOR_CODE
 from freehold.model.plural import count
+from freehold.model.schedule import tick_of
+from freehold.model.schedule_changes import Schedule
 from freehold.model.state import LEASED, Stage, State
+from freehold.model.suspension import sentence
 from freehold.model.worker_info import LiveWorker, WorkerState
 
 
@@ -72,6 +75,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ahead: int = 0
     ahead_bound: int = 0
     workers: tuple[LiveWorker, ...] = ()
+    #: That made the job, if it still exists.
+    schedule: Schedule | None = None
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -86,7 +91,7 @@ def explain(job: Job, facts: Facts, seen_by: str | None = None) -> list[Cause]:
     """Every cause that keeps the job from running now. A leased job has one cause: its lease.
     ``seen_by``: the one tenant that the sentences may be about, for a caller of that tenant."""
     if job.state is not State.QUEUED:
-        return [_by_state(job)]
+        return [_by_state(job), *_schedule(job, facts)]
     causes = _waiting_causes(job, facts)
     for rules in facts.queue_rules:
         causes += _queue_causes(rules, seen_by)
@@ -94,8 +99,8 @@ def explain(job: Job, facts: Facts, seen_by: str | None = None) -> list[Cause]:
         causes.append(_lane_paused(job, facts.lane_pause))
     if job.limit_key is not None:
         causes += _use_causes(f"key {job.limit_key}", facts.key_use)
-    workers = _worker_causes(job, facts.workers)
-    return causes + workers if causes or workers else [_in_queue(job, facts)]
+    causes += _worker_causes(job, facts.workers)
+    return (causes or [_in_queue(job, facts)]) + _start_by(job, facts) + _schedule(job, facts)
 
 
 def _by_state(job: Job) -> Cause:
@@ -117,6 +122,10 @@ def _by_state(job: Job) -> Cause:
 
 def _waiting_causes(job: Job, facts: Facts) -> list[Cause]:
     match job.stage:
+        case Stage.SCHEDULED | Stage.BACKOFF if job.waits_for is not None:
+            left = max(0.0, (job.run_at - facts.now).total_seconds())
+            text = f"it {sentence(job.waits_for)}, until {_at(job.run_at)}, in {left:.0f} s"
+            return [Cause("suspended", text)]
         case Stage.SCHEDULED | Stage.BACKOFF:
             left = max(0.0, (job.run_at - facts.now).total_seconds())
             why = f" ({job.reason})" if job.reason else ""
@@ -146,7 +155,7 @@ def _lane(job: Job, holder: Job) -> Cause:
 
 def _lane_paused(job: Job, pause: PauseInfo) -> Cause:
     text = f"its lane {job.target} is paused{_paused_by(pause)}"
-    lane = _typed(job.target or "")
+    lane = typed(job.target or "")
     return Cause("lane_paused", text, f"resume the lane: freehold lanes resume {lane}")
 
 
@@ -158,7 +167,7 @@ def _queue_causes(rules: QueueRules, seen_by: str | None) -> list[Cause]:
     if rules.pause is not None:
         is_all = rules.name == ALL_QUEUES
         what = "all queues are" if is_all else f"its queue {rules.name} is"
-        remedy = f"freehold queues resume {_typed(rules.name)}"
+        remedy = f"freehold queues resume {typed(rules.name)}"
         if is_all:
             remedy += "; of a tenant: freehold tenants resume NAME"
         causes.append(Cause("queue_paused", f"{what} paused{_paused_by(rules.pause)}", remedy))
@@ -233,6 +242,31 @@ def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
     return []
 
 
+def _start_by(job: Job, facts: Facts) -> list[Cause]:
+    """No cause of waiting, but its end."""
+    if job.start_by is None:
+        return []
+    left = (job.start_by - facts.now).total_seconds()
+    when = f"in {left:.0f} s" if left > 0 else "which has passed"
+    text = f"it must start by {_at(job.start_by)}, {when}, or it is canceled"
+    return [Cause("start_by", text)]
+
+
+def _schedule(job: Job, facts: Facts) -> list[Cause]:
+    """A live job of a schedule, whose next ticks may wait for it."""
+    schedule, tick = facts.schedule, tick_of(job.policy_json)
+    if schedule is None or tick is None or job.stage is None:
+        return []
+    text = f"schedule {schedule.name} made it for the tick of {_at(tick.at)}"
+    if schedule.skipped_for != job.id or schedule.skipped_at is None:
+        return [Cause("schedule", text)]
+    text += (
+        f"; the schedule skips its ticks while this job is live, last at {_at(schedule.skipped_at)}"
+    )
+    remedy = 'end this job (resume or cancel it), or give the schedule another overlap than "skip"'
+    return [Cause("schedule_skips", text, remedy)]
+
+
 def _in_queue(job: Job, facts: Facts) -> Cause:
     jobs = f"{count(facts.ahead, 'job')} {'is' if facts.ahead == 1 else 'are'}"
     if facts.ahead >= facts.ahead_bound:
@@ -244,7 +278,7 @@ def _in_queue(job: Job, facts: Facts) -> Cause:
     )
 
 
-def _typed(name: str) -> str:
+def typed(name: str) -> str:
     """As it can be typed into a shell."""
     return name if re.fullmatch(r"[\w.@:/-]+", name) else "'" + name.replace("'", "'\\''") + "'"
 

@@ -46,6 +46,13 @@ class Fail(HandlerException):
     """End the job as failed, without another attempt."""
 
 
+class AttemptEnded(BaseException):
+    """Raised by the context in a handler whose attempt ends here; the handler runs again later.
+
+    Not an Exception, so that `except Exception` of the handler does not take it for an error.
+    """
+
+
 def _seconds(delay: float | timedelta) -> float:
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else float(delay)
     if not 0 <= seconds <= WAIT_LIMIT_SECONDS:

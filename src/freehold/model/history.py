@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     RETRIED = "retried"
     LEASE_LOST = "lease_lost"
     SNOOZED = "snoozed"
+    SUSPENDED = "suspended"
     GIVEN_BACK = "given_back"
     DRAINED = "drained"
     PAUSED = "paused"
@@ -121,9 +122,16 @@ def _made_by(job: Job) -> tuple[str | None, str | None]:
     tick = tick_of(job.policy_json)
     if tick is None:
         return None, None
-    by = next((tag for tag in job.tags if tag.startswith(PREFIX)), None)
+    name = schedule_of(job)
     missed = f", {tick.missed} missed before it" if tick.missed else ""
-    return by, f"tick of {tick.at.isoformat()}{missed}"
+    return name and f"{PREFIX}{name}", f"tick of {tick.at.isoformat()}{missed}"
+
+
+def schedule_of(job: Job) -> str | None:
+    """The name of the schedule that made the job."""
+    if tick_of(job.policy_json) is None:
+        return None
+    return next((t.removeprefix(PREFIX) for t in job.tags if t.startswith(PREFIX)), None)
 
 
 def _began_pending(job: Job, events: list[Event]) -> bool:

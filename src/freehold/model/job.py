@@ -34,7 +34,7 @@ class StopRequest(StrEnum):
     PAUSE = "pause"
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A checked request to run a task. Building one writes nothing."""
 
     task: str
@@ -57,6 +57,8 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     meta_json: str | None = None
     #: The key that the job holds until a worker takes it.
     waiting: Waiting | None = None
+    #: It is canceled if it has not started by then: a time, or seconds after it falls due.
+    start_by: datetime | float | None = None
 
     def __repr__(self) -> str:
         return _repr(self, self.policy)
@@ -77,7 +79,7 @@ def _repr(job: NewJob | Attempt, policy: Policy) -> str:
     return msgspec.Struct.__repr__(job)
 
 
-class Enqueued(msgspec.Struct, frozen=True):
+class Enqueued(msgspec.Struct, frozen=True, gc=False):
     """The id of a stored job, or of the job with the same key that existed before. ``replaced``: it
     got values of this call."""
 
@@ -120,9 +122,9 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     timeout_seconds: float | None
     policy_json: str | None
     limit_key: str | None = None
-    #: It was parked for a worker whose code fits its arguments, and that time is over.
-    is_overdue: bool = False
     meta_json: str | None = None
+    #: It was parked for a worker whose code fits its arguments, and that time is over.
+    misfit_time_is_over: bool = False
 
     def __repr__(self) -> str:
         return _repr(self, self.policy)
@@ -208,6 +210,10 @@ class Job(msgspec.Struct, frozen=True):
     meta: dict[str, MetaValue] = {}
     #: Until a worker takes the job, no other job waits with this key.
     waiting_key: str | None = None
+    #: It is canceled if it has not started by then. None once it has started.
+    start_by: datetime | None = None
+    #: What a suspended job waits for, until its run_at: see `model/suspension.py`.
+    waits_for: str | None = None
 
     @property
     def policy(self) -> Policy:

@@ -128,7 +128,8 @@ def _resume(job: Job) -> Transition | NoChange:
         event=EventKind.RESUMED,
         stages=_back(job),
         fresh_attempts=job.attempt >= job.max_attempts,
-        keep_run_at=job.state is State.PAUSED and job.attempt == 0,
+        # What a suspended job waits for may have come meanwhile: its handler finds out.
+        keep_run_at=job.state is State.PAUSED and job.attempt == 0 and job.waits_for is None,
     )
 
 
@@ -143,6 +144,24 @@ def _retry(job: Job) -> Transition:
         event=EventKind.RETRIED_BY_HAND,
         stages=_back(job),
         fresh_attempts=True,
+    )
+
+
+def plan_retry_from(job: Job) -> Transition:
+    """Of a job that runs again from one of its steps: retried if it is finished, resumed if it is
+    paused. It is due at once, because what it waited for was one of its steps."""
+    if job.state in FINAL:
+        return _retry(job)
+    if job.state is not State.PAUSED:
+        raise IllegalTransition(
+            f"job {job.id} is {job.state}: only a paused or finished job can run again from a "
+            "step; `pause` it first"
+        )
+    return Transition(
+        state=State.QUEUED,
+        event=EventKind.RESUMED,
+        stages=_back(job),
+        fresh_attempts=job.attempt >= job.max_attempts,
     )
 
 

@@ -13,6 +13,7 @@ from freehold.model.meta import MetaValue, encode_meta
 from freehold.model.names import check_key, check_name
 from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from freehold.model.schedule import PREFIX as SCHEDULE_PREFIX
+from freehold.model.start_by import check_start_by
 from freehold.model.tenant import check_tenant
 from freehold.model.timestamps import check_timestamp
 from freehold.model.waiting import Debounce, Throttle, Unique, WaitingOption, chosen
@@ -41,6 +42,7 @@ class Options:
     unique: Unique | None = None
     debounce: Debounce | None = None
     throttle: Throttle | None = None
+    start_by: datetime | timedelta | float | None = None
 
     def __post_init__(self) -> None:
         check_name("queue", self.queue)
@@ -102,6 +104,14 @@ def _check_times(options: Options) -> None:
     seconds = options.delay_seconds
     if seconds is not None and not (_is_number(seconds) and 0 <= seconds <= WAIT_LIMIT_SECONDS):
         raise BadInput(f"delay={options.delay!r}: give 0 or more seconds, at most ten years")
+    if options.start_by is not None:
+        waits = options.waiting_option
+        check_start_by(
+            options.start_by,
+            run_at=options.run_at,
+            has_delay=options.delay is not None,
+            has_waiting_key=not (waits is None or options.key_until_end is not None),
+        )
 
 
 def _check_numbers(options: Options) -> None:

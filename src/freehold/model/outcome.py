@@ -28,6 +28,7 @@ class OutcomeKind(StrEnum):
     FAIL = "fail"  # raised by the handler: no retry
     DRAIN = "drain"  # the worker ended before the handler
     GIVE_BACK = "give_back"  # assigned, but never started
+    SUSPEND = "suspend"  # by the handler's context: it waits, and goes on in another attempt
     MISFIT = "misfit"  # never started: its arguments do not fit the worker's code
 
 
@@ -44,6 +45,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delay_seconds: float | None = None
     retryable: bool = True
     ran_seconds: float | None = None
+    #: Of a suspended attempt.
+    waits_for: str | None = None
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -53,7 +56,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     event: EventKind
     reason: str | None = None
     error: ErrorInfo | None = None
-    result: bytes | None = None
     delay_seconds: float | None = None
     refund: bool = False
     lost: bool = False
@@ -64,8 +66,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     #: By whom the stop was requested, once the decision is written.
     requested_by: str | None = None
     ran_seconds: float | None = None
+    waits_for: str | None = None
 
 
+#: What every success leads to, whatever the policy and the requests. Its result is in the outcome.
+SUCCEEDED = Decision(state=State.SUCCEEDED, event=EventKind.SUCCEEDED)
 #: A job that is paused though nobody asked for a pause begins its reason with it.
 INTERRUPTED = "Job was interrupted by user"
 #: The reason of a job that is parked because of its arguments begins with it.
@@ -76,6 +81,7 @@ _CHARGED = frozenset(
 #: Outcomes that leave the job unfinished obey a stop request that came meanwhile.
 _OBEDIENT = _CHARGED | {
     OutcomeKind.SNOOZE,
+    OutcomeKind.SUSPEND,
     OutcomeKind.PAUSE,
     OutcomeKind.DRAIN,
     OutcomeKind.GIVE_BACK,
@@ -87,8 +93,8 @@ def decide(
     attempt: Attempt, outcome: Outcome, request: StopRequest | None, chance: float
 ) -> Decision:
     """What the outcome leads to under the job's policy and a stop request."""
-    if outcome.kind is OutcomeKind.SUCCESS:  # regardless of policy and requests
-        return _ended(outcome, State.SUCCEEDED, EventKind.SUCCEEDED)
+    if outcome.kind is OutcomeKind.SUCCESS:
+        return SUCCEEDED
     policy = attempt.policy
     if request is not None and outcome.kind in _OBEDIENT:
         return _obey(attempt, outcome, request, policy)
@@ -99,8 +105,8 @@ def decide(
             return _canceled(attempt, outcome, request, policy)
         case OutcomeKind.PAUSE:
             return _ended(outcome, State.PAUSED, EventKind.PAUSED, refund=True)
-        case OutcomeKind.SNOOZE:
-            return _queued(outcome, EventKind.SNOOZED, outcome.delay_seconds or 0.0, refund=True)
+        case OutcomeKind.SNOOZE | OutcomeKind.SUSPEND:
+            return _later(outcome)
         case OutcomeKind.GIVE_BACK:
             return _queued(outcome, EventKind.GIVEN_BACK, 0.0, refund=True)
         case OutcomeKind.MISFIT:
@@ -108,6 +114,12 @@ def decide(
         case OutcomeKind.DRAIN:
             return _drained(attempt, outcome, policy)
     return _failed_attempt(attempt, outcome, policy, chance)
+
+
+def _later(outcome: Outcome) -> Decision:
+    event = EventKind.SUSPENDED if outcome.kind is OutcomeKind.SUSPEND else EventKind.SNOOZED
+    waits = _queued(outcome, event, outcome.delay_seconds or 0.0, refund=True)
+    return msgspec.structs.replace(waits, waits_for=outcome.waits_for)
 
 
 def _drained(attempt: Attempt, outcome: Outcome, policy: Policy) -> Decision:
@@ -121,7 +133,7 @@ def _misfit(attempt: Attempt, outcome: Outcome) -> Decision:
     """In a rolling deploy another worker may have code that fits. The store keeps the first time
     until which the job waits; afterwards it has failed for good."""
     seconds = outcome.delay_seconds or 0.0
-    if attempt.is_overdue or not seconds:
+    if attempt.misfit_time_is_over or not seconds:
         return _ended(outcome, State.FAILED, EventKind.FAILED)
     reason = f"{WAITS_FOR_CODE} (at most {seconds:g} s): {outcome.reason}"
     parked = _queued(outcome, EventKind.PARKED, seconds, reason=reason, refund=True)
@@ -197,7 +209,6 @@ def _ended(
         event=event,
         reason=reason or outcome.reason,
         error=outcome.error,
-        result=outcome.result,
         refund=refund,
         lost=lost,
         ran_seconds=outcome.ran_seconds,

@@ -23,6 +23,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "on_drain": ("auto", "requeue", "pause"),
     "lane_on_failure": ("block", "skip"),
 }
+#: The fields of these stored names.
+_FLAGS = {"secret_result": "secret_result", "notify_end": "notify_end", "steps": "has_steps"}
 _RETRY_FIELDS = ("base_seconds", "factor", "cap_seconds", "jitter")
 
 
@@ -40,6 +42,8 @@ class Policy:
     secret_result: bool = False
     #: A caller waits for the end of the job: listeners are notified of it.
     notify_end: bool = False
+    #: The job has stored steps. Set by the first of them, never by an enqueue.
+    has_steps: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.retry, Retry):
@@ -106,10 +110,9 @@ def unpack(text: str | bytes | None) -> Policy:
                 policy = replace(policy, **{name: value})
             elif name == "secret_args":
                 policy = replace(policy, secret_args=tuple(map(str, value)))
-            elif name == "secret_result":
-                policy = replace(policy, secret_result=bool(value))
-            elif name == "notify_end":
-                policy = replace(policy, notify_end=bool(value))
+            elif name in _FLAGS:
+                flag: dict[str, Any] = {_FLAGS[name]: bool(value)}
+                policy = replace(policy, **flag)
         except (BadSettings, TypeError):
             continue
     return replace(policy, retry=retry)

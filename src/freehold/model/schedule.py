@@ -169,6 +169,11 @@ def _check_job(definition: ScheduleDefinition) -> None:
         raise BadInput(
             f"schedule {name}: the schedule decides when its jobs run: leave out run_at and delay"
         )
+    if isinstance(job.start_by, datetime):
+        raise BadInput(
+            f"schedule {name}: start_by as a time would be over after one tick: give seconds after "
+            "the job falls due"
+        )
     if job.target is not None and definition.overlap in ("queue", "cancel"):
         raise BadInput(
             f"schedule {name}: overlap={definition.overlap!r} puts its jobs into the lane "

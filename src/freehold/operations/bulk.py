@@ -22,7 +22,7 @@ from freehold.model.bulk import (
     BulkVerb,
     check_bulk,
 )
-from freehold.operations.input_checks import LARGEST_ID, author_of, check_filter, with_interface
+from freehold.operations.input_checks import LARGEST_ID, author_of, bound, check_filter
 from freehold.store.statements import (
     AsyncMethods,
     AsyncSession,
@@ -43,7 +43,7 @@ def preview(
 ) -> Verb[BulkPreview]:
     """What the verb would do with the jobs that match now, counted exactly, by cause."""
     chosen = _checked(verb, filter, changes)
-    _, counts = yield from bulk_verbs.survey(chosen, filter)
+    _, counts = yield from bulk_verbs.survey(chosen, filter, changes)
     return counts
 
 
@@ -150,7 +150,7 @@ class Bulk(_Bulk, BlockingMethods):
         self._via = via
 
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, T]:
-        return super()._as_method(with_interface(self._via, verb))
+        return super()._as_method(bound(verb, via=self._via))
 
 
 class AsyncBulk(_Bulk, AsyncMethods):
@@ -161,4 +161,4 @@ class AsyncBulk(_Bulk, AsyncMethods):
         self._via = via
 
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-        return super()._as_method(with_interface(self._via, verb))
+        return super()._as_method(bound(verb, via=self._via))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from inspect import signature
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from freehold.errors import BadInput
 from freehold.model.audit import Author
@@ -52,8 +52,9 @@ def author_of(by: str, via: str, reason: str | None = None) -> Author:
     return Author(check_key("by", by), via, check_reason(reason))
 
 
-def with_interface(via: str, verb: Callable[P, Verb[T]]) -> Callable[P, Verb[T]]:
-    """A verb that changes something has the interface as its parameter."""
-    if "via" not in signature(verb).parameters:
-        return verb
-    return partial(verb, via=via)  # type: ignore[arg-type]
+def bound(verb: Callable[P, Verb[T]], **given: Any) -> Callable[P, Verb[T]]:
+    """A verb with those of these parameters that it has: one that changes something has the
+    interface, ``via``, as its parameter."""
+    names = signature(verb).parameters
+    own = {name: value for name, value in given.items() if name in names}
+    return partial(verb, **own) if own else verb

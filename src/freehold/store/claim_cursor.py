@@ -76,8 +76,9 @@ class ClaimCursor:
             pause = min(max(min(self._costs) / _SHARE, _SOONEST), _LATEST)
             self._restart_at = ended + pause
 
-    def advance(self, rank: int, job_id: int) -> None:
-        self._after = max(self._after, (rank, job_id))
+    def advance(self, last: tuple[int, int]) -> None:
+        """Jobs up to this (rank, id) are claimed."""
+        self._after = max(self._after, last)
 
     def back_to_start(self) -> bool:
         """No job is left after the cursor. Returns whether to claim from the head at once."""

@@ -11,6 +11,27 @@ from freehold.errors import SchemaMissing, SchemaTooNew
 from freehold.store.statements import AsyncSession, Session
 
 
+class ServerOptions(Protocol):
+    """How a server is used; the settings of the store are these. SQLite has no server.
+
+    ``session``: "pipelined" or "plain". ``answer_seconds``: how long the answer to one statement
+    may take, before its connection is dropped.
+    """
+
+    @property
+    def session(self) -> str: ...
+
+    @property
+    def answer_seconds(self) -> float: ...
+
+
+class SessionOptions(msgspec.Struct, frozen=True):
+    """The defaults."""
+
+    session: str = "pipelined"
+    answer_seconds: float = 10.0
+
+
 class Migration(msgspec.Struct, frozen=True):
     """A numbered step of the schema."""
 

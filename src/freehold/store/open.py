@@ -9,27 +9,32 @@ from pathlib import Path
 
 from freehold.clock import Micros
 from freehold.errors import BadSettings
-from freehold.store.database import Database
+from freehold.store.database import Database, ServerOptions, SessionOptions
 from freehold.store.shard import MovableShard
 from freehold.store.url import is_postgres, redacted, without_driver
 
 DEFAULT_FILE = "freehold.db"
+_DEFAULT_OPTIONS = SessionOptions()
 
 
-def open_database(url: str, schema: str = "freehold", *, pipelined: bool = True) -> Database:
+def open_database(
+    url: str, schema: str = "freehold", options: ServerOptions = _DEFAULT_OPTIONS
+) -> Database:
     """Open `postgresql://…`, libpq's `host=… dbname=…`, `sqlite:///path`, `sqlite://:memory:`, or a
-    path to a file. ``pipelined`` is the kind of sessions with PostgreSQL."""
+    path to a file. ``options`` are for PostgreSQL."""
     if is_postgres(url):
-        return _open_postgres(url, schema, pipelined)
+        return _open_postgres(url, schema, options)
     from freehold.store.sqlite.database import SqliteDatabase
 
     return SqliteDatabase(_file(url))
 
 
-def open_shard(url: str, schema: str = "freehold", *, pipelined: bool = True) -> MovableShard:
+def open_shard(
+    url: str, schema: str = "freehold", options: ServerOptions = _DEFAULT_OPTIONS
+) -> MovableShard:
     """The shard for tenants at the same URL."""
     if is_postgres(url):
-        return _open_postgres_shard(url, schema, pipelined)
+        return _open_postgres_shard(url, schema, options)
     from freehold.store.sqlite.shard import SqliteShard
 
     path = _file(url)
@@ -85,10 +90,10 @@ def open_memory(clock: Micros) -> Database:
     return SqliteDatabase(None, clock)
 
 
-def _open_postgres(url: str, schema: str, pipelined: bool) -> Database:
+def _open_postgres(url: str, schema: str, options: ServerOptions) -> Database:
     with _with_psycopg():
         from freehold.store.postgres.database import PostgresDatabase
-    return PostgresDatabase(without_driver(url), schema, pipelined=pipelined)
+    return PostgresDatabase(without_driver(url), schema, options=options)
 
 
 def _erase_postgres(url: str, schema: str) -> None:
@@ -103,10 +108,10 @@ def _erase_postgres(url: str, schema: str) -> None:
             schema_copy.drop(connection, schema)
 
 
-def _open_postgres_shard(url: str, schema: str, pipelined: bool) -> MovableShard:
+def _open_postgres_shard(url: str, schema: str, options: ServerOptions) -> MovableShard:
     with _with_psycopg():
         from freehold.store.postgres.shard import PostgresShard
-    return PostgresShard(without_driver(url), schema, pipelined=pipelined)
+    return PostgresShard(without_driver(url), schema, options=options)
 
 
 @contextlib.contextmanager

@@ -94,6 +94,8 @@ _JOB_COLUMNS = (
     "progress",
     "meta",
     "waiting_key",
+    "start_by",
+    "waits_for",
 )
 
 
@@ -133,6 +135,8 @@ def job_of(row: Row) -> Job:
         progress=_readable(_progress_of, at["progress"]),
         meta=decode_meta(at["meta"]),
         waiting_key=at["waiting_key"],
+        start_by=maybe_time(at["start_by"]),
+        waits_for=at["waits_for"],
     )
 
 

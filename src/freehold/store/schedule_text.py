@@ -31,6 +31,7 @@ class StoredJob(msgspec.Struct, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     policy: dict[str, Any] = {}
     meta_json: str | None = None
+    start_by: float | None = None
 
 
 class _Stored(msgspec.Struct, kw_only=True, omit_defaults=True):

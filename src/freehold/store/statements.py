@@ -128,6 +128,34 @@ def together_retrying_lanes(*statements: Statement) -> Verb[list[Rows]]:
     raise StoreUnavailable("the holder of a lane kept changing: try again") from conflict
 
 
+def side_by_side(verbs: Sequence[Verb[T]]) -> Verb[list[T]]:
+    """Several verbs that only read, in as many round trips as the longest of them takes. Each
+    statement is executed once, however many of the verbs ask for it."""
+    results: dict[int, T] = {}
+    asked: dict[int, StatementGroup] = {}
+    known: dict[str, Rows] = {}
+
+    def advance(number: int, answers: list[Rows] | None) -> None:
+        try:
+            verb = verbs[number]
+            asked[number] = next(verb) if answers is None else verb.send(answers)
+        except StopIteration as end:
+            asked.pop(number, None)
+            results[number] = end.value
+
+    for number in range(len(verbs)):
+        advance(number, None)
+    while asked:
+        assert not any(group.writes for group in asked.values())
+        new = {str(each): each for group in asked.values() for each in group.statements}
+        new = {text: each for text, each in new.items() if text not in known}
+        answers = (yield StatementGroup(tuple(new.values()), writes=False)) if new else []
+        known.update(zip(new, answers, strict=True))
+        for number, group in list(asked.items()):
+            advance(number, [known[str(each)] for each in group.statements])
+    return [results[number] for number in range(len(verbs))]
+
+
 def nothing() -> Verb[None]:
     """A verb without statements."""
     yield from ()

@@ -8,6 +8,7 @@ each verb has its promise. `operator` composes verbs by `yield from`, without a 
 from __future__ import annotations
 
 from freehold.store.statements import AsyncMethods, BlockingMethods, method
+from freehold.store.verbs import amend as amending
 from freehold.store.verbs import audit as auditing
 from freehold.store.verbs import bulk as bulk_verbs
 from freehold.store.verbs import claim as claiming
@@ -15,6 +16,7 @@ from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing
 from freehold.store.verbs import fire as firing
 from freehold.store.verbs import job_log as job_logging
+from freehold.store.verbs import late, stalled_lanes
 from freehold.store.verbs import limits as limiting
 from freehold.store.verbs import maintenance as maintaining
 from freehold.store.verbs import operator as operating
@@ -25,8 +27,10 @@ from freehold.store.verbs import renew as renewing
 from freehold.store.verbs import retention as retaining
 from freehold.store.verbs import schedules as scheduling
 from freehold.store.verbs import set_aside as setting_aside
-from freehold.store.verbs import stalled_lanes
+from freehold.store.verbs import signals as signaling
+from freehold.store.verbs import steps as step_verbs
 from freehold.store.verbs import tenant_directory as directory
+from freehold.store.verbs import web_sessions as sessions
 from freehold.store.verbs import workers as worker_rows
 
 
@@ -38,10 +42,15 @@ class Verbs:
     mark_running = method(renewing.mark_running)
     renew = method(renewing.renew)
     append_log = method(job_logging.append_log)
+    put_steps = method(step_verbs.put_steps)
+    put_step_within = method(step_verbs.put_step_within)
+    await_signal = method(signaling.await_signal)
+    send_signal = method(signaling.send_signal)
+    deliver_signals = method(signaling.deliver_signals)
     stop_requests = method(renewing.stop_requests)
     finish = method(finishing.finish)
     finish_within = method(finishing.finish_within)
-    release = method(finishing.release)
+    give_back = method(finishing.give_back)
     recover = method(recovering.recover)
     expire_leases = method(recovering.expire_leases)
     restart_leases = method(recovering.restart_leases)
@@ -63,19 +72,24 @@ class Verbs:
     declare_schedules = method(scheduling.declare_schedules)
     drop_schedule = method(scheduling.drop_schedule)
     fire_schedules = method(firing.fire_schedules)
+    cancel_late = method(late.cancel_late)
     operate = method(operating.operate)
     delete = method(operating.delete)
+    amend = method(amending.amend)
+    clone = method(amending.clone)
     read = method(querying.read_jobs)
     read_ends = method(querying.read_ends)
     events = method(querying.events)
     events_after = method(querying.events_after)
     newest_event = method(querying.newest_event)
     read_log = method(job_logging.read_log)
+    read_steps = method(step_verbs.read_steps)
     page = method(querying.page)
     depth = method(querying.depth)
     counts = method(querying.counts)
     has_live_jobs = method(querying.has_live_jobs)
     queues = method(querying.queues)
+    queue = method(querying.queue)
     pause_of_all = method(querying.pause_of_all)
     ready_queues = method(claiming.ready_queues)
     pause_queue = method(pausing.pause_queue)
@@ -92,13 +106,21 @@ class Verbs:
     pause_lane = method(pausing.pause_lane)
     resume_lane = method(pausing.resume_lane)
     lanes = method(querying.lanes)
+    lane = method(querying.lane)
+    lane_jobs = method(querying.lane_jobs)
+    attempts = method(querying.attempts)
+    blocked_lanes = method(querying.blocked_lanes)
+    overdue_leases = method(querying.overdue_leases)
+    recent_failures = method(querying.recent_failures)
     retention_is_due = method(maintaining.retention_is_due)
     set_retention = method(retaining.set_retention)
     retention_rules = method(retaining.retention_rules)
     apply_retention = method(maintaining.apply_retention)
     start_bulk = method(bulk_verbs.start)
     carry_out_bulk_step = method(bulk_verbs.carry_out_step)
+    preview_jobs = method(bulk_verbs.preview_jobs)
     bulk_operation = method(bulk_verbs.operation)
+    bulk_operations = method(bulk_verbs.operations)
     set_bulk_state = method(bulk_verbs.set_state)
     audit = method(auditing.audit)
     apply_audit_retention = method(auditing.apply_audit_retention)
@@ -117,6 +139,10 @@ class Verbs:
     switch_move = method(directory.switch_move)
     end_move = method(directory.end_move)
     clear_move = method(directory.clear_move)
+    open_web_session = method(sessions.open_web_session)
+    use_web_session = method(sessions.use_web_session)
+    close_web_sessions = method(sessions.close_web_sessions)
+    web_sessions = method(sessions.web_sessions)
     now = method(querying.now)
 
 

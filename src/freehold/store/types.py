@@ -7,16 +7,24 @@ from enum import StrEnum
 
 import msgspec
 
-from freehold.model.explain import PauseInfo
 from freehold.model.job import Attempt, Job, StopRequest
 from freehold.model.job_log import Progress
-from freehold.model.limit import NO_LIMIT, Limit
+from freehold.model.limit import Limit
+from freehold.model.live_jobs import DEPTH_BOUND as DEPTH_BOUND
+from freehold.model.live_jobs import LANE_LIST_BOUND as LANE_LIST_BOUND
+from freehold.model.live_jobs import QUEUE_LIST_BOUND as QUEUE_LIST_BOUND
+from freehold.model.live_jobs import JobCounts as JobCounts
+from freehold.model.live_jobs import LaneInfo as LaneInfo
+from freehold.model.live_jobs import QueueInfo as QueueInfo
 from freehold.model.meta import MetaValue
 from freehold.model.outcome import Decision, Outcome
 from freehold.model.state import State
+from freehold.model.step import StepKind
 
 PAGE_LIMIT = 1000
-DEPTH_BOUND = 10_000
+#: A session of the dashboard ends after so long, and if it was not used for so long.
+LIFETIME_SECONDS = 12 * 3600.0
+IDLE_SECONDS = 2 * 3600.0
 
 
 class QueueDemand(msgspec.Struct, frozen=True):
@@ -64,6 +72,27 @@ class LogChunk(msgspec.Struct, frozen=True):
     lease: LeaseKey
     progress: Progress | None
     lines: tuple[NewLogLine, ...]
+
+
+class NewStep(msgspec.Struct, frozen=True):
+    """A step of an attempt: its name and its position among the steps of the job."""
+
+    lease: LeaseKey
+    name: str
+    number: int
+    kind: StepKind = StepKind.RESULT
+    value: bytes | None = None
+    hidden: bool = False
+    #: Until the end of a wait.
+    seconds: float | None = None
+
+
+class AwaitedSignal(msgspec.Struct, frozen=True):
+    """The step of a job that waits for a signal: what it is now, and the seconds that are left."""
+
+    kind: StepKind
+    value: str | None
+    left_seconds: float
 
 
 class AttemptEnd(msgspec.Struct, frozen=True, gc=False):
@@ -136,52 +165,6 @@ class JobPage(msgspec.Struct, frozen=True):
     looked_until: datetime | None = None
 
 
-class JobCounts(msgspec.Struct, frozen=True):
-    """Live jobs by stage, each counted up to a bound (``DEPTH_BOUND``). Every stage is in exactly
-    one of the counts."""
-
-    ready: int
-    waiting: int
-    following: int
-    leased: int
-    paused: int
-    failed: int
-    pending: int
-    parked: int
-    limited: int
-    lane_paused: int
-
-
-class QueueInfo(msgspec.Struct, frozen=True):
-    """A queue: its live jobs, its pause, weight and limit.
-
-    Every live job is in one of the three counts. ``not_ready``: it is delayed, backing off, behind
-    others of its lane, limited, parked, paused, failed or pending.
-    """
-
-    name: str
-    ready: int
-    leased: int
-    not_ready: int
-    oldest_ready_at: datetime | None
-    paused_at: datetime | None
-    paused_by: str | None
-    pause_reason: str | None
-    paused_until: datetime | None
-    weight: float = 1.0
-    limit: Limit = NO_LIMIT
-
-    @property
-    def paused(self) -> bool:
-        return self.paused_at is not None
-
-    @property
-    def claimable(self) -> int:
-        """Ready jobs, as far as the limit of the queue allows them to run."""
-        limit = self.limit.max_leases
-        return self.ready if limit is None else min(self.ready, max(0, limit - self.leased))
-
-
 class RetentionKind(StrEnum):
     """What a rule of retention selects."""
 
@@ -204,27 +187,12 @@ class NamedLimit(msgspec.Struct, frozen=True):
     limit: Limit
 
 
-class LaneInfo(msgspec.Struct, frozen=True):
-    """A lane: how many jobs it has, its head, and its pause."""
-
-    target: str
-    depth: int
-    #: The job that holds the lane, or its first job.
-    head: int | None
-    head_state: State | None
-    head_reason: str | None
-    head_since: datetime | None
-    #: The head waits for a person: paused, failed, or parked.
-    blocked: bool
-    #: The pause of the lane itself.
-    pause: PauseInfo | None
-
-
 class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep would find: expired leases, jobs that wait for a limit_key, lanes whose pause
     has ended, parked jobs of known tasks, and misfits of known tasks. And when the next job, and
-    the next schedule, is due (0: now), whether a bulk operation runs, and how many workers are
-    alive, all of which sweep."""
+    the next schedule, is due, and when the next job is too late to start (0: now), whether a bulk
+    operation runs, whether signals are undelivered, and how many workers are alive, all of which
+    sweep."""
 
     expired: bool
     limited: bool
@@ -233,7 +201,9 @@ class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     misfits: bool
     due_seconds: float | None
     schedule_seconds: float | None
+    late_seconds: float | None
     bulk: bool
+    signals: bool
     workers: int
 
 
@@ -255,7 +225,7 @@ class Misfit(msgspec.Struct, frozen=True):
     job_id: int
     task: str
     args: str
-    is_overdue: bool
+    misfit_time_is_over: bool
 
 
 class LaneScan(msgspec.Struct, frozen=True):
@@ -265,3 +235,15 @@ class LaneScan(msgspec.Struct, frozen=True):
     reached: str
     #: Next jobs that could not be promoted.
     aside: tuple[SetAside, ...] = ()
+
+
+class WebSession(msgspec.Struct, frozen=True):
+    """A session of the dashboard. ``digest`` is that of its cookie."""
+
+    digest: str
+    token_digest: str
+    #: As its user wrote it; not verified.
+    author: str | None
+    created_at: datetime
+    seen_at: datetime
+    expires_at: datetime

@@ -1,8 +1,8 @@
 """Which tenant of a process claims next, and how many jobs.
 
 A tenant with room for jobs is in the claim queue. The first one by weight is granted its share of
-the room. A tenant that is claiming is not in the queue, so a store that hangs does not delay the
-others.
+the room. A tenant that is claiming is not in the queue, and a claim that takes long loses its room
+(`SlotUse.end_stalled_grants`), so a store that hangs does not delay the others.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ class TenantHost:
             count(len(self.schedule.entries), "tenant"),
         )
         signals = stop_signals(self.drain, self.stop_now, self.drain_if_idle)
-        with signals, serve_metrics(self.telemetry, self._settings):
+        own = signals if self._settings.handle_signals else contextlib.nullcontext()
+        with own, serve_metrics(self.telemetry, self._settings):
             self._renewal_thread.start()
             try:
                 return await self._run_parts()
@@ -352,6 +353,7 @@ class TenantHost:
     async def _schedule_workers(self) -> None:
         while not self._draining.is_set():
             self._changed.clear()
+            self.slots.end_stalled_grants()
             for name in self.schedule.to_end(lambda name: self.workers[name].activity):
                 self.workers[name].worker.drain()
             for tenant in self.schedule.wake():

@@ -91,6 +91,11 @@ class SharedSlots:
         if self._is_member(slots):
             self._gate.claim_ended(slots, granted, claimed)
 
+    def end_stalled_grants(self) -> None:
+        """Called from time to time: the room of a claim that hangs goes to the other tenants."""
+        self.use.end_stalled_grants()
+        self._gate.schedule_wake()
+
     def free(self, slots: TenantSlots) -> int:
         """How many jobs of this tenant could start at once."""
         return self._gate.free(slots)

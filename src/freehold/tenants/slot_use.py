@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: With fewer slots than this, none is reserved.
 RESERVE_FROM_SLOTS = 4
+#: A claim that takes longer than this does not keep its room.
+STALL_SECONDS = 1.0
 
 
 class SlotUse:
@@ -27,7 +29,10 @@ class SlotUse:
         self.granted = 0
         self.tenants: dict[str, TenantSlots] = {}
         self._suspects = 0
+        self._now = now
         self._rate = PrefetchRate(count, now)
+        #: When each claim under way was granted its room.
+        self._granted_at: dict[TenantSlots, float] = {}
         #: Awake tenants that hold nothing and claim nothing.
         self._empty: set[TenantSlots] = set()
 
@@ -59,17 +64,29 @@ class SlotUse:
         self.running -= len(slots.running)
         self.held -= len(slots.running) + len(slots.waiting)
         self.granted -= slots.granted
+        self._granted_at.pop(slots, None)
         self._suspects -= slots.suspects
 
     def grant(self, slots: TenantSlots, granted: int) -> None:
         slots.granted += granted
         self.granted += granted
+        if granted:
+            self._granted_at[slots] = self._now()
         self.update_empty(slots)
 
     def end_grant(self, slots: TenantSlots) -> None:
         self.granted -= slots.granted
         slots.granted = 0
+        self._granted_at.pop(slots, None)
         self.update_empty(slots)
+
+    def end_stalled_grants(self) -> None:
+        """A tenant whose store hangs may have been granted all room, with what is claimed ahead. If
+        its claim returns jobs after all, they wait."""
+        begun = self._now() - STALL_SECONDS
+        for slots in [slots for slots, at in self._granted_at.items() if at <= begun]:
+            self.end_grant(slots)
+            self._empty.discard(slots)  # its claim is under way: no slot is reserved for it
 
     def added(self, slots: TenantSlots, lease: HeldLease) -> None:
         self.held += 1

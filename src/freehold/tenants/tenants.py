@@ -50,6 +50,10 @@ class Tenants:
         """Raises TenantNotFound with similar names."""
         return self._directory.run(get_tenant(name))
 
+    async def aget(self, name: str) -> Tenant:
+        """The same for asyncio, from a cache of a few seconds."""
+        return await self._cache.aget(name)
+
     def open(self, name: str) -> TenantDatabase:
         """The tenant's database. Its shard is found at first use."""
         return TenantDatabase(check_tenant(name), self._cache, self.shards)

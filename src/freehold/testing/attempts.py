@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from freehold.errors import FreeholdError
-from freehold.model.handler_exceptions import HandlerException
+from freehold.model.handler_exceptions import AttemptEnded, HandlerException
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Registry, Task
 from freehold.testing.report import HandlerError
@@ -54,7 +54,7 @@ class Attempts:
             )
 
     def raised(self, ctx: Context, error: BaseException) -> None:
-        if isinstance(error, HandlerException | asyncio.CancelledError):
+        if isinstance(error, HandlerException | asyncio.CancelledError | AttemptEnded):
             return  # an outcome or a stop, which the job's state shows
         attempt = ctx.job
         self.errors.append(HandlerError(attempt.job_id, attempt.task, attempt.number, error))
@@ -65,11 +65,11 @@ class Attempts:
     def watched(self, tasks: Registry) -> Registry:
         """The same tasks with wrapped handlers. All run in this process, where the mocks are."""
         registry = Registry()
-        registry.extensions = tasks.extensions
+        registry.extensions, registry.overrides = tasks.extensions, tasks.overrides
         for task in tasks:
             definition = task.definition
             signature = copy.copy(definition.signature)
-            signature.wants_context = True
+            signature.wants_context = signature.needs_context = True
             wrap = _awaited if definition.is_coroutine else _called
             function = wrap(self, definition.function, definition.signature.wants_context)
             definition = replace(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -37,7 +36,8 @@ class Expected:
     ) -> None:
         """``plain`` is the task without `using`."""
         self.task = task
-        self.arguments = inspect.signature(task.function).bind_partial(*args, **kwargs).arguments
+        signature = task.definition.signature.of_calls
+        self.arguments = signature.bind_partial(*args, **kwargs).arguments
         self.options = _options(task, plain)
 
     def fits(self, call: RecordedCall) -> bool:
@@ -55,7 +55,7 @@ class Expected:
 def arguments_of(task: AnyTask, job: NewJob, *, defaults: bool = False) -> dict[str, Any]:
     """The arguments of a call by name, with their types."""
     args, kwargs = task.definition.signature.decode(job.args)
-    bound = inspect.signature(task.function).bind_partial(*args, **kwargs)
+    bound = task.definition.signature.of_calls.bind_partial(*args, **kwargs)
     if defaults:
         bound.apply_defaults()
     return dict(bound.arguments)

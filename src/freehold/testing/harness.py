@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable
+from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +13,7 @@ from freehold.app import Freehold
 from freehold.client import Client
 from freehold.clock import VirtualClock, system_micros
 from freehold.errors import BadInput, JobNotFound
+from freehold.lifespan import NOT_OPENED, enter_lifespan, opened_deps
 from freehold.model.job import Job
 from freehold.model.state import State
 from freehold.store.open import open_memory
@@ -32,13 +35,21 @@ class Harness:
     No job runs until `run`, or until the result of a job is asked for. `run` runs the real worker
     on the due jobs, in this process and thread.
     Time is virtual and begins at ``start``, by default now. Other settings are those of a worker:
-    ``lease_timeout_seconds``, ``concurrency``.
+    ``lease_timeout_seconds``, ``concurrency``. ``deps`` is the ``ctx.deps`` of handlers, in place
+    of what the lifespan of the app would open.
     """
 
     def __init__(
-        self, app: Freehold, *, seed: int = 0, start: datetime | None = None, **settings: Any
+        self,
+        app: Freehold,
+        *,
+        seed: int = 0,
+        start: datetime | None = None,
+        deps: Any = NOT_OPENED,
+        **settings: Any,
     ) -> None:
         self._app = app
+        self._given_deps = deps
         self._chance = random.Random(seed).random
         self._settings = {"history_days": 36_500.0, **settings}
         self.clock = VirtualClock(system_micros() if start is None else micros_of(start))
@@ -47,6 +58,7 @@ class Harness:
 
     def __enter__(self) -> Harness:
         self._database = open_memory(self.clock)
+        self._deps, self._lifespan = self._given_deps, AsyncExitStack()
         self._client = RecordingClient(
             self._database,
             lambda: self.clock.micros / 1e6,
@@ -62,6 +74,7 @@ class Harness:
     def __exit__(self, *_: object) -> None:
         self._app._swap_client(self._before)
         with out_of_loop():
+            self._runner.run(self._lifespan.aclose())
             self._runner.close()
         self._database.close()
 
@@ -172,12 +185,20 @@ class Harness:
             settings=self._settings,
         )
         with out_of_loop():
-            self._runner.run(run.work(Until(scheduled, end), limit_seconds))
+            self._runner.run(self._with_deps(run.work(Until(scheduled, end), limit_seconds)))
         if attempts.fatal is not None:
             raise attempts.fatal
         changed = tuple(job for job in self.jobs() if before.get(job.id) != job)
         retried = self.telemetry.total("retried") - retried
         return RunReport(changed, attempts.count, retried, tuple(attempts.errors))
+
+    async def _with_deps(self, work: Awaitable[None]) -> None:
+        """The lifespan of the app is opened by the first run, and closed with the harness."""
+        lifespan = self._app.tasks.lifespan
+        if self._deps is NOT_OPENED and lifespan is not None:
+            self._deps = await enter_lifespan(self._lifespan, lifespan)
+        opened_deps.set(self._deps)
+        await work
 
     async def arun(self, **options: Any) -> RunReport:
         """The same inside a running event loop, which is blocked meanwhile."""

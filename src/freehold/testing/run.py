@@ -108,7 +108,7 @@ class HarnessRun:
 
     def _queues(self) -> set[str]:
         known = {task.options.queue for task in self._tasks}
-        return {DEFAULT_QUEUE, *known, *(queue.name for queue in self._store.queues())}
+        return {DEFAULT_QUEUE, *known, *(queue.name for queue in self._store.queues(bound=1))}
 
     def _waiting(self) -> list[Job]:
         queued = all_jobs(self._store, states=frozenset({State.QUEUED}))

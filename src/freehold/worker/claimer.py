@@ -139,7 +139,6 @@ class Claimer:
                     await self._back_off()
 
     async def _claim(self, room: int) -> int:
-        """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
         claimed, self._error_wait = 0, 0.0
         named, self._wakeups.ready_queues = self._wakeups.ready_queues, {}
         try:
@@ -152,22 +151,40 @@ class Claimer:
             self._failed(error)
             if self._undeclared:
                 return 0
-        busy = list(self._queues.active)
+        queues = self._queues.active
+        if len(queues) > 1:
+            claimed = await self._claim_by_weight(list(queues), room)
+        elif queues and not self._stopping:
+            claimed = await self._claim_from(queues[0], room, self._slots.starting_soon()) or 0
+        self._wakeups.found_nothing = not (claimed or self._error_wait or self._unsure_seconds())
+        return claimed
+
+    async def _claim_by_weight(self, busy: list[str], room: int) -> int:
+        """Each queue gets its share by weight; unused shares go to queues that had more jobs."""
+        claimed = 0
         while busy and claimed < room and not self._stopping:
             full = []
             while busy and claimed < room and not self._stopping:
                 queue = self._fairness.first(busy)
                 share = self._fairness.share(queue, busy, room - claimed)
                 busy.remove(queue)
-                count = await self._claim_from(queue, share)
+                starting_soon = self._slots.starting_soon()
+                count = await self._claim_from(queue, share, starting_soon)
                 if count is None:
                     return claimed
                 claimed += count
+                self._count_served(queue, count, share, starting_soon)
                 if count >= share:
                     full.append(queue)
             busy = full
-        self._wakeups.found_nothing = not (claimed or self._error_wait or self._unsure_seconds())
         return claimed
+
+    def _count_served(self, queue: str, count: int, share: int, starting_soon: int) -> None:
+        cursor = self._cursors[queue]
+        self._fairness.weights[queue] = cursor.weight
+        # A limited queue keeps its credit for jobs that were not claimed for want of slots.
+        demanded = min(share, starting_soon) if cursor.is_limited else share
+        self._fairness.served(queue, count, demanded)
 
     def _on_queues_read(self) -> None:
         if not self._queues.active:
@@ -176,10 +193,10 @@ class Claimer:
             self._fairness.forget(queue)
             self._cursors.pop(queue, None)
 
-    async def _claim_from(self, queue: str, count: int) -> int | None:
+    async def _claim_from(self, queue: str, count: int, starting_soon: int) -> int | None:
         """Returns how many were claimed; None if no other queue could be claimed from either."""
         sent, began = asyncio.get_running_loop().time(), self._telemetry.now()
-        starting_soon, cursor = self._slots.starting_soon(), self._cursors[queue]
+        cursor = self._cursors[queue]
         request = ClaimRequest(
             owner=self._owner,
             lease_seconds=self._lease_seconds,
@@ -201,14 +218,10 @@ class Claimer:
             self._store_part.works()
         self._telemetry.count("claims")
         self._telemetry.measure("claim_seconds", self._telemetry.now() - began)
-        self._fairness.weights[queue] = cursor.weight
         if cursor.unknown_tasks:
             for task in sorted(cursor.unknown_tasks):
                 _UNKNOWN_TASK.log(task, key=task, task=task)
             cursor.unknown_tasks.clear()
-        # A limited queue keeps its credit for jobs that were not claimed for want of slots.
-        demanded = min(count, starting_soon) if cursor.is_limited else count
-        self._fairness.served(queue, len(attempts), demanded)
         if attempts:
             self._telemetry.count("claimed", len(attempts))
             limited = _limited(attempts, cursor) if cursor.is_limited or cursor.keys else ()

@@ -34,6 +34,8 @@ class WorkerSettings:
     history_days: float = 30.0
     audit_days: float = 365.0
     until_idle: bool = False
+    #: False in a program that handles signals itself, as a web server does.
+    handle_signals: bool = True
     #: The manager's folder, and the open file of this worker's slot: see `manager.process_slots`.
     managed_in: Path | None = None
     slot_file: int | None = None

@@ -16,7 +16,7 @@ from freehold.model.plural import count
 from freehold.rare_warning import RareWarning
 from freehold.telemetry import fields, log
 
-WAITING_LIMIT = 10_000
+UNCALLED_LIMIT = 10_000
 #: So long a worker that ends waits for calls.
 FLUSH_SECONDS = 30.0
 _dropped = RareWarning("extensions are too slow: the end of job %d and others are not passed on")
@@ -26,23 +26,20 @@ class EndedCalls:
     """Belongs to an event loop."""
 
     def __init__(self, extensions: Extensions) -> None:
-        self._extensions = extensions
-        self._waiting: deque[EndedAttempt] = deque()
+        #: Those that want to be called: none in most apps.
+        self.extensions = extensions.endings
+        self._uncalled: deque[EndedAttempt] = deque()
         self._calling: asyncio.Task[None] | None = None
 
-    @property
-    def are_wanted(self) -> bool:
-        return bool(self._extensions.endings)
-
     def add(self, attempt: Attempt, outcome: Outcome, decision: Decision) -> None:
-        if not self.are_wanted or outcome.kind in NEVER_STARTED:
+        if not self.extensions or outcome.kind in NEVER_STARTED:
             return
-        if len(self._waiting) >= WAITING_LIMIT:
+        if len(self._uncalled) >= UNCALLED_LIMIT:
             _dropped.log(attempt.job_id)
             return
         retry_seconds = decision.delay_seconds
         ended = EndedAttempt(attempt, outcome, decision.state, retry_seconds, decision.reason)
-        self._waiting.append(ended)
+        self._uncalled.append(ended)
         if self._calling is None or self._calling.done():
             self._calling = asyncio.create_task(self._call_all(), name="calls of extensions")
 
@@ -53,12 +50,12 @@ class EndedCalls:
         await asyncio.wait((self._calling,), timeout=FLUSH_SECONDS)
         if self._calling.cancel():
             text = "extensions are too slow: %s of attempts not passed on; the outcomes are stored"
-            log.error(text, count(len(self._waiting) + 1, "end"))
+            log.error(text, count(len(self._uncalled) + 1, "end"))
 
     async def _call_all(self) -> None:
-        while self._waiting:
-            ended = self._waiting.popleft()
-            for extension in self._extensions.endings:
+        while self._uncalled:
+            ended = self._uncalled.popleft()
+            for extension in self.extensions:
                 await self._call(extension, ended)
 
     async def _call(self, extension: Extension, ended: EndedAttempt) -> None:

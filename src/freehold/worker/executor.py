@@ -69,9 +69,9 @@ class Executor:
     # -- attempts ----------------------------------------------------------------------------
 
     def hold(self, attempts: list[Attempt], valid_until: float, limited: Collection[int]) -> None:
-        now = self._loop.time()
+        now, moving = self._loop.time(), self._leases.moving
         for attempt in attempts:
-            lease = HeldLease(attempt, valid_until, now, is_limited=attempt.job_id in limited)
+            lease = HeldLease(attempt, valid_until, now, attempt.job_id in limited, moving)
             self._leases.add(lease)
             self.slots.add(lease)
         self._renewer.on_claimed(now, valid_until)
@@ -84,7 +84,9 @@ class Executor:
             self._schedule_late_check()
 
     def start_waiting(self) -> None:
-        while not self._drain.requested.is_set() and (lease := self.slots.next()) is not None:
+        if self._drain.requested.is_set():
+            return
+        while (lease := self.slots.next()) is not None:
             task = self._loop.create_task(
                 self._run_attempt(lease), context=self._clean_context.copy()
             )
@@ -150,7 +152,7 @@ class Executor:
             lease.stop(StopReason.DRAIN)
         if self.attempts:
             await asyncio.wait(set(self.attempts), timeout=STUCK_SECONDS + 1.0)
-        # Jobs with a handler that cannot be stopped are released last.
+        # Jobs with a handler that cannot be stopped end last.
         for lease in self._leases.all():
             if lease.phase in OPEN:
                 self._finisher.submit(lease, outcomes.of_stop(lease, 0.0))

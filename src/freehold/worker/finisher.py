@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from freehold.errors import StoreError
-from freehold.model.history import EventKind
 from freehold.model.job import ErrorInfo, StopRequest
-from freehold.model.outcome import NEVER_STARTED, Decision, Outcome, OutcomeKind
+from freehold.model.outcome import NEVER_STARTED, SUCCEEDED, Decision, Outcome, OutcomeKind
 from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
 from freehold.store_health import PASSING
@@ -34,14 +33,14 @@ BACKLOG_LIMIT = 10_000
 #: Failures that wait for each other beside successes: at most so many, and for so long.
 _FAILURES_LIMIT = 100
 _FAILURES_SECONDS = 0.02
+_NO_RETRIES = NEVER_STARTED | {OutcomeKind.SUSPEND}
 _FAILED = frozenset({OutcomeKind.ERROR, OutcomeKind.RETRY_LATER})
-_REQUEST_OF_STOP: dict[StopReason | None, StopRequest] = {
+_REQUEST_OF_STOP = {
     StopReason.CANCELED: StopRequest.CANCEL,
     StopReason.PAUSED: StopRequest.PAUSE,
 }
 #: The end of a job whose own transaction has finished it.
 _BY_TRANSACTION = Outcome(kind=OutcomeKind.SUCCESS)
-_SUCCEEDED = Decision(state=State.SUCCEEDED, event=EventKind.SUCCEEDED)
 _UNSTORABLE = "its outcome could not be stored"
 _RETRY_SECONDS = 0.2
 #: Short, because the leases of these outcomes may run out.
@@ -73,7 +72,7 @@ class Finisher:
         self._wakeups = wakeups
         self._chance = chance
         self._ended = ended
-        self._waiting: deque[tuple[HeldLease, AttemptEnd]] = deque()
+        self._unwritten: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures_since = 0.0
         self._not_empty = asyncio.Event()
@@ -84,48 +83,51 @@ class Finisher:
         """None: the lease is lost, or the handler's transaction has finished the job."""
         if outcome is None:
             if self._ended is not None and lease.has_committed:
-                self._ended.add(lease.attempt, _BY_TRANSACTION, _SUCCEEDED)
+                self._ended.add(lease.attempt, _BY_TRANSACTION, SUCCEEDED)
             self._leases.remove(lease)
             return
-        # The request that stopped the handler, not one that has replaced it since.
-        request = _REQUEST_OF_STOP.get(lease.stop_reason, lease.request)
+        request = lease.request
+        if lease.stop_reason is not None:
+            # The request that stopped the handler, not one that has replaced it since.
+            request = _REQUEST_OF_STOP.get(lease.stop_reason, request)
         ended = AttemptEnd(lease.attempt, outcome, request, self._chance())
         lease.move_to(Phase.ENDING)
-        if ended.outcome.kind in _FAILED:
+        if not (self._unwritten or self._failures):
+            self._not_empty.set()
+            self._empty.clear()
+        if outcome.kind in _FAILED:
             if not self._failures:
                 self._failures_since = asyncio.get_running_loop().time()
             self._failures.append((lease, ended))
         else:
-            self._waiting.append((lease, ended))
-        self._not_empty.set()
-        self._empty.clear()
+            self._unwritten.append((lease, ended))
 
     @property
     def is_full(self) -> bool:
-        return len(self._waiting) + len(self._failures) >= BACKLOG_LIMIT
+        return len(self._unwritten) + len(self._failures) >= BACKLOG_LIMIT
 
     async def run(self) -> None:
         with self._store_part:
             while True:
                 await self._not_empty.wait()
                 group = self._next_group()
-                if not (self._waiting or self._failures):
+                if not (self._unwritten or self._failures):
                     self._not_empty.clear()
                 await self._write(group)
-                if not (self._waiting or self._failures):
+                if not (self._unwritten or self._failures):
                     self._empty.set()
 
     def _next_group(self) -> list[tuple[HeldLease, AttemptEnd]]:
         """In order, and at most one outcome per job: a worker that lost a lease can run the job
         again before the first outcome was written."""
         group: dict[int, tuple[HeldLease, AttemptEnd]] = {}
-        with_failures = self._failures and (not self._waiting or self._is_failures_turn())
-        for waiting in (self._failures, self._waiting) if with_failures else (self._waiting,):
-            while waiting and len(group) < GROUP_LIMIT:
-                job_id = waiting[0][1].attempt.job_id
+        with_failures = self._failures and (not self._unwritten or self._is_failures_turn())
+        for ends in (self._failures, self._unwritten) if with_failures else (self._unwritten,):
+            while ends and len(group) < GROUP_LIMIT:
+                job_id = ends[0][1].attempt.job_id
                 if job_id in group:
                     break
-                group[job_id] = waiting.popleft()
+                group[job_id] = ends.popleft()
         return list(group.values())
 
     def _is_failures_turn(self) -> bool:
@@ -133,7 +135,7 @@ class Finisher:
         return len(self._failures) >= _FAILURES_LIMIT or waited >= _FAILURES_SECONDS
 
     async def flushed(self) -> None:
-        """Waits until every submitted outcome is written or given up."""
+        """Waits until every submitted outcome is written or refused."""
         await self._empty.wait()
 
     async def _write(self, group: list[tuple[HeldLease, AttemptEnd]]) -> None:
@@ -153,13 +155,13 @@ class Finisher:
                 group = self._still_held(group, loop.time())
                 await self._store_part.wait(wait)
                 continue
-            self._store_part.works()
+            if self._telemetry.store_health.is_disturbed:
+                self._store_part.works()
             self._telemetry.measure("finish_seconds", self._telemetry.now() - sent)
-            self._report_group(group, finished)
-            decisions = finished.decisions.values()
-            has_scheduled = any(decision.delay_seconds for decision in decisions)
+            has_scheduled = self._report_group(group, finished)
             break
-        self._store_part.leave()
+        else:  # no lease is left
+            self._store_part.leave()
         self._wakeups.claim.set()
         if has_scheduled:
             self._wakeups.sweep.set()
@@ -196,21 +198,24 @@ class Finisher:
                 self._report(ended, None)
         return [(lease, ended) for lease, ended in group if lease.valid_until > now]
 
-    def _report_group(self, group: list[tuple[HeldLease, AttemptEnd]], finished: Finished) -> None:
-        succeeded = 0
+    def _report_group(self, group: list[tuple[HeldLease, AttemptEnd]], finished: Finished) -> bool:
+        """Returns whether a job was scheduled for later."""
+        succeeded, has_scheduled = 0, False
         for lease, ended in group:
             self._leases.remove(lease)
             decision = finished.decisions.get(ended.attempt.job_id)
-            if decision is not None and ended.outcome.kind is OutcomeKind.SUCCESS:
+            if decision is SUCCEEDED:
                 succeeded += 1  # most of them: counted together, and not logged
             else:
                 self._report(ended, decision)
+                has_scheduled |= decision is not None and bool(decision.delay_seconds)
         if succeeded:
             self._telemetry.count("finished", succeeded, label=OutcomeKind.SUCCESS.value)
-        if self._ended is not None and self._ended.are_wanted:
+        if self._ended is not None and self._ended.extensions:
             for _, ended in group:
                 if (decision := finished.decisions.get(ended.attempt.job_id)) is not None:
                     self._ended.add(ended.attempt, ended.outcome, decision)
+        return has_scheduled
 
     def _report(self, ended: AttemptEnd, decision: Decision | None) -> None:
         attempt = ended.attempt
@@ -223,8 +228,8 @@ class Finisher:
             )
             return
         self._telemetry.count("finished", label=ended.outcome.kind.value)
-        has_begun = ended.outcome.kind not in NEVER_STARTED
-        if decision.state is State.QUEUED and has_begun:
+        is_retry = ended.outcome.kind not in _NO_RETRIES
+        if decision.state is State.QUEUED and is_retry:
             self._telemetry.count("retried")
         if ended.outcome.kind is OutcomeKind.TIMEOUT:
             self._telemetry.count("timeouts")

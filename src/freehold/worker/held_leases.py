@@ -26,10 +26,13 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from freehold.model.job import Attempt, StopRequest
 from freehold.store.types import LeaseKey
 
 if TYPE_CHECKING:
+    from freehold.model.outcome import Outcome
     from freehold.worker.job_log.buffer import JobLogBuffer
 
 
@@ -69,63 +72,39 @@ OPEN = frozenset({Phase.WAITING, Phase.RUNNING, Phase.IN_TRANSACTION})
 STARTED = frozenset({Phase.RUNNING, Phase.IN_TRANSACTION})
 
 
-class HeldLease:
-    """One lease with the state of its attempt in this process."""
+class HeldLease(msgspec.Struct, eq=False):
+    """One lease with the state of its attempt in this process. A struct, because every job has
+    one."""
 
-    __slots__ = (
-        "_moving",
-        "attempt",
-        "claimed_at",
-        "deadline",
-        "has_committed",
-        "is_coroutine",
-        "is_limited",
-        "log_buffer",
-        "marked_running",
-        "on_stop",
-        "phase",
-        "request",
-        "saw_stop",
-        "started_at",
-        "stop_reason",
-        "valid_until",
-    )
-
-    def __init__(
-        self,
-        attempt: Attempt,
-        valid_until: float,
-        claimed_at: float = 0.0,
-        *,
-        is_limited: bool = False,
-    ) -> None:
-        self.attempt = attempt
-        self.phase = Phase.WAITING
-        #: The worker's loop, the renewer and the thread of a handler move it.
-        self._moving = threading.Lock()
-        self.claimed_at = claimed_at
-        #: While it waits it uses room under a limit that another worker could use.
-        self.is_limited = is_limited
-        #: The lease certainly holds until then: counted from when its claim or renewal was
-        #: *sent*.
-        self.valid_until = valid_until
-        self.started_at: float | None = None
-        #: Its transaction has succeeded for certain. If the response to the commit was lost, the
-        #: lease is finished too, but the job may run again.
-        self.has_committed = False
-        #: Its handler runs on the event loop.
-        self.is_coroutine = False
-        #: The end of the execution timeout.
-        self.deadline: float | None = None
-        #: The store shows the job as running, no longer as assigned.
-        self.marked_running = False
-        #: None for handlers without a context.
-        self.log_buffer: JobLogBuffer | None = None
-        self.request: StopRequest | None = None
-        self.stop_reason: StopReason | None = None
-        #: The handler has read its stop reason.
-        self.saw_stop = False
-        self.on_stop: Callable[[StopReason], None] | None = None
+    attempt: Attempt
+    #: The lease certainly holds until then: counted from when its claim or renewal was *sent*.
+    valid_until: float
+    claimed_at: float = 0.0
+    #: While it waits it uses room under a limit that another worker could use.
+    is_limited: bool = False
+    #: The worker's loop, the renewer and the thread of a handler change the phase, under this lock.
+    #: All leases of a worker share one: making a lock for each job takes longer than waiting.
+    moving: threading.Lock = msgspec.field(default_factory=threading.Lock)
+    phase: Phase = Phase.WAITING
+    started_at: float | None = None
+    #: Its transaction has succeeded for certain. If the response to the commit was lost, the lease
+    #: is finished too, but the job may run again.
+    has_committed: bool = False
+    #: Its handler runs on the event loop.
+    is_coroutine: bool = False
+    #: The end of the execution timeout.
+    deadline: float | None = None
+    #: The store shows the job as running, no longer as assigned.
+    marked_running: bool = False
+    #: None for handlers without a context.
+    log_buffer: JobLogBuffer | None = None
+    #: Set by the context, as by a suspension: how the handler itself ends has no effect then.
+    ended_by_context: Outcome | None = None
+    request: StopRequest | None = None
+    stop_reason: StopReason | None = None
+    #: The handler has read its stop reason.
+    saw_stop: bool = False
+    on_stop: Callable[[StopReason], None] | None = None
 
     @property
     def key(self) -> LeaseKey:
@@ -133,7 +112,7 @@ class HeldLease:
 
     def move_to(self, phase: Phase) -> bool:
         """Returns whether it is in that phase now; a move that `MOVES` has not is refused."""
-        with self._moving:
+        with self.moving:
             if phase in MOVES[self.phase]:
                 self.phase = phase
             return self.phase is phase
@@ -158,6 +137,7 @@ class HeldLeases:
 
     def __init__(self) -> None:
         self._by_job: dict[int, HeldLease] = {}
+        self.moving = threading.Lock()
 
     def add(self, lease: HeldLease) -> None:
         self._by_job[lease.attempt.job_id] = lease

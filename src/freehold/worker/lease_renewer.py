@@ -4,8 +4,8 @@ The renewer has its own thread, event loop and connection, so that a handler whi
 worker's loop delays jobs but loses no lease. It also marks long-running jobs as running, reads
 requests to stop them, and sends the worker's heartbeat.
 
-Each round: give up leases that may have expired, renew, mark running, read requests, heartbeat.
-A lease is renewed after a third of its time, and given up shortly before its end.
+Each round: lose leases that may have expired, renew, mark running, read requests, heartbeat.
+A lease is renewed after a third of its time, and counts as lost shortly before its end.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from freehold.worker.held_leases import OPEN, STARTED, HeldLease, HeldLeases, Ph
 
 #: A job that has run this long is marked as running; most have ended by then.
 MARK_RUNNING_SECONDS = 0.25
-#: The share of its time by which a lease is given up before it can have expired.
+#: The share of its time by which a lease counts as lost before it can have expired.
 MARGIN_SHARE = 0.05
 #: From this long past its timeout on, a lease is no longer renewed: a hung handler must lose its
 #: job.
-OVERDUE_SECONDS = 10.0
+PAST_TIMEOUT_SECONDS = 10.0
 _RETRY_SECONDS = 0.5
 #: A failed renewal is tried again within this share of the time that is left.
 _RETRY_SHARE = 0.25
@@ -94,7 +94,7 @@ class LeaseRenewer:
         self._is_failing = False
 
     async def run(self) -> None:
-        """A renewal can hang; expired leases are given up in time by a task of their own."""
+        """A renewal can hang; expired leases are lost in time by a task of their own."""
         expiry = asyncio.create_task(self._watch_expiry())
         try:
             await self._run_rounds()
@@ -105,7 +105,7 @@ class LeaseRenewer:
     async def _watch_expiry(self) -> None:
         while True:
             now = asyncio.get_running_loop().time()
-            self._give_up_expired(now)
+            self._lose_expired(now)
             ends = [lease.valid_until for lease in self._leases.all() if lease.phase in OPEN]
             wait = min(ends, default=now + self._lease_seconds) - self._margin - now
             await asyncio.sleep(min(max(wait, 0.02), self._lease_seconds / 4))
@@ -133,7 +133,7 @@ class LeaseRenewer:
 
     async def run_once(self) -> None:
         now = asyncio.get_running_loop().time()
-        self._give_up_expired(now)
+        self._lose_expired(now)
         if len(self._leases) and now >= self._renew_at:  # first: nothing else may cost a lease
             await self._renew(now)
         if now >= self._rest_until:
@@ -172,7 +172,7 @@ class LeaseRenewer:
         ends = [
             lease.valid_until
             for lease in self._leases.all()
-            if lease.phase in OPEN and not self._is_overdue(lease, now)
+            if lease.phase in OPEN and not self._is_past_timeout(lease, now)
         ]
         if ends and not self._is_failing:
             self._renew_at = min(self._renew_at, min(ends) - self._renew_before)
@@ -188,7 +188,7 @@ class LeaseRenewer:
     def _margin(self) -> float:
         return self._lease_seconds * MARGIN_SHARE
 
-    def _give_up_expired(self, now: float) -> None:
+    def _lose_expired(self, now: float) -> None:
         """Without a renewal another worker may get the lease: stop the handler before that."""
         for lease in self._leases.all():
             if now >= lease.valid_until - self._margin:
@@ -245,7 +245,7 @@ class LeaseRenewer:
                 _stop_as_requested(lease, request)
 
     async def _renew(self, now: float) -> None:
-        leases = [lease for lease in self._leases.all() if not self._is_overdue(lease, now)]
+        leases = [lease for lease in self._leases.all() if not self._is_past_timeout(lease, now)]
         heartbeat = self._heartbeat_due_soon(now) if leases else None
         try:
             renewed = await self._store.renew(
@@ -308,8 +308,8 @@ class LeaseRenewer:
         self._store_part.works()
         self._schedule.sent(heartbeat, now)
 
-    def _is_overdue(self, lease: HeldLease, now: float) -> bool:
-        return lease.deadline is not None and now > lease.deadline + OVERDUE_SECONDS
+    def _is_past_timeout(self, lease: HeldLease, now: float) -> bool:
+        return lease.deadline is not None and now > lease.deadline + PAST_TIMEOUT_SECONDS
 
 
 def _unmarked_since(lease: HeldLease) -> float | None:

@@ -43,7 +43,9 @@ class MisfitCheck:
         if self._is_at_end and now >= self._from_start_at:
             self._after, self._from_start_at = 0, now + _AGAIN_SECONDS
         batch = await store.misfits(self._tasks, self._after, BATCH)
-        chosen = [each for each in batch if each.is_overdue or self._fits(each.task, each.args)]
+        chosen = [
+            each for each in batch if each.misfit_time_is_over or self._fits(each.task, each.args)
+        ]
         taken = [each.job_id for each in chosen[:room]]
         self._is_at_end = len(batch) < BATCH and len(taken) == len(chosen)
         self.is_done = self._is_at_end and not chosen

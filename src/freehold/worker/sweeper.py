@@ -1,5 +1,5 @@
-"""Recovers expired leases, makes due jobs ready, fires schedules, carries out bulk operations,
-returns parked jobs, promotes stalled lanes, deletes old history.
+"""Recovers expired leases, cancels jobs that are too late, makes due jobs ready, fires schedules,
+carries out bulk operations, returns parked jobs, promotes stalled lanes, deletes old history.
 
 Every worker runs a sweeper. Each step is bounded, holds no lock between statements, and is safe
 when several workers take it at the same time.
@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from freehold.errors import RowRefused, StoreError, StoreUnavailable
+from freehold.model.job import Job
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.plural import count
+from freehold.model.start_by import late_reason
 from freehold.store.types import Firing, LaneScan, Recovered, SetAside, SweepCheck
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, fields, log
@@ -60,7 +62,11 @@ class SweepStore(MisfitStore, Protocol):
 
     async def make_ready(self, limit: int) -> int: ...
 
+    async def cancel_late(self, limit: int) -> list[Job]: ...
+
     async def fire_schedules(self, limit: int, chance: float) -> Firing: ...
+
+    async def deliver_signals(self, limit: int) -> int: ...
 
     async def set_aside_swept(self) -> list[SetAside]: ...
 
@@ -178,18 +184,23 @@ class Sweeper:
         await self._restart_leases()
         check = await self._store.sweep_check(self._tasks)
         await self._recover(check)
+        has_canceled = await self._cancel_late(check)
         made_ready = await self._make_due_ready(check)
         await self._make_others_ready(check)
+        await self._deliver_signals(check)
         has_fired = await self._fire_schedules(check)
         has_changed_jobs = await self._carry_out_bulk(check)
         await self._apply_retention()
         await self._promote_stalled_lanes()
         has_misfits = check.misfits and not self._misfits.is_done
         self._wakeups.has_swept = (
-            made_ready < BATCH and has_fired and not (check.parked or has_misfits or check.bulk)
+            made_ready < BATCH
+            and has_fired
+            and has_canceled
+            and not (check.parked or has_misfits or check.bulk or check.signals)
         )
-        due = 0.0 in (check.due_seconds, check.schedule_seconds)
-        if check.expired or due or has_changed_jobs:
+        due = 0.0 in (check.due_seconds, check.schedule_seconds, check.late_seconds)
+        if check.expired or due or has_changed_jobs or check.signals:
             return 0.0  # the next sweep finds out what is due next
         return self._seconds_until_next(check)
 
@@ -223,6 +234,25 @@ class Sweeper:
                     self._ended.add(attempt, LOST, each.decision)
             self._wakeups.jobs_ready()
 
+    async def _cancel_late(self, check: SweepCheck) -> bool:
+        """One batch. Returns whether all that were too late are canceled. The next jobs of their
+        lanes are ready now."""
+        if check.late_seconds != 0.0:
+            return True
+        canceled = await self._store.cancel_late(BATCH)
+        for job in canceled:
+            self._telemetry.count("late")
+            log.info(
+                "job %d of %s is canceled: %s",
+                job.id,
+                job.task,
+                late_reason(job),
+                extra=fields(job=job.id, task=job.task),
+            )
+        if canceled:
+            self._wakeups.jobs_ready()
+        return len(canceled) < BATCH
+
     async def _make_due_ready(self, check: SweepCheck) -> int:
         """One batch per sweep, however many are due, so that recovery never waits long."""
         made_ready = await self._store.make_ready(BATCH) if check.due_seconds == 0.0 else 0
@@ -244,6 +274,10 @@ class Sweeper:
         if check.misfits and (room := self._room()) > 0:
             made_ready += await self._misfits.run_once(self._store, room)
         if made_ready:
+            self._wakeups.jobs_ready()
+
+    async def _deliver_signals(self, check: SweepCheck) -> None:
+        if check.signals and await self._store.deliver_signals(BATCH):
             self._wakeups.jobs_ready()
 
     async def _fire_schedules(self, check: SweepCheck) -> bool:
@@ -318,7 +352,8 @@ class Sweeper:
         if self._is_hosted and self._executor is not None and self._executor.is_idle:
             most = SWEEP_SECONDS_LIMIT  # its host watches the store
         wait = most * (0.75 + 0.5 * self._chance())
-        coming = [at for at in (check.due_seconds, check.schedule_seconds) if at is not None]
+        times = (check.due_seconds, check.schedule_seconds, check.late_seconds)
+        coming = [at for at in times if at is not None]
         if not coming:
             return wait
         late = self._chance() * min(max(0, check.workers - _PROMPT_WORKERS) * 0.01, 1.0)

@@ -31,7 +31,7 @@ from freehold.worker.config import WorkerSettings
 from freehold.worker.drain import Drain
 from freehold.worker.ended_calls import EndedCalls
 from freehold.worker.execution.context import Contexts
-from freehold.worker.execution.fenced_transaction import FencedTransactions
+from freehold.worker.execution.handler_store import WorkerStore
 from freehold.worker.execution.process_pool import ProcessPool
 from freehold.worker.execution.runner import Runner
 from freehold.worker.execution.thread_pool import ThreadPool
@@ -99,11 +99,11 @@ class Worker:
 
         self._threads = threads = threads or ThreadPool()
         self._processes = processes = ProcessPool(
-            threads, tenant, settings.child_setup, settings.child_max_jobs
+            threads, tenant, settings.child_setup, settings.child_max_jobs, tasks
         )
         self._log_writer = log_writer = JobLogWriter(store, owner, telemetry)
-        transactions = FencedTransactions(database, owner, leases, telemetry, loop)
-        contexts = Contexts(log_writer, transactions, loop.time, tenant)
+        handler_store = WorkerStore(store, database, owner, leases, telemetry, chance)
+        contexts = Contexts(log_writer, handler_store, loop.time, tenant)
         runner = Runner(tasks, threads, processes, contexts, drain, settings.misfit_seconds)
         self._finisher = finisher = Finisher(
             store, owner, leases, telemetry, wakeups, chance, ended
@@ -133,7 +133,8 @@ class Worker:
         self._log_start()
         signals = stop_signals(self.drain, self.stop_now, self.drain_if_idle)
         metrics = serve_metrics(self.telemetry, self._settings, self._tenant)
-        with contextlib.nullcontext() if self._is_hosted else signals, metrics:
+        has_signals = self._settings.handle_signals and not self._is_hosted
+        with signals if has_signals else contextlib.nullcontext(), metrics:
             try:
                 await self._run_parts()
             finally:

@@ -15,7 +15,7 @@ from freehold.model.state import State
 _MICROS = 1_000_000
 _K = EventKind
 #: Events that only the end of a handler can cause.
-_HANDLER_EVENTS = frozenset({_K.SUCCEEDED, _K.RETRIED, _K.SNOOZED})
+_HANDLER_EVENTS = frozenset({_K.SUCCEEDED, _K.RETRIED, _K.SNOOZED, _K.SUSPENDED})
 _STOP_EVENTS = frozenset({_K.PAUSED, _K.CANCELED, _K.DRAINED})
 #: The events that each end of a handler may cause while its lease holds, stop requests included.
 _EVENTS_AFTER = {
@@ -24,6 +24,7 @@ _EVENTS_AFTER = {
     "retrylater": frozenset({_K.RETRIED, _K.FAILED, _K.PAUSED, _K.CANCELED}),
     "hopeless": frozenset({_K.FAILED, _K.PAUSED, _K.CANCELED, _K.DRAINED}),
     "fail": frozenset({_K.FAILED}),
+    "suspended": frozenset({_K.SUSPENDED, _K.PAUSED, _K.CANCELED}),
     "snooze": frozenset({_K.SNOOZED, _K.PAUSED, _K.CANCELED}),
     "pause": frozenset({_K.PAUSED, _K.CANCELED}),
     "cancel": frozenset({_K.CANCELED, _K.PAUSED}),

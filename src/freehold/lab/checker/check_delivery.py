@@ -35,7 +35,8 @@ def enqueue_responses_are_true(history: IndexedHistory) -> Iterator[Violation]:
             name = f"{request.call}.{index}"
             if intervals is None:
                 continue
-            if created and job_id not in jobs_by_call.get(name, ()):
+            is_replaced = "waiting" in request.info["jobs"][index]
+            if created and not is_replaced and job_id not in jobs_by_call.get(name, ()):
                 yield Violation(
                     "I10", job_id, f"{name} got the response that it created this job, but did not"
                 )
@@ -101,6 +102,8 @@ def _is_holder(history: IndexedHistory, job_id: int, request: dict[str, Any], na
     """The job has the unique key, or was created by a call with the same idempotency key."""
     if request.get("key") is not None and job_id in history.jobs_by_call.get(name, ()):
         return True
+    if "waiting" in request:
+        return f"key:{request['waiting']}" in history.jobs[job_id].job.tags
     return request.get("unique") is not None and (
         history.jobs[job_id].job.unique_key == request["unique"]
     )

@@ -8,13 +8,14 @@ from freehold.lab.checker.indexed_history import AttemptRun, IndexedHistory
 from freehold.lab.checker.job_intervals import JobIntervals, LeaseInterval
 from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind
+from freehold.model.suspension import sentence, signal
 
 _MICROS = 1_000_000
 #: Stored times are rounded to the microsecond.
 _ROUNDING = 2
 _K = EventKind
 _CHARGED = frozenset({_K.RETRIED, _K.LEASE_LOST, _K.FAILED})
-_REFUNDED = frozenset({_K.SNOOZED, _K.GIVEN_BACK, _K.DRAINED, _K.PARKED})
+_REFUNDED = frozenset({_K.SNOOZED, _K.SUSPENDED, _K.GIVEN_BACK, _K.DRAINED, _K.PARKED})
 
 
 def budgets(history: IndexedHistory) -> Iterator[Violation]:
@@ -64,7 +65,7 @@ def _check_policy(history: IndexedHistory, intervals: JobIntervals) -> Iterator[
                 yield from _check_retry(intervals, lease, run)
             case _K.FAILED:
                 yield from _check_failure(history, intervals, lease, run)
-            case _K.PARKED if history.is_overdue_misfit(intervals, lease):
+            case _K.PARKED if history.misfit_time_is_over(intervals, lease):
                 yield Violation("P4", intervals.job.id, "was parked again after its wait was over")
             case _K.SNOOZED:
                 yield from _check_snooze(intervals, lease, run)
@@ -93,7 +94,7 @@ def _check_failure(
     run: AttemptRun | None,
 ) -> Iterator[Violation]:
     if run is None:
-        gave_up = history.is_overdue_misfit(intervals, lease)
+        gave_up = history.misfit_time_is_over(intervals, lease)
     else:
         gave_up = run.how in ("fail", "hopeless")
     if (
@@ -116,6 +117,11 @@ def _check_snooze(
 def _check_due(
     intervals: JobIntervals, lease: LeaseInterval, after: LeaseInterval
 ) -> Iterator[Violation]:
-    is_early = lease.due is not None and after.start < lease.due
+    is_early = lease.due is not None and after.start < lease.due and not _awaits_signal(lease)
     if is_early and not intervals.operator_acted_between(lease.end, after.start):
         yield Violation("S1.1", intervals.job.id, "was claimed before it was due")
+
+
+def _awaits_signal(lease: LeaseInterval) -> bool:
+    """Its signal wakes such a job early."""
+    return lease.kind is _K.SUSPENDED and lease.reason.startswith(sentence(signal("")))

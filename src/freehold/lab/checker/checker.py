@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from freehold.lab.checker import (
     check_attempts,
+    check_bulk,
     check_delivery,
     check_lanes,
     check_limits,
@@ -17,7 +18,10 @@ from freehold.lab.checker import (
     check_operations,
     check_retries,
     check_schedules,
+    check_start_by,
+    check_steps,
     check_tenants,
+    check_waiting_keys,
 )
 from freehold.lab.checker.evidence import Evidence
 from freehold.lab.checker.indexed_history import IndexedHistory
@@ -48,6 +52,21 @@ RULES: tuple[Callable[[IndexedHistory], Iterator[Violation]], ...] = (
     check_schedules.one_job_for_each_tick,
     check_schedules.nothing_is_fired_backwards,
     check_schedules.no_tick_is_lost,
+    check_start_by.late_jobs_never_start,
+    check_start_by.started_jobs_are_not_late,
+    check_waiting_keys.one_job_waits_with_a_key,
+    check_waiting_keys.the_last_call_gives_the_values,
+    check_waiting_keys.debounced_jobs_wait,
+    check_waiting_keys.throttled_jobs_are_apart,
+    check_bulk.bulk_operations_end,
+    check_bulk.bulk_counts_are_true,
+    check_bulk.bulk_changes_are_those_asked_for,
+    check_steps.returned_steps_never_run_again,
+    check_steps.stored_steps_are_those_that_returned,
+    check_steps.steps_are_written_by_owners,
+    check_steps.own_rows_and_their_step_are_together,
+    check_steps.signals_keep_their_first_value,
+    check_steps.no_signal_is_missed,
 )
 
 

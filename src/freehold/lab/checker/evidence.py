@@ -6,11 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from freehold.lab.checker.record import Record
+from freehold.model.bulk import BulkOperation
 from freehold.model.history import Event
 from freehold.model.job import Job
 from freehold.model.limit import Limit
 from freehold.model.schedule_changes import Schedule
+from freehold.model.step import Step
 from freehold.store.store import Store
+
+#: More than a run has.
+_BULKS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,10 @@ class Evidence:
     #: The tenant of the store, where there are several stores.
     tenant: str | None = None
     schedules: Sequence[Schedule] = ()
+    bulks: Sequence[BulkOperation] = ()
+    steps: Mapping[int, Sequence[Step]] = field(default_factory=dict)
+    #: The job and the step of every row that the transaction of a step has written.
+    own_rows: Sequence[tuple[int, str]] = ()
 
 
 def gather(
@@ -38,6 +47,7 @@ def gather(
     queue_limits: Mapping[str, Limit],
     lease_seconds: float,
     tenant: str | None = None,
+    own_rows: Sequence[tuple[int, str]] = (),
 ) -> Evidence:
     """Reads the jobs and their events through the store's read verbs."""
     jobs = store.read(ids)
@@ -52,4 +62,7 @@ def gather(
         lease_micros,
         tenant=tenant,
         schedules=store.schedules(),
+        bulks=store.bulk_operations(None, _BULKS),
+        steps={job_id: store.read_steps(job_id) for job_id in sorted(jobs)},
+        own_rows=own_rows,
     )

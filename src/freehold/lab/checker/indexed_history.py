@@ -53,6 +53,8 @@ class IndexedHistory:
         #: Starts with the job and token of an earlier start.
         self.duplicate_starts: list[Record] = []
         self.invocations: list[Invocation] = []
+        #: Calls and values of durable steps, in the order of time.
+        self.parts: list[Record] = []
         #: By worker.
         self._misfit_seconds: dict[str, float] = {}
         self._read()
@@ -70,6 +72,8 @@ class IndexedHistory:
                     self.runs[key] = AttemptRun(record)
                 case "step" if key in self.runs:
                     self.runs[key].steps.append(record)
+                case "called" | "got":
+                    self.parts.append(record)
                 case "ended" if key in self.runs:
                     self.runs[key].ended = record
                 case "requested":
@@ -79,7 +83,7 @@ class IndexedHistory:
                 case "responded":
                     open_invocations[record.actor, record.call].response = record
 
-    def is_overdue_misfit(self, intervals: JobIntervals, lease: LeaseInterval) -> bool:
+    def misfit_time_is_over(self, intervals: JobIntervals, lease: LeaseInterval) -> bool:
         """Whether the job was claimed after the longest wait for a worker whose code fits."""
         first = intervals.misfit_since(lease)
         if first is None or first.by is None:

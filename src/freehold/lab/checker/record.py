@@ -24,8 +24,10 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     kind       written by  fields
     started    handler     job token attempt; info: target queue owner limit_key tenant made_by
     step       handler     job token, repeatedly while it runs
+    called     handler     job token; info: step value. A durable step, or its transaction, runs
+    got        handler     job token; info: step value. What a step, a sleep or a wait returned
     ended      handler     job token; info: how (returned, error, snooze, stopped, …), seconds
-    requested  caller      call; info: an enqueue or an operator's verb
+    requested  caller      call; info: an enqueue, a signal or an operator's verb
     responded  caller      call; info: the result, or the name of the error
     fault      world       info: kind, until; grave: whether it can cost a lease
     begun      worker      actor: the owner of its leases

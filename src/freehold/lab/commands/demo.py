@@ -61,7 +61,9 @@ class Serve(Protocol):
 @click.option("--max-workers", type=click.IntRange(3, 16), default=6, show_default=True)
 @click.option("--url", help="Use this store instead of a temporary one.")
 @click.option("--postgres", is_flag=True, help="Start a temporary PostgreSQL server and use it.")
-@click.option("--serve", is_flag=True, help="Serve the HTTP API afterwards, until Ctrl-C.")
+@click.option(
+    "--serve", is_flag=True, help="Serve the dashboard and the HTTP API afterwards, until Ctrl-C."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -191,9 +193,12 @@ class Demo:
             await asyncio.gather(serving, stopping, return_exceptions=True)
 
     def _print_addresses(self, address: str) -> None:
+        from freehold.dashboard.site import dashboard_address  # needs the HTTP extra
+
         where = f"--url '{self._app._database.shown}' --schema {SCHEMA}"
         self._console.print(
             f"The manager and its workers keep running; Ctrl-C ends them.\n"
+            f"  dashboard    {dashboard_address(address, self._settings)}\n"
             f"  HTTP API     {address}   (described in {address}/api/openapi.json)\n"
             f"  its token    {local_token()}\n"
             f"  watch        freehold top {where}\n"

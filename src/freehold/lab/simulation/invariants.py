@@ -30,6 +30,7 @@ from freehold.store.store import Store
 _EXPIRE = "expire_leases"
 #: Records what the next statement of its group changes, and changes no job itself.
 _AUDIT = "audit_jobs"
+_PUT_STEPS = "put_steps"
 _OWNER_STATEMENTS = frozenset({"succeed", "renew", "mark_running", "append_log"})
 _OPERATOR_STATEMENTS = frozenset({"requeue_finished", "mark_resolved"})
 
@@ -74,6 +75,8 @@ class InvariantChecker:
             return
         touched: dict[int, list[tuple[Statement, dict[str, Any]]]] = {}
         for statement, rows in zip(group.statements, results, strict=True):
+            if statement.name == _PUT_STEPS:
+                self._check_steps(actor, rows)
             for job_id, row in _touched(statement, rows):
                 touched.setdefault(job_id, []).append((statement, row))
         if not touched:
@@ -159,6 +162,15 @@ class InvariantChecker:
                 job_id,
                 f"{statement.name} of {before.owner} was accepted {late:g} s after its lease ended",
             )
+
+    def _check_steps(self, actor: str, rows: Rows) -> None:
+        """Each row is a lease that held, according to the statement."""
+        for job_id, token, *_ in rows:
+            lease = self.jobs[job_id]
+            if lease.state not in LEASED or lease.token != token:
+                self._violate("I2", job_id, f"a step of {actor}, token {token}, was accepted")
+            elif self._clock.micros >= lease.expires:
+                self._violate("P1", job_id, f"a step of {actor} was accepted after its lease ended")
 
     def _check_claim(
         self, actor: str, job_id: int, before: RowSnapshot, after: RowSnapshot

@@ -23,6 +23,7 @@ from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from freehold.lab.simulation.adversarial_claims import CLAIMS, ENQUEUES, AdversarialClaims
 from freehold.lab.simulation.link_transaction import Executed, LinkTransaction
 from freehold.lab.simulation.machine import Machine
+from freehold.model.suspension import signal_of
 from freehold.store.database import AsyncTransaction, Database
 from freehold.store.statements import AsyncSession, Conflict, Rows, Statement, StatementGroup
 
@@ -31,6 +32,7 @@ _MICROS = 1_000_000
 ENDINGS = frozenset({"succeed", "transition"})
 SUCCESSES = frozenset({"succeed"})
 RENEWALS = frozenset({"renew"})
+STEPS = frozenset({"put_steps"})
 #: A group of statements that its sender gave up is executed about this much later.
 LATE_SECONDS = 3.0
 #: A share of the late batches waits until their job is claimed again, so that they are executed
@@ -69,6 +71,19 @@ class LinkNoise:
 NO_NOISE = LinkNoise()
 
 
+def random_noise(chance: random.Random) -> LinkNoise:
+    """Some scenarios have faults of workers only, some also have noise on the links."""
+    level = chance.choice((0.0, 0.01, 0.03))
+    return LinkNoise(
+        fail_before=level,
+        unknown_before=level / 3,
+        fail_after=level,
+        duplicated=level / 2,
+        slow=level,
+        late=level / 2,
+    )
+
+
 class Network:
     """The store's side, which all links share."""
 
@@ -88,6 +103,8 @@ class Network:
         self.claims = AdversarialClaims()
         #: Called with the job of an ending that is in flight, to act on it meanwhile.
         self.interrupt: Callable[[int], None] | None = None
+        #: By the name of a signal: set when the suspension of a job that waits for it is in flight.
+        self.suspensions: dict[str, asyncio.Event] = {}
         #: Called for every fault that happened: machine, kind, statements.
         self.on_fault = on_fault
         #: Until when the store is down, in microseconds of the world's clock; whether connections
@@ -164,7 +181,7 @@ class Link:
         self._in_flight[number] = group
         try:
             fault = self._draw_fault(group)
-            await self._fire_trigger(group, ENDINGS, SUCCESSES, RENEWALS)
+            await self._fire_trigger(group, ENDINGS, SUCCESSES, RENEWALS, STEPS)
             fault = fault or self._interrupt(group)
             await self._before_execution(group, fault)
             results = await session.execute(group)
@@ -203,9 +220,13 @@ class Link:
 
     def _interrupt(self, group: StatementGroup) -> str:
         interrupt, job_id = self._network.interrupt, _interruptible_job(group)
-        if interrupt is None or job_id is None:
+        suspension = self._network.suspensions.pop(_awaited_signal(group), None)
+        if suspension is not None:
+            suspension.set()
+        elif interrupt is not None and job_id is not None:
+            interrupt(job_id)
+        else:
             return ""
-        interrupt(job_id)
         self._network.on_fault(self._machine, "slow", statement_names(group))
         return "slow"
 
@@ -400,6 +421,14 @@ def _interruptible_job(group: StatementGroup) -> int | None:
     """The first job that this group ends for its owner, other than by success."""
     rows = group.statements[0].rows or () if group.statements[0].name == "transition" else ()
     return next((row["id"] for row in rows if row["token"] and not row["expired"]), None)
+
+
+def _awaited_signal(group: StatementGroup) -> str:
+    """The signal that a job waits for which this group suspends."""
+    rows = (
+        row for each in group.statements if each.name == "transition" for row in each.rows or ()
+    )
+    return next((name for row in rows if (name := signal_of(row["waits_for"] or ""))), "")
 
 
 def _enqueues_without_key(statement: Statement) -> bool:

@@ -10,11 +10,13 @@ from typing import Any, cast
 import msgspec
 
 from freehold.errors import FreeholdError, UniqueKeyTaken
+from freehold.lab.simulation.everyday_plans import BulkPlan, SchedulePlan
 from freehold.lab.simulation.invariants import InvariantChecker
 from freehold.lab.simulation.machine import Machine, MachineLoop
 from freehold.lab.simulation.network import Network
-from freehold.lab.simulation.scenario import Operation, SchedulePlan
+from freehold.lab.simulation.scenario import Operation
 from freehold.lab.simulation.worker_machines import HistoryRecorder
+from freehold.model.audit import Author
 from freehold.model.job import Job, NewJob
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.state import LEASED, State
@@ -22,6 +24,7 @@ from freehold.model.timing import Every
 from freehold.operator import AsyncOperator
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
+from freehold.store.types import JobFilter
 
 #: The action that unblocks a job that waits for an operator.
 _ACTION_FOR = {
@@ -40,7 +43,10 @@ class SimulatedOperators:
         network: Network,
         invariants: InvariantChecker,
         loop: MachineLoop,
+        prefix: str,
     ) -> None:
+        """``prefix``: the beginning of the calls that schedules name."""
+        self._prefix = prefix
         self._recorder = recorder
         self._invariants = invariants
         self._loop = loop
@@ -116,7 +122,7 @@ class SimulatedOperators:
         name = f"put{len(self._running)}"
         info: dict[str, Any] = {"verb": "put_schedule", "schedule": plan.name, "every": every}
         self._recorder.record("operator", "requested", call=name, info=info)
-        args = msgspec.json.encode({"call": f"schedule:{plan.name}", "runs": []})
+        args = msgspec.json.encode({"call": f"{self._prefix}schedule:{plan.name}", "runs": []})
         try:
             await self._operator.put_schedule(
                 plan.name,
@@ -126,6 +132,25 @@ class SimulatedOperators:
                 overlap=plan.overlap,
                 catch_up=plan.catch_up,
                 ends_at=ends_at,
+            )
+        except FreeholdError as error:
+            info = info | {"error": type(error).__name__}
+        self._recorder.record("operator", "responded", call=name, info=info)
+
+    def start_bulk(self, plan: BulkPlan) -> None:
+        self._running.append(
+            self._loop.spawn(self._machine, self._start_bulk(plan), f"bulk {plan.number}")
+        )
+
+    async def _start_bulk(self, plan: BulkPlan) -> None:
+        """Only stored: the workers carry it out."""
+        name = f"bulk{plan.number}"
+        info: dict[str, Any] = {"verb": f"bulk_{plan.verb}", "state": str(plan.state)}
+        self._recorder.record("operator", "requested", call=name, info=info)
+        try:
+            chosen = JobFilter(states=frozenset({plan.state}))
+            info["id"] = await self._store.start_bulk(
+                plan.verb, chosen, None, Author(name, "python", None)
             )
         except FreeholdError as error:
             info = info | {"error": type(error).__name__}

@@ -10,9 +10,18 @@ import random
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from freehold.lab.simulation.network import NO_NOISE, LinkNoise
+from freehold.lab.simulation.everyday_plans import (
+    BulkPlan,
+    SchedulePlan,
+    bulk_plans,
+    keyed_calls,
+    schedule_plans,
+    start_by,
+)
+from freehold.lab.simulation.network import NO_NOISE, LinkNoise, random_noise
+from freehold.lab.simulation.step_plans import Part, SignalPlan, jobs_with_parts, signal_plans
 from freehold.model.limit import ALL_QUEUES, Limit, Rate
-from freehold.model.schedule import CatchUp, Overlap
+from freehold.model.waiting import WaitingOption
 
 QUEUES = ("default", "mail")
 LANES = ("lane-a", "lane-b", "lane-c")
@@ -23,6 +32,11 @@ _WIDE = (Limit(1), Limit(2), Limit(3), Limit(rate=Rate(5, 1.0)))
 #: Each task has another policy; see `tasks`.
 TASKS = ("plain", "plain", "plain", "strict", "kept", "skipping", "fenced", "newer")
 VERBS = ("cancel", "cancel", "pause", "resume", "resume", "retry", "submit")
+#: How runs end.
+_ENDS = (
+    *("return", "return", "return", "error", "error", "give_up"),
+    *("fail", "later", "snooze", "snooze", "pause", "cancel"),
+)
 #: Faults of workers.
 WORKER_FAULTS = (
     "crash",
@@ -45,10 +59,15 @@ TENANTS = ("acme", "beta", "core")
 SHARDS = ("home", "east")
 #: Every fifth scenario has tenants: these remainders of the seed by twenty.
 _TENANT_SEEDS = (6, 11, 13, 16)
-#: Every tenth has schedules.
+#: Every tenth has schedules, and some with tenants have, too.
 _SCHEDULE_SEEDS = (3, 18)
+_TENANT_SCHEDULE_SEEDS = (16,)
+#: These have times to start by, keys until the start, and bulk operations.
+_OPTION_SEEDS = (12, 15)
 #: And these are in the middle of a deploy: older workers cannot decode the arguments of some jobs.
 _DEPLOY_SEEDS = (9, 13, 19)
+#: One in ten has steps and signals: these remainders of the seed by sixty.
+_STEP_SEEDS = (18, 30, 38, 53, 54, 58)
 #: Faults happen within this time; afterwards there are none.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
@@ -69,8 +88,12 @@ class JobPlan:
     timeout: float | None = None
     max_attempts: int = 3
     pending: bool = False
+    start_by: float | None = None
+    waiting: WaitingOption | None = None
     #: The first runs; further ones succeed at once.
     runs: tuple[PlannedRun, ...] = ()
+    #: Of the task with steps: what its handler does.
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +118,6 @@ class Operation:
     share: float
     queue: str = ""
     at_end: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulePlan:
-    """A schedule that an operator puts, and puts again with other intervals. ``edits``: times and
-    intervals."""
-
-    at: float
-    name: str
-    every: float
-    overlap: Overlap
-    catch_up: CatchUp
-    edits: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +191,8 @@ class Scenario:
     tenants: tuple[TenantPlan, ...] = ()
     tenant_faults: tuple[TenantFault, ...] = ()
     schedules: tuple[SchedulePlan, ...] = ()
+    bulks: tuple[BulkPlan, ...] = ()
+    signals: tuple[SignalPlan, ...] = ()
 
 
 def random_scenario(seed: int) -> Scenario:
@@ -196,12 +208,18 @@ def random_scenario(seed: int) -> Scenario:
     faults = tuple(_fault(chance, workers) for _ in range(chance.randint(0, 5)))
     faults += tuple(_critical_fault(chance, workers) for _ in range(2))
     workers += tuple(_replacement(workers, fault, n) for n, fault in enumerate(faults))
-    noise = _noise(chance)
+    noise = random_noise(chance)
     if noise == NO_NOISE:
         faults += tuple(_refusal(chance, workers) for _ in range(4))
     scenario = Scenario(seed, workers, calls, operations, faults, noise)
     if seed % 20 in _DEPLOY_SEEDS:
         scenario = _with_deploy(scenario)
+    if seed % 20 in _OPTION_SEEDS:
+        scenario = _with_options(scenario)
+    if seed % 60 in _STEP_SEEDS:
+        scenario = _with_steps(scenario)
+    if seed % 20 in _TENANT_SCHEDULE_SEEDS:
+        scenario = _with_schedules(scenario)
     if seed % 20 in _TENANT_SEEDS:
         return _with_tenants(scenario)
     if seed % 20 in _SCHEDULE_SEEDS:
@@ -241,23 +259,38 @@ def _maybe_reshaped(chance: random.Random, job: JobPlan) -> JobPlan:
 
 
 def _with_schedules(scenario: Scenario) -> Scenario:
-    """Intervals of seconds, so that many ticks meet a fault. Some are edited while they fire."""
     chance = random.Random(f"schedules/{scenario.seed}")
-    schedules = tuple(
-        SchedulePlan(
-            at=round(chance.uniform(0.0, 2.0), 3),
-            name=f"s{number}",
-            every=round(chance.uniform(1.0, 2.5), 3),
-            overlap=chance.choice(("allow", "allow", "skip", "queue", "cancel")),
-            catch_up=chance.choice(("all", "all", "last")),
-            edits=tuple(
-                (_time(chance), round(chance.uniform(1.0, 2.5), 3))
-                for _ in range(chance.choice((0, 0, 1, 2)))
-            ),
-        )
-        for number in range(1, chance.choice((2, 3, 4)) + 1)
+    return replace(scenario, schedules=schedule_plans(chance, HORIZON_SECONDS))
+
+
+def _with_steps(scenario: Scenario) -> Scenario:
+    """More jobs, whose handlers have steps, sleep and wait for signals."""
+    chance = random.Random(f"steps/{scenario.seed}")
+    calls = list(scenario.calls)
+    for at, parts, runs in jobs_with_parts(chance, HORIZON_SECONDS):
+        lane = chance.choice((None, None, *LANES))
+        job = JobPlan("stepped", target=lane, max_attempts=9, runs=runs, parts=parts)
+        calls.append(Call(at, len(calls) + 1, (job,), idempotent=True))
+    faults = tuple(_step_fault(chance, scenario.workers) for _ in range(3))
+    return replace(
+        scenario,
+        calls=tuple(calls),
+        faults=scenario.faults + faults,
+        signals=signal_plans(chance, HORIZON_SECONDS),
     )
-    return replace(scenario, schedules=schedules)
+
+
+def _with_options(scenario: Scenario) -> Scenario:
+    """Times to start by, keys until the start, and bulk operations."""
+    chance = random.Random(f"options/{scenario.seed}")
+    calls = [
+        replace(call, jobs=tuple(replace(job, start_by=start_by(chance)) for job in call.jobs))
+        for call in scenario.calls
+    ]
+    for at, key in keyed_calls(chance, HORIZON_SECONDS):
+        runs = (_run(chance),)
+        calls.append(Call(at, len(calls) + 1, (JobPlan(waiting=key, runs=runs),), idempotent=False))
+    return replace(scenario, calls=tuple(calls), bulks=bulk_plans(chance, HORIZON_SECONDS))
 
 
 def _with_manager(scenario: Scenario) -> Scenario:
@@ -371,22 +404,7 @@ def _run(chance: random.Random) -> PlannedRun:
     seconds = round(
         chance.choice((0.0, 0.01, 0.1, 0.5, 1.2, 2.0, 3.0)) * chance.uniform(0.8, 1.2), 3
     )
-    how = chance.choice(
-        (
-            "return",
-            "return",
-            "return",
-            "error",
-            "error",
-            "give_up",
-            "fail",
-            "later",
-            "snooze",
-            "snooze",
-            "pause",
-            "cancel",
-        )
-    )
+    how = chance.choice(_ENDS)
     return seconds, how
 
 
@@ -416,19 +434,12 @@ def _critical_fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> F
     return replace(_fault(chance, workers), at=at, kind=kind)
 
 
+def _step_fault(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
+    """A fault while a step is written."""
+    kind = chance.choice(("crash_at_step", "freeze_at_step", "freeze_at_step"))
+    return replace(_fault(chance, workers), at=round(chance.uniform(0.3, 6.0), 3), kind=kind)
+
+
 def _refusal(chance: random.Random, workers: tuple[WorkerPlan, ...]) -> Fault:
     """The only fault of a scenario without noise; it must not cost an attempt."""
     return Fault(_time(chance), "refuse_at_end", chance.choice(workers).name)
-
-
-def _noise(chance: random.Random) -> LinkNoise:
-    """Some scenarios have faults of workers only, some also have noise on the links."""
-    level = chance.choice((0.0, 0.01, 0.03))
-    return LinkNoise(
-        fail_before=level,
-        unknown_before=level / 3,
-        fail_after=level,
-        duplicated=level / 2,
-        slow=level,
-        late=level / 2,
-    )

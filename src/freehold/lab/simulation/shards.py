@@ -47,9 +47,14 @@ class LinkShard:
             if self._links[tenant].is_store_down:
                 return TenantActivity(tenant, has_work=False, error=str(error))
             raise
-        is_due = 0 in (sweep_check.due_seconds, sweep_check.schedule_seconds)
+        times = (sweep_check.due_seconds, sweep_check.schedule_seconds, sweep_check.late_seconds)
+        is_due = 0 in times
         has_work = (
-            is_due or sweep_check.expired or sweep_check.limited or sweep_check.ended_lane_pauses
+            is_due
+            or sweep_check.bulk
+            or sweep_check.expired
+            or sweep_check.limited
+            or sweep_check.ended_lane_pauses
         )
         return TenantActivity(tenant, has_work=has_work or counts.ready > 0)
 

@@ -18,6 +18,7 @@ _PARTS = (
     "queue_limits",
     "tenant_faults",
     "schedules",
+    "bulks",
 )
 #: Each try is a complete run.
 MAX_TRIES = 300

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from freehold.app import Freehold
 from freehold.client import JobHandle
 from freehold.errors import OutcomeUnknown
+from freehold.lab.simulation.handler_parts import HandlerParts
+from freehold.lab.simulation.step_plans import Part
 from freehold.model.handler_exceptions import (
+    AttemptEnded,
     Cancel,
     Fail,
     HandlerException,
@@ -83,6 +86,8 @@ class Handlers:
         self.tasks = tasks_of_each_policy(app, retry, self._handler)
         for name in (NEWER, RESHAPED):
             self.tasks[name] = app.task(name=name, retry=retry)(self._handler())
+        self.tasks["stepped"] = app.task(name="stepped", retry=retry)(self._handler_with_parts())
+        self._parts = HandlerParts(record)
 
     def _handler(self, *, fenced: bool = False) -> Callable[..., Any]:
         async def handler(ctx: Context, call: str, runs: list[tuple[float, str]]) -> Any:
@@ -90,8 +95,21 @@ class Handlers:
 
         return handler
 
+    def _handler_with_parts(self) -> Callable[..., Any]:
+        async def handler(
+            ctx: Context, call: str, runs: list[tuple[float, str]], parts: list[Part]
+        ) -> Any:
+            return await self._handlers_of(ctx)._attempt(ctx, call, runs, False, parts)
+
+        return handler
+
     async def _attempt(
-        self, ctx: Context, call: str, runs: list[tuple[float, str]], fenced: bool
+        self,
+        ctx: Context,
+        call: str,
+        runs: list[tuple[float, str]],
+        fenced: bool,
+        parts: Sequence[Part] = (),
     ) -> Any:
         job = ctx.job
         seconds, how = self._plan(job.job_id, runs)
@@ -109,13 +127,15 @@ class Handlers:
             made_by=None if ctx.tenant is None else call,
         )
         try:
+            await self._run_parts(ctx, parts, how)
             result = await self._work(ctx, seconds, how, fenced)
         except asyncio.CancelledError:
             self._record("ended", job.job_id, job.token, how="stopped", why=str(ctx.stop_reason))
             raise
         except BaseException as error:
             delay = getattr(error, "delay_seconds", None)
-            self._record("ended", job.job_id, job.token, how=how_it_ended(error), delay=delay)
+            how = how_it_ended(error, fenced=fenced)
+            self._record("ended", job.job_id, job.token, how=how, delay=delay)
             raise
         self._record("ended", job.job_id, job.token, how="returned")
         return result
@@ -128,6 +148,13 @@ class Handlers:
         if number >= len(runs):
             return LATER_RUNS[job_id % len(LATER_RUNS)], "return"
         return runs[number]
+
+    async def _run_parts(self, ctx: Context, parts: Sequence[Part], how: str) -> None:
+        """A run that is to fail does so further on than the one before it."""
+        if how != "return":
+            parts = parts[: self._runs[ctx.job.job_id]]
+        for part in parts:
+            await self._parts.run(ctx, part)
 
     async def _work(self, ctx: Context, seconds: float, how: str, fenced: bool) -> Any:
         ctx.log("begins")
@@ -178,9 +205,11 @@ def end_as_planned(how: str, later_seconds: float, snooze_seconds: float) -> Non
             raise Cancel("as planned")
 
 
-def how_it_ended(error: BaseException) -> str:
+def how_it_ended(error: BaseException, *, fenced: bool) -> str:
     if isinstance(error, HandlerException):
         return type(error).__name__.lower()
-    if isinstance(error, OutcomeUnknown):
+    if isinstance(error, AttemptEnded):
+        return "suspended"
+    if fenced and isinstance(error, OutcomeUnknown):
         return "unknown"
     return "hopeless" if isinstance(error, Hopeless) else "error"

@@ -18,6 +18,7 @@ from freehold.lab.simulation.machine import MACHINE, FaultTrigger, Machine, Mach
 from freehold.lab.simulation.network import (
     ENDINGS,
     RENEWALS,
+    STEPS,
     SUCCESSES,
     Link,
     Network,
@@ -156,7 +157,18 @@ class WorkerMachines:
     def _crash_at_claim(self, machine: WorkerMachine, seconds: float) -> None:
         machine.host.trigger = FaultTrigger(CLAIMS, lambda *_: self._crash(machine, seconds))
 
+    def _crash_at_step(self, machine: WorkerMachine, seconds: float) -> None:
+        machine.host.trigger = FaultTrigger(STEPS, lambda *_: self._crash(machine, seconds))
+
+    def _freeze_at_step(self, machine: WorkerMachine, seconds: float) -> None:
+        self._freeze_at(STEPS, machine, seconds)
+
     def _freeze_at_end(self, machine: WorkerMachine, seconds: float) -> None:
+        self._freeze_at(ENDINGS, machine, seconds)
+
+    def _freeze_at(
+        self, statements: frozenset[str], machine: WorkerMachine, seconds: float
+    ) -> None:
         def freeze(group: StatementGroup, network: Network) -> None:
             if seconds < LONG_SECONDS:
                 self._freeze(machine, seconds)
@@ -164,12 +176,12 @@ class WorkerMachines:
                 self._freeze(machine, _LONGEST_SECONDS)
                 self._run_on_server(self._thaw_when_reclaimed(machine, group, network))
 
-        machine.host.trigger = FaultTrigger(ENDINGS, freeze)
+        machine.host.trigger = FaultTrigger(statements, freeze)
 
     async def _thaw_when_reclaimed(
         self, machine: WorkerMachine, group: StatementGroup, network: Network
     ) -> None:
-        """Its late ending is then sent while another attempt runs."""
+        """Its late write is then sent while another attempt runs."""
         await network.claims.wait_for(group, _LONGEST_SECONDS)
         await asyncio.sleep(_JUST_AFTER_SECONDS)
         self._thaw(machine)

@@ -19,6 +19,7 @@ from freehold.lab.checker.evidence import Evidence, gather
 from freehold.lab.checker.record import Record
 from freehold.lab.checker.violation import Violation
 from freehold.lab.simulation.clients import ProducerClients
+from freehold.lab.simulation.handler_parts import create_ledger, read_ledger
 from freehold.lab.simulation.invariants import InvariantChecker
 from freehold.lab.simulation.limit_invariant import LimitInvariant
 from freehold.lab.simulation.machine import MACHINE, Machine, MachineLoop
@@ -107,6 +108,8 @@ class World:
         )
         self._app = Freehold("sqlite://:memory:", schema="freehold")
         self._app._swap_client(Client(database, self._seconds))
+        if scenario.signals:
+            create_ledger(database)
         self._handlers = Handlers(self._app, self._handler_record)
         self._machines = WorkerMachines(self, self._network, self._app.tasks, clock)
 
@@ -194,10 +197,13 @@ class World:
         self._network.noise = self._scenario.noise
         prefix = f"{self._tenant}:" if self._tenant else ""
         clients = ProducerClients(self, self._network, self._app, self._handlers, prefix)
-        self._operators = SimulatedOperators(self, self._network, self._invariants, loop)
+        self._operators = SimulatedOperators(self, self._network, self._invariants, loop, prefix)
         self._calls = clients.start(loop, self._scenario.calls)
+        self._calls += clients.start_signals(loop, self._scenario.signals)
         for operation in self._scenario.operations:
             loop.call_later(operation.at, self._operators.begin, operation)
+        for bulk in self._scenario.bulks:
+            loop.call_later(bulk.at, self._operators.start_bulk, bulk)
         ends_at = time_of(self._began + round(HORIZON_SECONDS * _MICROS))
         for plan in self._scenario.schedules:
             for at, every in ((plan.at, plan.every), *plan.edits):
@@ -249,6 +255,9 @@ class World:
             is_over = all(job.state in FINAL and job.stage is None for job in jobs)
             is_over &= all(schedule.next_at is None for schedule in self._store.schedules())
             is_quiet = self._operators.are_done and all(task.done() for task in self._calls)
+            for task in self._calls:
+                if task.done():
+                    task.result()  # raises what a client could not handle
             if is_over and is_quiet and not is_more_to_come:
                 return
 
@@ -288,6 +297,7 @@ class World:
             dict(self._scenario.queue_limits),
             LEASE_SECONDS,
             self._tenant,
+            read_ledger(self._database) if self._scenario.signals else (),
         )
         self._is_over = True
 

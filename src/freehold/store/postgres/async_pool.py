@@ -34,10 +34,11 @@ class AsyncPool:
         *,
         soft_limit: int | None = None,
         stall_seconds: float = STALL_SECONDS,
+        answer_seconds: float | None = None,
         internal: bool = True,
     ) -> None:
         self._url = url
-        self._recipe = ConnectionRecipe(url, internal=internal)
+        self._recipe = ConnectionRecipe(url, answer_seconds, internal=internal)
         self._idle: list[AsyncPooledConnection] = []
         self._is_closed = False
         self._size = size
@@ -193,8 +194,10 @@ class AsyncBorrowedConnection:
 class LoopPools:
     """One pool for each event loop: asyncio's connections belong to the loop that opened them."""
 
-    def __init__(self, url: str, size: int, *, internal: bool) -> None:
-        self._new = partial(AsyncPool, url, size, internal=internal)
+    def __init__(
+        self, url: str, size: int, *, answer_seconds: float | None = None, internal: bool = True
+    ) -> None:
+        self._new = partial(AsyncPool, url, size, answer_seconds=answer_seconds, internal=internal)
         self._soft_limit: int | None = None
         self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool]
         self._pools = weakref.WeakKeyDictionary()

@@ -11,7 +11,13 @@ from psycopg.errors import LockNotAvailable
 
 from freehold.errors import StoreUnavailable
 from freehold.model.names import check_name, check_schema
-from freehold.store.database import Diagnosis, Migration, check_not_newer
+from freehold.store.database import (
+    Diagnosis,
+    Migration,
+    ServerOptions,
+    SessionOptions,
+    check_not_newer,
+)
 from freehold.store.postgres import sequences
 from freehold.store.postgres.caller_drivers import async_caller_connection, caller_connection
 from freehold.store.postgres.caller_transaction import AsyncCallerSession, CallerSession
@@ -37,6 +43,7 @@ _PACKAGE = "freehold.store.postgres"
 #: How long a migration waits for a table that is in use, and how often it tries.
 _LOCK_TIMEOUT = "500ms"
 _MIGRATE_TRIES = 60
+_DEFAULT_OPTIONS = SessionOptions()
 
 
 class PostgresDatabase:
@@ -49,19 +56,18 @@ class PostgresDatabase:
         pool_size: int = POOL_SIZE,
         connections: Connections | None = None,
         *,
-        pipelined: bool = True,
+        options: ServerOptions = _DEFAULT_OPTIONS,
         must_exist: bool = False,
         control: str | None = None,
     ) -> None:
-        """``connections``: shared ones, which their owner closes. ``pipelined``: with the faster of
-        the two kinds of sessions. ``must_exist``: a late process must not create a schema again
-        that was moved or dropped. ``control``: the control schema, if this is the schema of a
-        tenant."""
+        """``connections``: shared ones, which their owner closes; otherwise they are opened with
+        these ``options``. ``must_exist``: a late process must not create a schema again that was
+        moved or dropped. ``control``: the control schema, if this is the schema of a tenant."""
         self.url = url
         self.schema = check_schema(schema)
         # One number for the schema, so that lanes of two schemas never share an advisory lock.
         self._statements = Statements(schema, str(zlib.crc32(schema.encode())), control)
-        self._connections = connections or Connections(url, pool_size, pipelined=pipelined)
+        self._connections = connections or Connections(url, pool_size, options)
         self._owns_connections = connections is None
         self._pool = self._connections.pool
         self._must_exist = must_exist
@@ -87,11 +93,16 @@ class PostgresDatabase:
         return AsyncCallerSession(async_caller_connection(connection), self._statements)
 
     def transaction(self) -> PostgresTransaction:
-        return PostgresTransaction(self._connections.handler_pool, self._statements)
+        connections = self._connections
+        return PostgresTransaction(
+            connections.handler_pool, self._statements, connections.answer_seconds
+        )
 
     def async_transaction(self) -> AsyncPostgresTransaction:
-        pool = self._connections.handler_pool_of_loop()
-        return AsyncPostgresTransaction(pool, self._statements)
+        connections = self._connections
+        return AsyncPostgresTransaction(
+            connections.handler_pool_of_loop(), self._statements, connections.answer_seconds
+        )
 
     def listen(self, on_notification: Callable[[str | None], None]) -> Coroutine[Any, Any, None]:
         return listen(self._connections.conninfo, f"freehold_{self.schema}", on_notification)

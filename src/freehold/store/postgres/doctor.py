@@ -57,8 +57,19 @@ def _durable(connection: Connection[Any]) -> Diagnosis:
         for name in ("fsync", "full_page_writes")
         if (row := connection.execute(f"show {name}".encode()).fetchone()) and row[0] == "off"
     ]
-    detail = f"{', '.join(off)} off: a crash can lose jobs" if off else "fsync on"
-    return Diagnosis("durable", not off, detail)
+    if off:
+        return Diagnosis("durable", False, f"{', '.join(off)} off: a crash can lose jobs")
+    return Diagnosis("durable", True, f"fsync on; {_replication(connection)}")
+
+
+def _replication(connection: Connection[Any]) -> str:
+    names = connection.execute("show synchronous_standby_names").fetchone()
+    standbys = connection.execute("select count(*) from pg_stat_replication").fetchone()
+    if names is not None and names[0]:
+        return "synchronous replication"
+    if standbys is not None and standbys[0]:
+        return "asynchronous replication: a fail-over can lose the latest jobs"
+    return "no standby"
 
 
 def _old_snapshots(connection: Connection[Any]) -> Diagnosis:

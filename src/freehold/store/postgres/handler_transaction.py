@@ -1,7 +1,9 @@
 """Transactions of handlers, on connections of their own.
 
-Errors of the handler's own statements are raised unchanged. Only the commit needs care: if the
-connection breaks during it, its outcome is unknown.
+Errors of the handler's own statements are raised unchanged, and they may take as long as they like.
+Only the commit needs care: if the connection breaks during it, its outcome is unknown. The
+statements around the handler's own have the time limit of all others, so that a handler on a frozen
+server ends with its lease.
 """
 
 from __future__ import annotations
@@ -16,6 +18,11 @@ from psycopg.pq import TransactionStatus
 from freehold.errors import BadInput, OutcomeUnknown, StoreUnavailable
 from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.errors import translated
+from freehold.store.postgres.pipeline import (
+    AsyncPooledConnection,
+    PooledConnection,
+    answering_within,
+)
 from freehold.store.postgres.pool import Pool
 from freehold.store.postgres.session import Statements, all_statements, arows_of, rows_of
 from freehold.store.statements import Rows, StatementGroup
@@ -24,9 +31,10 @@ from freehold.store.statements import Rows, StatementGroup
 class PostgresTransaction:
     """Blocking. `begin`, then `commit` or `rollback`, once."""
 
-    def __init__(self, pool: Pool, statements: Statements) -> None:
+    def __init__(self, pool: Pool, statements: Statements, answer_seconds: float) -> None:
         self._pool = pool
         self._statements = statements
+        self._answer_seconds = answer_seconds
         self._stack = contextlib.ExitStack()
 
     def begin(self) -> Connection[Any]:
@@ -34,7 +42,7 @@ class PostgresTransaction:
             borrowed = self._pool.connection(writes=False)
             self._connection = self._stack.enter_context(borrowed)
             self._block = self._connection.transaction()
-            with translated(writes=False):
+            with translated(writes=False), answering_within(self._connection, self._answer_seconds):
                 self._block.__enter__()
         except BaseException:
             self._stack.close()
@@ -45,29 +53,35 @@ class PostgresTransaction:
     def session(self) -> PostgresSavepointSession:
         """Works inside the transaction."""
         _check_open(self._connection)
-        return PostgresSavepointSession(self._connection, self._statements)
+        return PostgresSavepointSession(self._connection, self._statements, self._answer_seconds)
 
     def commit(self) -> None:
         """Raises OutcomeUnknown if the connection breaks meanwhile."""
         with self._stack:
             _check_open(self._connection)
             try:
-                self._block.__exit__(None, None, None)
+                with answering_within(self._connection, self._answer_seconds):
+                    self._block.__exit__(None, None, None)
             except psycopg.Error as error:
                 raise _refused(self._connection, error) from error
 
     def rollback(self) -> None:
         """A connection that cannot roll back is closed, which has the same effect."""
-        with self._stack, contextlib.suppress(psycopg.Error):
+        with (
+            self._stack,
+            contextlib.suppress(psycopg.Error),
+            answering_within(self._connection, self._answer_seconds),
+        ):
             self._block.__exit__(psycopg.Rollback, psycopg.Rollback(), None)
 
 
 class AsyncPostgresTransaction:
     """The same for asyncio."""
 
-    def __init__(self, pool: AsyncPool, statements: Statements) -> None:
+    def __init__(self, pool: AsyncPool, statements: Statements, answer_seconds: float) -> None:
         self._pool = pool
         self._statements = statements
+        self._answer_seconds = answer_seconds
         self._stack = contextlib.AsyncExitStack()
 
     async def begin(self) -> AsyncConnection[Any]:
@@ -75,7 +89,7 @@ class AsyncPostgresTransaction:
             borrowed = self._pool.connection(writes=False)
             self._connection = await self._stack.enter_async_context(borrowed)
             self._block = self._connection.transaction()
-            with translated(writes=False):
+            with translated(writes=False), answering_within(self._connection, self._answer_seconds):
                 await self._block.__aenter__()
         except BaseException:
             await self._stack.aclose()
@@ -86,21 +100,25 @@ class AsyncPostgresTransaction:
     def session(self) -> AsyncPostgresSavepointSession:
         """Works inside the transaction."""
         _check_open(self._connection)
-        return AsyncPostgresSavepointSession(self._connection, self._statements)
+        return AsyncPostgresSavepointSession(
+            self._connection, self._statements, self._answer_seconds
+        )
 
     async def commit(self) -> None:
         """Raises OutcomeUnknown if the connection breaks meanwhile."""
         async with self._stack:
             _check_open(self._connection)
             try:
-                await self._block.__aexit__(None, None, None)
+                with answering_within(self._connection, self._answer_seconds):
+                    await self._block.__aexit__(None, None, None)
             except psycopg.Error as error:
                 raise _refused(self._connection, error) from error
 
     async def rollback(self) -> None:
         """A connection that cannot roll back is closed, which has the same effect."""
         async with self._stack:
-            with contextlib.suppress(psycopg.Error):
+            limited = answering_within(self._connection, self._answer_seconds)
+            with contextlib.suppress(psycopg.Error), limited:
                 await self._block.__aexit__(psycopg.Rollback, psycopg.Rollback(), None)
 
 
@@ -111,13 +129,20 @@ class PostgresSavepointSession:
     OutcomeUnknown.
     """
 
-    def __init__(self, connection: Connection[Any], statements: Statements) -> None:
+    def __init__(
+        self, connection: PooledConnection, statements: Statements, answer_seconds: float
+    ) -> None:
         self._connection = connection
         self._statements = statements
+        self._answer_seconds = answer_seconds
 
     def execute(self, group: StatementGroup) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in all_statements(group)]
-        with translated(writes=False), self._connection.transaction():
+        with (
+            translated(writes=False),
+            answering_within(self._connection, self._answer_seconds),
+            self._connection.transaction(),
+        ):
             results = [rows_of(self._connection, *each) for each in prepared]
         return results[: len(group.statements)]
 
@@ -125,13 +150,16 @@ class PostgresSavepointSession:
 class AsyncPostgresSavepointSession:
     """The same for asyncio."""
 
-    def __init__(self, connection: AsyncConnection[Any], statements: Statements) -> None:
+    def __init__(
+        self, connection: AsyncPooledConnection, statements: Statements, answer_seconds: float
+    ) -> None:
         self._connection = connection
         self._statements = statements
+        self._answer_seconds = answer_seconds
 
     async def execute(self, group: StatementGroup) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in all_statements(group)]
-        with translated(writes=False):
+        with translated(writes=False), answering_within(self._connection, self._answer_seconds):
             async with self._connection.transaction():
                 results = [await arows_of(self._connection, *each) for each in prepared]
         return results[: len(group.statements)]

@@ -46,13 +46,15 @@ async def _receive(
 ) -> None:
     """Until a probe does not come back. Any notification proves that the connection delivers; only
     after a long silence is a probe needed. All listeners of a fleet receive the probe of one."""
-    await connection.execute(f"listen {channel}".encode())
+    async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
+        await connection.execute(f"listen {channel}".encode())
     on_notification("")  # notifications sent before LISTEN were missed
     spread = 0.75 + connection.info.backend_pid % 50 / 100  # not all at once
     silence = 0.0
     while True:
         if silence <= 0.0:
-            await connection.execute("select pg_notify(%s, %s)", (channel, _PROBE))
+            async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):  # a frozen server never answers
+                await connection.execute("select pg_notify(%s, %s)", (channel, _PROBE))
         received = False
         async for notification in connection.notifies(timeout=silence or PROBE_TIMEOUT_SECONDS):
             received = True

@@ -14,23 +14,25 @@ own waiting takes over, when the server ends the connection, or when the connect
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import math
 import os
 import select
-from collections.abc import Generator, Iterable
-from datetime import datetime
-from typing import Any, TypeAlias
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg.adapt import Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import _WaitTimeout, error_from_result
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import DiagnosticField, ExecStatus, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
 from freehold.errors import StoreUnavailable
+from freehold.store.postgres.text_format import encode_all
 from freehold.store.statements import Rows
 
 #: Statements that a connection keeps prepared. One schema has fewer; with hundreds of schemas on
@@ -40,11 +42,13 @@ _PREPARED_LIMIT = 400
 #: SQLSTATEs: the prepared statement does not exist, or its name is taken.
 _NOT_PREPARED = frozenset({b"26000", b"42P05"})
 
-#: A server that has not canceled a statement by then is abandoned.
-_CANCEL_SECONDS = 5.0
+#: A server that has not canceled a statement by then is abandoned: see also `STUCK_SECONDS`.
+_CANCEL_SECONDS = 2.0
 
 #: The results of a statement that was prepared before: one, its own.
 _ONE_RESULT: list[bytes | None] = [None]
+
+T = TypeVar("T")
 
 #: A statement with numbered parameters.
 SqlAndValues: TypeAlias = tuple[bytes, list[Any]]
@@ -84,7 +88,7 @@ class Pipeline:
         ``streams``: the server may begin before the last statement is encoded and sent.
         """
         pgconn = self._pgconn
-        encoded = ((sql, _encode_all(values)) for sql, values in statements)
+        encoded = ((sql, encode_all(values)) for sql, values in statements)
         # Unless it streams, a value that cannot be encoded raises before anything is sent.
         ready = encoded if streams else list(encoded)
         pgconn.enter_pipeline_mode()
@@ -96,7 +100,7 @@ class Pipeline:
         pgconn.pipeline_sync()
         if then is not None:
             sql, parameters = then
-            expected_then = self._send(sql, _encode_all(parameters))
+            expected_then = self._send(sql, encode_all(parameters))
             pgconn.pipeline_sync()
         yield from send(pgconn)
         results = yield from self._receive_until_sync(expected)
@@ -110,10 +114,12 @@ class Pipeline:
         """The same for a single statement, without the overhead of a pipeline. Most groups are."""
         if self._prepares and sql not in self._prepared:
             return (yield from self.exchange([(sql, values)]))
-        self._send(sql, _encode_all(values))
+        self._send(sql, encode_all(values))
         results = yield from execute(self._pgconn)
         if not results:
             raise psycopg.OperationalError("the server ended the connection")
+        if len(results) > 1:
+            raise _commit_error(results[-1])
         return [self._rows(results[0])]
 
     def _receive_ignored(
@@ -128,7 +134,7 @@ class Pipeline:
                 # A pooler routed us to another server connection: prepare nothing from now on.
                 self._prepares = False
                 sql, values = then
-                self._send(sql, _encode_all(values))
+                self._send(sql, encode_all(values))
                 yield from execute(self._pgconn)
         except psycopg.Error:
             pass  # the connection broke
@@ -151,7 +157,8 @@ class Pipeline:
             elif result.status != ExecStatus.COMMAND_OK:
                 self._prepared.pop(sql, None)
                 results.append(result)
-        return results
+        # What is left besides the end is an error of the commit.
+        return results + received[len(expected) : -1]
 
     # -- statements --------------------------------------------------------------------------
 
@@ -189,54 +196,29 @@ class Pipeline:
         return []
 
 
+def _commit_error(result: PGresult) -> psycopg.Error:
+    """The server sends the rows of a statement before it commits. If the connection ends after
+    that, the outcome is unknown."""
+    if result.error_field(DiagnosticField.SEVERITY_NONLOCALIZED) == b"ERROR":
+        return error_from_result(result)
+    return psycopg.OperationalError("the connection ended at the commit")
+
+
 def _name(sql: bytes) -> bytes:
     """Derived from the SQL: behind a pooler, another client may have prepared under this name on
     the same server connection, and it must be the same statement."""
     return b"freehold_" + hashlib.sha256(sql).hexdigest()[:32].encode()
 
 
-# -- values --------------------------------------------------------------------------------------
-
-
-def _encode_all(values: list[Any]) -> list[bytes | None]:
-    # Most values are texts and integers: a call for each of them would double the time.
-    return [
-        value.encode()
-        if type(value) is str and "\0" not in value
-        else b"%d" % value
-        if type(value) is int
-        else _encode(value)
-        for value in values
-    ]
-
-
-def _encode(value: Any) -> bytes | None:
-    """In PostgreSQL's text format; the statement names the type."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return b"t" if value else b"f"
-    if isinstance(value, int | float):
-        return str(value).encode()
-    if isinstance(value, datetime):
-        return value.isoformat().encode()
-    if isinstance(value, list):
-        value = "{" + ",".join(map(_element, value)) + "}"
-    if not isinstance(value, str):
-        raise TypeError(f"no value for PostgreSQL: {value!r}")
-    if "\0" in value:  # libpq would cut the text there
-        raise psycopg.DataError("PostgreSQL's texts cannot contain the character \\0")
-    return value.encode()
-
-
-def _element(value: str | int) -> str:
-    if isinstance(value, int):
-        return str(value)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
 # -- connections ---------------------------------------------------------------------------------
+
+
+class NoAnswer(psycopg.OperationalError):
+    """As of a frozen server, which may still execute the statement when it is thawed. Nothing more
+    is asked of it: the connection is dropped."""
+
+    def __init__(self, seconds: float | None) -> None:
+        super().__init__(f"the server did not answer within {seconds or 0:g} s")
 
 
 class PooledConnection(Connection[Any]):
@@ -245,6 +227,27 @@ class PooledConnection(Connection[Any]):
 
     group_pipeline: Pipeline
     socket_poll: select.poll
+    #: How long the server may take to answer a statement; None is without a limit.
+    answer_seconds: float | None = None
+
+    def run_exchange(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:
+        """Raises NoAnswer after so many seconds."""
+        try:
+            return super().wait(exchange, timeout=seconds)
+        except _WaitTimeout:
+            raise NoAnswer(seconds) from None
+
+    def wait(
+        self, gen: Generator[Any, Any, T], interval: float = 0.1, timeout: float | None = None
+    ) -> T:
+        """psycopg's own, for its cursors, with the limit of the connection."""
+        if timeout is not None or self.answer_seconds is None:
+            return super().wait(gen, interval, timeout)
+        try:
+            return super().wait(gen, interval, self.answer_seconds)
+        except _WaitTimeout:
+            self.pgconn.finish()  # psycopg would send a rollback and wait for that
+            raise NoAnswer(self.answer_seconds) from None
 
 
 class SocketReader:
@@ -270,6 +273,11 @@ class SocketReader:
         self._poll.register(self._socket, select.POLLIN)
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Ready] | None = None
+        #: How long the exchange may take, and until when.
+        self._limit: float | None = None
+        self._expires_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
 
     def __del__(self) -> None:
         self.close()
@@ -279,6 +287,8 @@ class SocketReader:
         if not self._is_closed:
             self._is_closed = True
             os.close(self._socket)
+            if self._timer is not None:
+                self._timer.cancel()
 
     def stop_reading(self) -> None:
         if self._is_reading:
@@ -289,9 +299,15 @@ class SocketReader:
         self._is_reading = True
         self._loop.add_reader(self._socket, self._on_readable)
 
-    async def run(self, exchange: Exchange) -> list[Rows]:
+    async def run(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:
+        """Raises NoAnswer after so many seconds."""
         if not self._is_reading:
             self._start_reading()
+        self._limit = seconds
+        if seconds is not None:
+            self._expires_at = self._loop.time() + seconds
+            if self._expires_at < self._timer_at:
+                self._start_timer()
         try:
             wanted = next(exchange)
             while True:
@@ -311,6 +327,23 @@ class SocketReader:
                 self._start_reading()
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+
+    def _start_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = self._expires_at
+        self._timer = self._loop.call_at(self._timer_at, self._check_limit)
+
+    def _check_limit(self) -> None:
+        """One timer for all statements of a connection: one for each would cost more than the rest
+        of the wait. It runs on while there are statements."""
+        self._timer, self._timer_at = None, math.inf
+        if self._ready is None or self._limit is None:
+            return
+        if self._loop.time() < self._expires_at:
+            self._start_timer()
+        elif not self._ready.done():
+            self._ready.set_exception(NoAnswer(self._limit))
 
     def _on_readable(self) -> None:
         # Input that no exchange waits for, and that was not just read: the server has ended the
@@ -332,25 +365,42 @@ class AsyncPooledConnection(AsyncConnection[Any]):
 
     group_pipeline: Pipeline
     socket_poll: select.poll
+    answer_seconds: float | None = None
     _socket_reader: SocketReader | None = None
 
-    async def run_exchange(self, exchange: Exchange) -> list[Rows]:
+    async def run_exchange(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:
         """Like `wait`, which also wakes up every tenth of a second to check for an interrupt: an
         event loop needs no such check."""
         if self._socket_reader is None:
             self._socket_reader = SocketReader(self.pgconn.socket)
         try:
-            return await self._socket_reader.run(exchange)
+            return await self._socket_reader.run(exchange, seconds)
         except asyncio.CancelledError:
             if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 await self._cancel_statement(self._socket_reader, exchange)
             raise
 
-    async def wait(self, *args: Any, **kwargs: Any) -> Any:
+    async def wait(
+        self, gen: Generator[Any, Any, T], interval: float = 0.1, timeout: float | None = None
+    ) -> T:
         """psycopg's own, which registers a reader of its own each time."""
         if self._socket_reader is not None:
             self._socket_reader.stop_reading()
-        return await super().wait(*args, **kwargs)
+        if timeout is not None or self.answer_seconds is None:
+            return await super().wait(gen, interval, timeout)
+        try:
+            return await super().wait(gen, interval, self.answer_seconds)
+        except _WaitTimeout:
+            self.abort()  # psycopg would send a rollback and wait for that
+            raise NoAnswer(self.answer_seconds) from None
+
+    async def cancel_safe(self, *, timeout: float = 30.0) -> None:
+        """psycopg would go on waiting for a frozen server, and a canceled handler would not end."""
+        try:
+            await super().cancel_safe(timeout=min(timeout, _CANCEL_SECONDS))
+        except psycopg.Error:
+            self.abort()
+            raise
 
     async def _cancel_statement(self, reader: SocketReader, exchange: Exchange) -> None:
         """The server still executes it, and its result must not be taken for that of the next."""
@@ -369,3 +419,15 @@ class AsyncPooledConnection(AsyncConnection[Any]):
         if self._socket_reader is not None:
             self._socket_reader.close()
         self.pgconn.finish()
+
+
+@contextlib.contextmanager
+def answering_within(
+    connection: PooledConnection | AsyncPooledConnection, seconds: float | None
+) -> Iterator[None]:
+    """Another limit for a while, which psycopg's cursors take from their connection."""
+    usual, connection.answer_seconds = connection.answer_seconds, seconds
+    try:
+        yield
+    finally:
+        connection.answer_seconds = usual

@@ -23,13 +23,17 @@ from freehold.store.url import has_keywords, redacted
 
 #: Half-open connections are found by these timeouts, instead of waiting for ever.
 _DEFAULTS = {
-    "connect_timeout": "10",
+    "connect_timeout": "10",  # of each host; see `_HOST_LIST_TIMEOUT`
     "keepalives_idle": "15",
     "keepalives_interval": "5",
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
     "application_name": "freehold",
 }
+
+
+#: A frozen host accepts connections and never answers: the next one of the list must get its turn.
+_HOST_LIST_TIMEOUT = {"connect_timeout": "3"}
 
 
 def conninfo(url: str) -> str:
@@ -50,7 +54,9 @@ def conninfo(url: str) -> str:
             f"{redacted(url)!r} is not a PostgreSQL URL: its port is no number; write a '/' of a "
             "password as %2F"
         )
-    return make_conninfo(**{**_DEFAULTS, **{k: str(v) for k, v in given.items()}})
+    hosts = str(given.get("host") or given.get("hostaddr") or "")
+    defaults = _DEFAULTS | _HOST_LIST_TIMEOUT if "," in hosts else _DEFAULTS
+    return make_conninfo(**{**defaults, **{k: str(v) for k, v in given.items()}})
 
 
 def server_and_database(url: str) -> str:
@@ -65,6 +71,11 @@ def server_and_database(url: str) -> str:
 
 #: Parts of the server's messages where it refuses a login without asking for a password.
 _DENIALS = ("authentication failed", "no pg_hba.conf entry", "permission denied for database")
+#: Of a host that `target_session_attrs=read-write` passes over.
+_READ_ONLY = "session is read-only"
+_FAILED_HOST = re.compile(
+    r"^- host: '?(.*?)'?, port: '?(.*?)'?, hostaddr: (?:'.*?'|None): (.*)$", re.MULTILINE
+)
 #: And where it accepts the password, but has no room or is not up: that passes by itself.
 _PASSING = (
     "too many connections",
@@ -79,29 +90,35 @@ _PASSING = (
 )
 
 
+_OPTIONS = "-c plan_cache_mode=force_generic_plan -c client_connection_check_interval=5000"
+
+
 class ConnectionRecipe:
     """How to connect. Internal connections keep generic plans: planning a claim takes four times as
-    long as the claim itself, and the tests read the generic plans.
+    long as the claim itself, and the tests read the generic plans. Their server processes check for
+    a closed connection while they wait for a lock: a statement that was given up would wait on, and
+    the next tries with it, until the server has no more connections.
 
     A pooler in transaction mode may refuse options, and a statement prepared on one server
     connection does not exist on the next: after such an error both are left out.
     """
 
-    def __init__(self, url: str, *, internal: bool) -> None:
+    def __init__(self, url: str, answer_seconds: float | None = None, *, internal: bool) -> None:
         """``internal``: for Freehold's own statements. Handlers get plain connections."""
         plain = conninfo(url)
         if internal:  # `Pipeline` writes UTF-8, whatever the encoding of the database is
             plain = make_conninfo(plain, client_encoding="utf8")
         options = conninfo_to_dict(plain).get("options") or ""
-        generic = make_conninfo(plain, options=f"{options} -c plan_cache_mode=force_generic_plan")
-        self.info = generic if internal else plain
+        self.info = make_conninfo(plain, options=f"{options} {_OPTIONS}") if internal else plain
         self._plain = plain
         self._prepares = True
+        self._answer_seconds = answer_seconds
 
     def drop_options(self, info: str, error: psycopg.Error) -> bool:
         """Whether connecting without options is worth a try. Several connections may fail at once,
         and each of them gets True."""
-        if info == self._plain or "startup parameter" not in str(error):
+        refused = "startup parameter" in str(error) or "client_connection_check" in str(error)
+        if info == self._plain or not refused:
             return False
         self.info = self._plain
         self._prepares = False
@@ -114,6 +131,7 @@ class ConnectionRecipe:
         connection.group_pipeline = Pipeline(connection)
         connection.socket_poll = select.poll()  # unlike select(), for any number of open files
         connection.socket_poll.register(connection.fileno(), select.POLLIN)
+        connection.answer_seconds = self._answer_seconds
 
     def is_usable(self, connection: PooledConnection | AsyncPooledConnection) -> bool:
         """An idle connection with something to read was closed by the server."""
@@ -130,11 +148,25 @@ class ConnectionRecipe:
 
 
 def unreachable(url: str, error: psycopg.Error) -> StoreUnavailable:
-    text = " ".join(str(error).split()).partition(" Is the server running")[0]
-    # A server that sent an error is running.
-    question = "" if "FATAL:" in text else "; is the server running?"
+    text = _by_host(str(error))
+    if "FATAL:" not in text and _READ_ONLY not in text:  # a server that sent an error is running
+        text = f"{text}; is the server running?"
     kind = StoreDenied if _is_denied(error, text) else StoreUnavailable
-    return kind(f"cannot connect to {redacted(url)}: {text}{question}")
+    return kind(f"cannot connect to {redacted(url)}: {text}")
+
+
+def _by_host(text: str) -> str:
+    """For several hosts psycopg's text has the last error twice, and each host in each error."""
+    failed = _FAILED_HOST.findall(text)
+    if not failed:
+        return " ".join(text.split()).partition(" Is the server running")[0]
+    causes = []
+    for host, port, cause in failed:
+        reason = cause.partition(" failed: ")[2].rpartition(" failed: ")[2] or cause
+        causes.append(f"{host}:{port}: {reason}".replace(":None", ""))
+    if all(each.endswith(_READ_ONLY) for each in causes):
+        return f"none of these hosts is a primary ({_READ_ONLY})"
+    return "; ".join(causes)
 
 
 def _is_denied(error: psycopg.Error, text: str) -> bool:
@@ -154,9 +186,12 @@ class Pool(ForkAware):
     """For threads. Acquiring an idle connection takes no lock: every statement passes here, and
     `list.pop` returns each connection once."""
 
-    def __init__(self, url: str, size: int, *, internal: bool = True) -> None:
+    def __init__(
+        self, url: str, size: int, *, answer_seconds: float | None = None, internal: bool = True
+    ) -> None:
+        """``answer_seconds``: see `SessionOptions`; None is without a limit."""
         self._url = url
-        self._recipe = ConnectionRecipe(url, internal=internal)
+        self._recipe = ConnectionRecipe(url, answer_seconds, internal=internal)
         self._size = size
         self.after_fork_in_child()
         notice_forks(self)
@@ -259,10 +294,10 @@ class Pool(ForkAware):
 
 
 class BorrowedConnection:
-    """Acquires a connection of the pool and releases it. Not a generator, which would be slower:
-    many statements pass here."""
+    """Acquires a connection of the pool and releases it. Meanwhile its answers have no time
+    limit: the sessions do not use it."""
 
-    __slots__ = ("_connection", "_pool", "_writes")
+    __slots__ = ("_connection", "_limit", "_pool", "_writes")
 
     def __init__(self, pool: Pool, writes: bool) -> None:
         self._pool = pool
@@ -270,9 +305,12 @@ class BorrowedConnection:
 
     def __enter__(self) -> PooledConnection:
         self._connection = self._pool.acquire()
+        # A migration takes as long as it takes.
+        self._limit, self._connection.answer_seconds = self._connection.answer_seconds, None
         return self._connection
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        self._connection.answer_seconds = self._limit
         if error is None:
             self._pool.release(self._connection)
             return

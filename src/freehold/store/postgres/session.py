@@ -28,6 +28,7 @@ from freehold.store.postgres.pipeline import (
     Pipeline,
     PooledConnection,
     SqlAndValues,
+    answering_within,
 )
 from freehold.store.postgres.pool import Pool
 from freehold.store.sqlfiles import Property, load_statements, numbered, statements_with
@@ -54,6 +55,7 @@ class Statements:
         self._texts: dict[str, tuple[bytes, tuple[str, ...]]] = {}
         self.adding_rows = _names_with(Property.ADDS_ROWS)
         self.can_conflict = _names_with(Property.CAN_CONFLICT)
+        self.taking_long = _names_with(Property.TAKES_LONG)
 
     def prepare(self, statement: Statement) -> SqlAndValues:
         """SQL with numbered parameters, and their values; a set is sent as one JSON text."""
@@ -109,17 +111,19 @@ class PostgresSession:
 
     def _execute_on(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in group.statements]
-        if len(prepared) == 1 and not group.is_trial:
-            results = [rows_of(connection, *prepared[0])]
-        else:
-            with connection.pipeline(), connection.transaction(force_rollback=group.is_trial):
-                cursors = [
-                    RawCursor(connection, row_factory=tuple_row).execute(*each) for each in prepared
-                ]
-                results = [_fetched(cursor) for cursor in cursors]
-        if group.notification is not None:
-            with suppress(psycopg.Error):
-                rows_of(connection, *self._statements.prepare(group.notification))
+        with answering_within(connection, _limit(connection, group, self._statements)):
+            if len(prepared) == 1 and not group.is_trial:
+                results = [rows_of(connection, *prepared[0])]
+            else:
+                with connection.pipeline(), connection.transaction(force_rollback=group.is_trial):
+                    cursors = [
+                        RawCursor(connection, row_factory=tuple_row).execute(*each)
+                        for each in prepared
+                    ]
+                    results = [_fetched(cursor) for cursor in cursors]
+            if group.notification is not None:
+                with suppress(psycopg.Error):
+                    rows_of(connection, *self._statements.prepare(group.notification))
         return results
 
 
@@ -149,18 +153,20 @@ class AsyncPostgresSession:
         self, connection: AsyncPooledConnection, group: StatementGroup
     ) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in group.statements]
-        if len(prepared) == 1 and not group.is_trial:
-            results = [await arows_of(connection, *prepared[0])]
-        else:
-            async with connection.pipeline(), connection.transaction(force_rollback=group.is_trial):
-                cursors = [
-                    await AsyncRawCursor(connection, row_factory=tuple_row).execute(*each)
-                    for each in prepared
-                ]
-                results = [await _afetched(cursor) for cursor in cursors]
-        if group.notification is not None:
-            with suppress(psycopg.Error):
-                await arows_of(connection, *self._statements.prepare(group.notification))
+        with answering_within(connection, _limit(connection, group, self._statements)):
+            if len(prepared) == 1 and not group.is_trial:
+                results = [await arows_of(connection, *prepared[0])]
+            else:
+                transaction = connection.transaction(force_rollback=group.is_trial)
+                async with connection.pipeline(), transaction:
+                    cursors = [
+                        await AsyncRawCursor(connection, row_factory=tuple_row).execute(*each)
+                        for each in prepared
+                    ]
+                    results = [await _afetched(cursor) for cursor in cursors]
+            if group.notification is not None:
+                with suppress(psycopg.Error):
+                    await arows_of(connection, *self._statements.prepare(group.notification))
         return results
 
 
@@ -170,7 +176,8 @@ class PipelinedSession(PostgresSession):
     def _execute_on(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
         if group.is_trial:  # rare, and rolled back
             return super()._execute_on(connection, group)
-        return connection.wait(_exchange(connection.group_pipeline, group, self._statements))
+        exchange = _exchange(connection.group_pipeline, group, self._statements)
+        return connection.run_exchange(exchange, _limit(connection, group, self._statements))
 
 
 class AsyncPipelinedSession(AsyncPostgresSession):
@@ -182,7 +189,7 @@ class AsyncPipelinedSession(AsyncPostgresSession):
         if group.is_trial:
             return await super()._execute_on(connection, group)
         exchange = _exchange(connection.group_pipeline, group, self._statements)
-        return await connection.run_exchange(exchange)
+        return await connection.run_exchange(exchange, _limit(connection, group, self._statements))
 
 
 def _exchange(pipeline: Pipeline, group: StatementGroup, statements: Statements) -> Exchange:
@@ -194,6 +201,18 @@ def _exchange(pipeline: Pipeline, group: StatementGroup, statements: Statements)
         then=None if then is None else statements.prepare(then),
         streams=all(each.name in statements.adding_rows for each in group.statements),
     )
+
+
+def _limit(
+    connection: PooledConnection | AsyncPooledConnection,
+    group: StatementGroup,
+    statements: Statements,
+) -> float | None:
+    """Seconds until the server must have answered. A bulk enqueue is a group of many statements."""
+    seconds = connection.answer_seconds
+    if seconds is None or group.statements[0].name in statements.taking_long:
+        return None
+    return seconds * len(group.statements)
 
 
 def all_statements(group: StatementGroup) -> tuple[Statement, ...]:

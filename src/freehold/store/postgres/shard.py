@@ -13,6 +13,7 @@ from freehold.errors import BadName, Refused, TenantExists
 from freehold.fork_safety import lock_of
 from freehold.model.names import check_schema
 from freehold.model.tenant import check_tenant
+from freehold.store.database import ServerOptions, SessionOptions
 from freehold.store.postgres import schema_copy
 from freehold.store.postgres.connections import POOL_SIZE, Connections
 from freehold.store.postgres.database import PostgresDatabase
@@ -24,6 +25,7 @@ from freehold.store.url import redacted
 _SOFT_LIMIT = 4
 _INFIX = "_t_"
 _RETIRED_INFIX = "_left_"
+_DEFAULT_OPTIONS = SessionOptions()
 
 
 class PostgresShard:
@@ -34,8 +36,7 @@ class PostgresShard:
         url: str,
         schema: str = "freehold",
         pool_size: int = POOL_SIZE,
-        *,
-        pipelined: bool = True,
+        options: ServerOptions = _DEFAULT_OPTIONS,
     ) -> None:
         self.url = url
         self.schema = check_schema(schema)
@@ -44,7 +45,7 @@ class PostgresShard:
             raise BadName(
                 f"schema {schema!r} cannot have tenants: '{_INFIX}' is reserved for their schemas"
             )
-        self._connections = Connections(url, pool_size, pipelined=pipelined)
+        self._connections = Connections(url, pool_size, options)
         self._control = PostgresDatabase(url, schema, connections=self._connections)
         self._tenants: dict[str, PostgresDatabase] = {}
         self._lock = lock_of(self)

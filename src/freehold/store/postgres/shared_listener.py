@@ -44,15 +44,15 @@ async def _receive(
     on_notification: Callable[[str, str | None], None],
 ) -> None:
     """Until a probe does not come back."""
-    await connection.execute(f"listen {probe_channel}".encode())
-    known: Channels = {}
+    known: Channels = {probe_channel: ""}
+    await _change(connection, {}, known)
     while True:
-        wanted = channels()
+        wanted = {probe_channel: "", **channels()}
         await _change(connection, known, wanted)
         for channel in wanted.keys() - known.keys():
             on_notification(wanted[channel], "")  # notifications sent before LISTEN were missed
         known = wanted
-        await connection.execute("select pg_notify(%s, '')", (probe_channel,))
+        await _execute(connection, f"notify {probe_channel}")
         received_probe = False
         async for notification in connection.notifies(timeout=PROBE_TIMEOUT_SECONDS):
             if notification.channel == probe_channel:
@@ -67,4 +67,9 @@ async def _change(connection: AsyncConnection[Any], known: Channels, wanted: Cha
     commands = [f"unlisten {channel}" for channel in sorted(known.keys() - wanted.keys())]
     commands += [f"listen {channel}" for channel in sorted(wanted.keys() - known.keys())]
     if commands:
-        await connection.execute("; ".join(commands).encode())
+        await _execute(connection, "; ".join(commands))
+
+
+async def _execute(connection: AsyncConnection[Any], command: str) -> None:
+    async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):  # a frozen server never answers
+        await connection.execute(command.encode())

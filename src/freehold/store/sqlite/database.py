@@ -27,6 +27,7 @@ from freehold.store.sqlfiles import (
     script,
     statements_with,
 )
+from freehold.store.sqlite.caller_transaction import SqliteCallerSession, connection_of_django
 from freehold.store.sqlite.engine import Engine, Script, is_foreign
 from freehold.store.sqlite.handler_transaction import (
     AsyncFileTransaction,
@@ -76,6 +77,9 @@ class SqliteDatabase:
         return AsyncSqliteSession(self._engine, self._writer)
 
     def caller_session(self, connection: Any) -> Session:
+        of_django = connection_of_django(connection, self.path)
+        if of_django is not None:
+            return SqliteCallerSession(self._engine, of_django)
         return self._session_of(connection)
 
     def async_caller_session(self, connection: Any) -> AsyncSession:
@@ -88,7 +92,8 @@ class SqliteDatabase:
             return session
         raise BadInput(
             f"connection={type(connection).__name__}: the embedded store accepts only the "
-            "connection of ctx.transaction(); use a PostgreSQL store, or enqueue after your commit"
+            "connection of ctx.transaction(), and Django's connection to the same file; use a "
+            "PostgreSQL store, or enqueue after your commit"
         )
 
     def transaction(self) -> Transaction:

@@ -160,6 +160,7 @@ class Engine(ForkAware):
         must_exist: bool = False,
     ) -> None:
         self.path = path
+        self.clock = clock
         self._scripts = scripts
         self._on_change = on_change
         self._writer = _Handle(path, must_exist, clock)
@@ -242,8 +243,12 @@ class Engine(ForkAware):
         )
 
     def write_within(self, connection: sqlite3.Connection, group: StatementGroup) -> list[Rows]:
-        """In a transaction that is open already, at the present instant."""
+        """In the handler's transaction, which is open already, at the present instant."""
         self._writer.new_instant()
+        return self.write_on(connection, group)
+
+    def write_on(self, connection: sqlite3.Connection, group: StatementGroup) -> list[Rows]:
+        """In a savepoint of any connection to the file."""
         result = self._in_savepoint(connection, group)
         if isinstance(result, Exception):
             raise result

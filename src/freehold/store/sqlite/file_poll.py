@@ -38,6 +38,8 @@ select
         and (lease_expires_at <= :now or coalesce(heartbeat_at, leased_at) > :now + 1000000))
     or exists (select 1 from schedule where next_at <= :now)
     or exists (select 1 from bulk_operation where state = 'running')
+    or exists (select 1 from signal where not delivered)
+    or exists (select 1 from job where start_by is not null and attempt = 0 and start_by <= :now)
     or ((select yes from open_now) and (
         exists (select 1 from job where stage in ({scheduled}, {backoff}) and run_at <= :now)
         or exists (select 1 from job where stage = {limited})
@@ -47,6 +49,8 @@ select
             and coalesce(q.paused_until > :now, 1))))),
     min(coalesce((select min(lease_expires_at) from job where stage = {leased}), :never),
         coalesce((select min(run_at) from job where stage in ({scheduled}, {backoff})), :never),
+        coalesce((select min(start_by) from job
+            where start_by is not null and attempt = 0), :never),
         coalesce((select min(next_at) from schedule where next_at is not null), :never),
         coalesce((select min(paused_until) from lane where paused_until > :now), :never),
         coalesce((select min(paused_until) from queue where paused_until > :now), :never))

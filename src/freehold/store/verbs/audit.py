@@ -17,7 +17,7 @@ from freehold.model.audit import AuditEntry, AuditFilter, AuditKind, AuditPage, 
 from freehold.model.job import Job
 from freehold.store.rows import json_text, time_of
 from freehold.store.stage_sql import stage_byte
-from freehold.store.statements import Row, Statement, Verb, read, write
+from freehold.store.statements import Row, Statement, Verb, read, together, write
 from freehold.store.types import PAGE_LIMIT
 
 #: Rows that one page reads at most.
@@ -45,6 +45,11 @@ def of_setting(
         "only_if_paused": only_if_paused,
     }
     return [Statement("audit_setting", params)]
+
+
+def record(author: Author, verb: str, kind: AuditKind, subject: str) -> Verb[None]:
+    """Records what changes nothing, but must be known: that private data was shown."""
+    yield from together(*of_setting(author, verb, kind, subject))
 
 
 def of_jobs(

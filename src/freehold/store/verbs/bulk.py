@@ -26,6 +26,7 @@ from freehold.model.bulk import (
     EVENTS,
     JOBS_LIMIT,
     KEY_TAKEN,
+    NO_JOB,
     Amend,
     Amendment,
     BulkOperation,
@@ -34,11 +35,13 @@ from freehold.model.bulk import (
     BulkStep,
     BulkVerb,
     Delete,
+    JobPreview,
+    PreviewStatus,
     cause_of,
     plan_bulk,
 )
 from freehold.model.job import Job
-from freehold.model.operator_actions import NoChange, RequestStop, Transition
+from freehold.model.operator_actions import NoChange, OperatorVerb, RequestStop, Transition
 from freehold.model.state import State
 from freehold.store import notifications
 from freehold.store.rows import (
@@ -50,7 +53,6 @@ from freehold.store.rows import (
     preview_of,
     time_of,
 )
-from freehold.store.stage_sql import stage_byte
 from freehold.store.statements import (
     UNIQUE_INDEX,
     Conflict,
@@ -62,6 +64,7 @@ from freehold.store.statements import (
     write,
 )
 from freehold.store.types import PAGE_LIMIT, JobFilter
+from freehold.store.verbs.amend import amend_statement
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.operator import change_statements, delete_rows
 from freehold.store.verbs.queries import page, read_jobs
@@ -76,6 +79,7 @@ _LAST_ID = 2**63 - 1
 class _Tally:
     """The judgements of a set: what is planned, and the counts of the rest."""
 
+    amendment: Amendment | None = None
     planned: list[tuple[Job, BulkStep]] = field(default_factory=list)
     already: int = 0
     refused: Counter[str] = field(default_factory=Counter)
@@ -83,20 +87,30 @@ class _Tally:
     keys: set[str] = field(default_factory=set)
 
     def add(self, verb: BulkVerb, job: Job, taken: frozenset[int]) -> None:
-        try:
-            step = plan_bulk(verb, job)
-        except IllegalTransition as refused:
-            self.refused[cause_of(job, refused)] += 1
-            return
-        if isinstance(step, NoChange):
+        step = self.judge(verb, job, taken)
+        if isinstance(step, str):
+            self.refused[step] += 1
+        elif isinstance(step, NoChange):
             self.already += 1
-        elif job.id in taken or (_takes_key(job, step) and job.unique_key in self.keys):
-            self.refused[KEY_TAKEN] += 1
         else:
             self.planned.append((job, step))
-            if _takes_key(job, step):
-                assert job.unique_key is not None
-                self.keys.add(job.unique_key)
+
+    def judge(
+        self, verb: BulkVerb | OperatorVerb, job: Job, taken: frozenset[int]
+    ) -> BulkStep | str:
+        """The step of a job, or why it is refused."""
+        try:
+            step = plan_bulk(verb, job, self.amendment)
+        except IllegalTransition as refused:
+            return cause_of(job, refused)
+        if job.id in taken and not isinstance(step, NoChange):
+            return KEY_TAKEN
+        if _takes_key(job, step):
+            assert job.unique_key is not None
+            if job.unique_key in self.keys:
+                return KEY_TAKEN
+            self.keys.add(job.unique_key)
+        return step
 
     def leave_out(self, refused: dict[int, str]) -> None:
         """Jobs that the database refuses to write, with its errors."""
@@ -114,7 +128,7 @@ def _takes_key(job: Job, step: BulkStep) -> bool:
     )
 
 
-def _with_taken_keys(verb: BulkVerb, jobs: Sequence[Job]) -> Verb[frozenset[int]]:
+def _with_taken_keys(verb: BulkVerb | OperatorVerb, jobs: Sequence[Job]) -> Verb[frozenset[int]]:
     """Those whose unique key another live job holds by now."""
     if verb not in (BulkVerb.RETRY, BulkVerb.RESUME):
         return frozenset()
@@ -129,10 +143,12 @@ def _with_taken_keys(verb: BulkVerb, jobs: Sequence[Job]) -> Verb[frozenset[int]
     )
 
 
-def survey(verb: BulkVerb, filter: JobFilter) -> Verb[tuple[list[int], BulkPreview]]:
+def survey(
+    verb: BulkVerb, filter: JobFilter, amendment: Amendment | None = None
+) -> Verb[tuple[list[int], BulkPreview]]:
     """The ids of all jobs of the filter, oldest first, and what the verb would do with them."""
     ids: list[int] = []
-    tally, done, requested = _Tally(), Counter[str](), 0
+    tally, done, requested = _Tally(amendment), Counter[str](), 0
     filter = msgspec.structs.replace(filter, before=None, limit=PAGE_LIMIT)
     while True:
         found = yield from page(filter)
@@ -154,11 +170,37 @@ def survey(verb: BulkVerb, filter: JobFilter) -> Verb[tuple[list[int], BulkPrevi
         filter = msgspec.structs.replace(filter, before=found.next)
 
 
+def preview_jobs(
+    verb: BulkVerb | OperatorVerb, ids: Sequence[int], amendment: Amendment | None = None
+) -> Verb[list[JobPreview]]:
+    """What the verb would do with each of these jobs."""
+    jobs = yield from read_jobs(ids)
+    taken = yield from _with_taken_keys(verb, list(jobs.values()))
+    tally, found = _Tally(amendment), []
+    for job_id in ids:
+        job = jobs.get(job_id)
+        step = NO_JOB if job is None else tally.judge(verb, job, taken)
+        cause = step if isinstance(step, str) else None
+        found.append(JobPreview(job_id, _status(step), job.state if job else None, cause))
+    return found
+
+
+def _status(step: BulkStep | str) -> PreviewStatus:
+    match step:
+        case str():
+            return PreviewStatus.REFUSED
+        case NoChange():
+            return PreviewStatus.ALREADY
+        case RequestStop():
+            return PreviewStatus.REQUESTED
+    return PreviewStatus.DONE
+
+
 def start(
     verb: BulkVerb, filter: JobFilter, amendment: Amendment | None, author: Author
 ) -> Verb[int]:
     """Store an operation with the set of its jobs. Returns its id."""
-    ids, preview = yield from survey(verb, filter)
+    ids, preview = yield from survey(verb, filter, amendment)
     chunks = [ids[first : first + CHUNK] for first in range(0, len(ids), CHUNK)]
     rows = yield from write(
         "start_bulk",
@@ -223,11 +265,11 @@ def _carry_out(chunk: Row, *, tries_jobs: bool) -> Verb[None]:
     present = [jobs[job_id] for job_id in ids if job_id in jobs]
     matching = [job for job in present if not states or job.state in states]
     taken = yield from _with_taken_keys(verb, matching)
-    tally = _Tally()
+    amendment = amendment_of(changes) if changes else None
+    tally = _Tally(amendment)
     for job in matching:
         tally.add(verb, job, taken)
     author = f"{by} (bulk {operation})"
-    amendment = amendment_of(changes) if changes else None
     if tries_jobs:
         refused = yield from _refused(tally.planned, author, reason, amendment)
         tally.leave_out(refused)
@@ -288,20 +330,8 @@ def _statements(
         statements.append(Statement("delete", {}, delete_rows(deleted)))
     amended = [(job, step) for job, step in planned if isinstance(step, Amend)]
     if amended and amendment is not None:
-        params = {**msgspec.structs.asdict(amendment), "by": by, "reason": reason}
-        statements.append(Statement("amend", params, [_amend_row(*each) for each in amended]))
+        statements.append(amend_statement(amended, amendment, by, reason))
     return statements
-
-
-def _amend_row(job: Job, step: Amend) -> dict[str, Any]:
-    assert job.stage is not None
-    return {
-        "id": job.id,
-        "seen_stage": stage_byte(job.stage),
-        "state": job.state.value,
-        "stage_due": stage_byte(step.stages[0]),
-        "stage_later": stage_byte(step.stages[1]),
-    }
 
 
 def _notifications(

@@ -101,13 +101,14 @@ def _is_unfinished(cursor: ClaimCursor, won: list[Attempt], found: _Found) -> bo
     if (found.limited, found.shared) != (cursor.limited, cursor.shared) or found.keys:
         cursor.met_limits(limited=found.limited, shared=found.shared, keys=found.keys)
         return True  # under the locks of these limits
-    cursor.keys = sorted({attempt.limit_key or "" for attempt in won} & set(cursor.keys))
+    if cursor.keys:
+        cursor.keys = sorted({attempt.limit_key or "" for attempt in won} & set(cursor.keys))
     if found.limit_reached:
         return False
     if found.undecided:
         return True
-    for attempt in won:
-        cursor.advance(-attempt.priority, attempt.job_id)
+    if won:
+        cursor.advance(max((-attempt.priority, attempt.job_id) for attempt in won))
     return found.more
 
 
@@ -167,8 +168,8 @@ def attempts_of(rows: Rows, owner: str) -> list[Attempt]:
             timeout_seconds,
             policy,
             limit_key,
-            bool(is_overdue),
             meta,
+            bool(misfit_time_is_over),
         )
         for (
             job_id,
@@ -185,7 +186,7 @@ def attempts_of(rows: Rows, owner: str) -> list[Attempt]:
             policy,
             limit_key,
             meta,
-            is_overdue,
+            misfit_time_is_over,
             *_,
         ) in rows
         if job_id is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -41,7 +42,7 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
         return []
     topics, age = notifications_for(jobs), None
     notify = notifications.notify_within if limiter is None else notifications.notify_after
-    if any(map(_has_key, jobs)):
+    if any(_keys(job) != _NO_KEYS for job in jobs):
         stored, notified = (yield from _enqueue_with_keys(jobs)), set[str]()
     else:
         notified = {topic for topic in topics if limiter is None or limiter.with_job(topic)}
@@ -69,17 +70,13 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
 
 
 def _stored(drawn: list[Rows]) -> list[Enqueued]:
-    """In the order of the jobs: ids are drawn in it, in whichever statement. A row without a time
-    has that of the row before it, and a row without an id has only the time."""
+    """In the order of the jobs: ids are drawn in it, in each statement after those of the one
+    before. All jobs of a statement have the time of its first row, which may have no id."""
     made: list[Enqueued] = []
-    seen, created_at = None, None
     for rows in drawn:
-        for row in rows:
-            if row[1] is not None and row[1] != seen:
-                seen, created_at = row[1], time_of(row[1])
-            if row[0] is not None:
-                made.append(Enqueued(row[0], True, False, created_at))
-    made.sort(key=attrgetter("id"))
+        created_at = time_of(rows[0][1])
+        ids = sorted(row[0] for row in rows if row[0] is not None)
+        made += [Enqueued(id_, True, False, created_at) for id_ in ids]
     return made
 
 
@@ -149,8 +146,12 @@ _special = attrgetter(
     "pending",
     "meta_json",
     "waiting",
+    "start_by",
 )
 _NOTHING_SPECIAL = _special(NewJob(task="any"))
+#: A time to start by is stored in the same way: the shorter ways do not pay for its column.
+_keys = attrgetter("unique_key", "idempotency_key", "waiting", "start_by")
+_NO_KEYS = (None, None, None, None)
 
 
 def _several(jobs: Sequence[NewJob]) -> Iterator[Statement]:
@@ -205,11 +206,6 @@ def _parts(jobs: Sequence[T]) -> list[Sequence[T]]:
     return [jobs[start : start + ENQUEUE_BATCH] for start in range(0, len(jobs), ENQUEUE_BATCH)]
 
 
-def _has_key(job: NewJob) -> bool:
-    keys = (job.unique_key, job.idempotency_key, job.waiting)
-    return any(key is not None for key in keys)
-
-
 def _row(job: NewJob) -> dict[str, Any]:
     row: dict[str, Any] = {
         "task": job.task,
@@ -258,19 +254,19 @@ def _insert_or_find(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]
     A holder can finish between the insert and the read; then the job is inserted again.
     """
     twins = _twins(jobs)
-    waiting = {position: job for position, job in jobs if position not in twins}
+    left = {position: job for position, job in jobs if position not in twins}
     for _ in range(_READS):
-        rows = [_keyed_row(position, job) for position, job in waiting.items()]
+        rows = [_keyed_row(position, job) for position, job in left.items()]
         try:
             inserted = yield from write("enqueue_keyed", rows)
         except Conflict:
             continue  # the same idempotency key was committed meanwhile, and is visible now
         for position, id_, created_at in inserted:
             answers[position] = Enqueued(id_, True, created_at=time_of(created_at))
-            del waiting[position]
-        if waiting:
-            answers.update((yield from _find_holders(waiting)))
-        if not waiting:
+            del left[position]
+        if left:
+            answers.update((yield from _find_holders(left)))
+        if not left:
             for position, twin in twins.items():
                 answers[position] = msgspec.structs.replace(answers[twin], created=False)
             return
@@ -298,6 +294,8 @@ def _keyed_row(position: int, job: NewJob) -> dict[str, Any]:
         **_row(job),
         "idempotency_key": job.idempotency_key,
         "idempotency_seconds": job.idempotency_seconds,
+        "start_by": job.start_by if isinstance(job.start_by, datetime) else None,
+        "start_by_seconds": None if isinstance(job.start_by, datetime) else job.start_by,
     }
 
 
@@ -306,17 +304,17 @@ def _waiting_row(position: int, job: NewJob) -> dict[str, Any]:
     return {"position": position, **_row(job), "waiting_key": job.waiting.key}
 
 
-def _find_holders(waiting: dict[int, NewJob]) -> Verb[dict[int, Enqueued]]:
+def _find_holders(left: dict[int, NewJob]) -> Verb[dict[int, Enqueued]]:
     """Returns the holders of the keys, and remembers each under the caller's idempotency key."""
     rows = [
         {"position": position, "unique_key": job.unique_key, "idempotency_key": job.idempotency_key}
-        for position, job in waiting.items()
+        for position, job in left.items()
     ]
     found = yield from read("find_holders", rows=rows)
     answers: dict[int, Enqueued] = {}
     remember: list[dict[str, Any]] = []
     for position, holder, created_at in found:
-        job = waiting.pop(position)
+        job = left.pop(position)
         answers[position] = Enqueued(holder, False, created_at=maybe_time(created_at))
         if job.idempotency_key is not None:
             remember.append(

@@ -15,8 +15,17 @@ import msgspec
 
 from freehold.errors import BadInput, StoreError
 from freehold.model.job import Attempt, StopRequest
-from freehold.model.outcome import Decision, Outcome, OutcomeKind, decide, stage_after
+from freehold.model.outcome import (
+    SUCCEEDED,
+    Decision,
+    Outcome,
+    OutcomeKind,
+    decide,
+    stage_after,
+)
+from freehold.model.start_by import keeps_start_by
 from freehold.model.state import FINAL, Stage
+from freehold.model.suspension import signal_of
 from freehold.store import notifications
 from freehold.store.rows import json_text
 from freehold.store.statements import Rows, Statement, StatementGroup, Verb, write
@@ -38,21 +47,18 @@ def finish(owner: str, ended: Sequence[AttemptEnd]) -> Verb[Finished]:
         raise BadInput("two ends of one job in a call: finish them one after the other")
     decisions: dict[int, Decision] = {}
     good = [end for end in ended if end.outcome.kind is OutcomeKind.SUCCESS]
-    rest = [end for end in ended if end.outcome.kind is not OutcomeKind.SUCCESS]
     if good:
-        hit = yield from _succeed(owner, good)
-        decisions.update(
-            (end.attempt.job_id, decide(end.attempt, end.outcome, None, 0.0))
-            for end in good
-            if end.attempt.job_id in hit
-        )
-    if rest:
+        decisions.update(dict.fromkeys((yield from _succeed(owner, good)), SUCCEEDED))
+    if len(good) < len(ended):
+        rest = [end for end in ended if end.outcome.kind is not OutcomeKind.SUCCESS]
         decisions.update((yield from end_attempts(owner, rest, expired=False)))
+    if len(decisions) == len(ended):
+        return Finished(decisions, ())
     lost = tuple(end.attempt.job_id for end in ended if end.attempt.job_id not in decisions)
     return Finished(decisions, lost)
 
 
-def release(owner: str, attempts: Sequence[Attempt]) -> Verb[Finished]:
+def give_back(owner: str, attempts: Sequence[Attempt]) -> Verb[Finished]:
     """Return jobs that never started to the queue; no attempt is counted."""
     outcome = Outcome(kind=OutcomeKind.GIVE_BACK, reason="returned to the queue before it started")
     answer = yield from finish(owner, [AttemptEnd(attempt, outcome) for attempt in attempts])
@@ -69,7 +75,7 @@ def finish_within(owner: str, ended: AttemptEnd, log: LogChunk | None) -> Verb[b
     return ended.attempt.job_id in finished.decisions
 
 
-def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[set[int]]:
+def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[list[int]]:
     rows = [
         {
             "id": end.attempt.job_id,
@@ -81,7 +87,7 @@ def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[set[int]]:
     ]
     statement = Statement("succeed", {"owner": owner}, rows)
     hit = yield from _write_and_free(statement, ended, waited_for=_waited_for(ended))
-    return {job_id for (job_id,) in hit}
+    return [job_id for (job_id,) in hit]
 
 
 def end_attempts(
@@ -89,31 +95,32 @@ def end_attempts(
 ) -> Verb[dict[int, Decision]]:
     """Decide and write; decide again where a stop request came meanwhile."""
     settled: dict[int, Decision] = {}
-    waiting = {end.attempt.job_id: end for end in ended}
-    while waiting:
+    unsettled = {end.attempt.job_id: end for end in ended}
+    while unsettled:
         decisions = {
             job_id: decide(end.attempt, end.outcome, end.request, end.chance)
-            for job_id, end in waiting.items()
+            for job_id, end in unsettled.items()
         }
         rows = [
-            _ended_row(end.attempt, decisions[job_id], end.request, owner=owner, expired=expired)
-            for job_id, end in waiting.items()
+            _ended_row(end, decisions[job_id], owner=owner, expired=expired)
+            for job_id, end in unsettled.items()
         ]
         statement = Statement("transition", {"by": owner}, rows)
         answers = yield from _write_and_free(
             statement,
-            waiting.values(),
-            _given_up(waiting.values()),
-            _waited_for(end for id_, end in waiting.items() if decisions[id_].state in FINAL),
+            unsettled.values(),
+            _returned_to_others(unsettled.values()),
+            _waited_for(end for id_, end in unsettled.items() if decisions[id_].state in FINAL),
+            _locks_of_signals(decisions.values()),
         )
-        waiting, asked = {}, waiting
+        unsettled, asked = {}, unsettled
         for job_id, hit, leased_as_seen, request, by, reason in answers:
             if hit:
                 settled[job_id] = _as_written(decisions[job_id], by, reason)
             elif leased_as_seen:
                 end = asked[job_id]
                 seen = StopRequest(request) if request else None
-                waiting[job_id] = AttemptEnd(end.attempt, end.outcome, seen, end.chance)
+                unsettled[job_id] = AttemptEnd(end.attempt, end.outcome, seen, end.chance)
     return settled
 
 
@@ -124,17 +131,13 @@ def _as_written(decision: Decision, by: str | None, reason: str | None) -> Decis
 
 
 def _ended_row(
-    attempt: Attempt,
-    decision: Decision,
-    request: StopRequest | None,
-    *,
-    owner: str | None,
-    expired: bool,
+    end: AttemptEnd, decision: Decision, *, owner: str | None, expired: bool
 ) -> dict[str, Any]:
     """A leased row as it was read, and what becomes of it.
 
     ``owner`` is the writing worker; None: a recovery, which is fenced by the owner that it read.
     """
+    attempt, request = end.attempt, end.request
     return transition_row(
         attempt.job_id,
         Stage.LEASED,
@@ -152,12 +155,13 @@ def _ended_row(
         lost_attempts=int(decision.lost),
         obeys=decision.obeys,
         error=json_text(decision.error),
-        result=None if decision.result is None else decision.result.decode(),
         ran_seconds=decision.ran_seconds,
+        waits_for=decision.waits_for,
+        keep_start_by=keeps_start_by(end.outcome.kind),
     )
 
 
-def _given_up(ended: Iterable[AttemptEnd]) -> set[str]:
+def _returned_to_others(ended: Iterable[AttemptEnd]) -> set[str]:
     """Queues whose jobs return to other workers, which are notified."""
     return {end.attempt.queue for end in ended if end.outcome.kind in _FOR_OTHERS}
 
@@ -171,11 +175,18 @@ def _waited_for(ended: Iterable[AttemptEnd]) -> list[int]:
     ]
 
 
+def _locks_of_signals(decisions: Iterable[Decision]) -> list[Statement]:
+    """Taken before jobs are suspended that wait for signals: see `verbs/signals.py`."""
+    names = {signal_of(each.waits_for) for each in decisions if each.waits_for is not None} - {None}
+    return [Statement("lock_signals", {}, [{"name": name} for name in names])] if names else []
+
+
 def _write_and_free(
     statement: Statement,
     ended: Collection[AttemptEnd],
     queues: Iterable[str] = (),
     waited_for: Sequence[int] = (),
+    preceded_by: Sequence[Statement] = (),
 ) -> Verb[Rows]:
     """Ends free lanes and limits: the jobs that waited for them become ready. Callers that wait for
     jobs are notified after the commit, of all of them together."""
@@ -188,9 +199,9 @@ def _write_and_free(
     keys = {end.attempt.limit_key for end in ended} - {None}
     notification = notifications.jobs_ended(waited_for) if waited_for else None
     if not lanes and not keys:
-        rows, *_ = yield StatementGroup(tuple(statements), True, notification)
-        return rows
-    rows = yield from then_promote(statements, lanes=lanes, keys=keys)
+        group = StatementGroup((*preceded_by, *statements), True, notification)
+        return (yield group)[len(preceded_by)]
+    rows = yield from then_promote(statements, lanes=lanes, keys=keys, preceded_by=preceded_by)
     if notification is not None:
         with contextlib.suppress(StoreError):  # the ends are written: only a hint is lost
             yield StatementGroup((notification,), writes=False)

@@ -145,6 +145,7 @@ def job_row(
         "tags": json_text(job.tags),
         "policy": json_text(packed_policy(job.policy, tick)),
         "meta": job.meta_json,
+        "start_by_seconds": job.start_by,
     }
 
 
@@ -250,6 +251,7 @@ def _keyed(
         **row,
         "position": position,
         "pending": False,
+        "start_by": None,
         "run_at": None,
         "delay_seconds": None,
         "idempotency_key": f"{definition.key}:{tick.at.isoformat()}" if is_backfill else None,

@@ -18,16 +18,19 @@ def make_ready(limit: int) -> Verb[int]:
 def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
     """What there is to sweep, in one read."""
     rows = yield from read("sweep_check", tasks=sorted(set(tasks)))
-    expired, limited, ended_lane_pauses, parked, misfits, due, schedule, bulk, workers = rows[0]
+    expired, limited, ended_lane_pauses, parked, misfits, *times, bulk, signals, workers = rows[0]
+    due, schedule, late = map(_seconds, times)
     return SweepCheck(
         expired=bool(expired),
         limited=bool(limited),
         ended_lane_pauses=bool(ended_lane_pauses),
         parked=bool(parked),
         misfits=bool(misfits),
-        due_seconds=_seconds(due),
-        schedule_seconds=_seconds(schedule),
+        due_seconds=due,
+        schedule_seconds=schedule,
+        late_seconds=late,
         bulk=bool(bulk),
+        signals=bool(signals),
         workers=workers,
     )
 
@@ -64,11 +67,11 @@ def unpark_misfits(ids: Sequence[int]) -> Verb[int]:
 
 
 def apply_retention(history_days: float, limit: int) -> Verb[int]:
-    """Delete finished jobs, events and keys older than this, and schedules that their app has not
-    declared for a week; prepares new partitions. Returns how
-    many partitions (PostgreSQL) or rows (SQLite) went, and steps of rules were taken. Repeat while
-    it is > 0."""
+    """Delete finished jobs, steps, events and keys older than this, and schedules that their app
+    has not declared for a week; prepares new partitions. Returns how many partitions (PostgreSQL)
+    or rows (SQLite) went, and steps of rules were taken. Repeat while it is > 0."""
     days = yield from write("rotate_partitions", history_days=history_days)
     rows = yield from write("apply_retention", history_days=history_days, limit=limit)
+    steps = yield from write("drop_old_steps", history_days=history_days, limit=limit)
     has_scanned = yield from retention.apply_rules(history_days)
-    return sum(int(removed) for (removed,) in days + rows) + has_scanned
+    return sum(int(removed) for (removed,) in days + rows + steps) + has_scanned

@@ -21,14 +21,17 @@ from freehold.model.operator_actions import (
     RequestStop,
     Transition,
     plan,
+    plan_retry_from,
 )
 from freehold.model.state import Stage
+from freehold.model.step import check_has_step
 from freehold.store import notifications
 from freehold.store.stage_sql import stage_byte
 from freehold.store.statements import UNIQUE_INDEX, Conflict, Statement, Verb, read, together
 from freehold.store.verbs import audit
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.queries import read_jobs
+from freehold.store.verbs.steps import read_steps
 from freehold.store.verbs.transition import transition_row
 
 _TRIES = 50
@@ -43,7 +46,7 @@ def operate(
     waiting = list(dict.fromkeys(ids))
     for _ in range(_TRIES):
         jobs = yield from read_jobs(waiting)
-        plans = {job_id: plan(verb, _existing(jobs, job_id)) for job_id in waiting}
+        plans = {job_id: plan(verb, existing(jobs, job_id)) for job_id in waiting}
         for job_id, step in plans.items():
             answer = yield from _carry_out(verb, jobs[job_id], step, by, reason, via)
             if answer is not None:
@@ -54,13 +57,32 @@ def operate(
     raise StoreUnavailable(f"job {waiting[0]} kept changing while it was read: try again")
 
 
+def retry_from(job_id: int, step: str, author: Author) -> Verb[ActionResult]:
+    """Queue a finished or paused job again, and delete this step and the later ones, in one
+    transaction."""
+    for _ in range(_TRIES):
+        job = existing((yield from read_jobs([job_id])), job_id)
+        check_has_step(job_id, step, (yield from read_steps(job_id)))
+        move = plan_retry_from(job)
+        change = {"state": move.state, "from_step": step}
+        (seen,) = delete_rows([job])
+        preceding = [
+            *audit.of_jobs(author, OperatorVerb.RETRY, [(job, change)]),
+            Statement("drop_steps_from", {}, [{**seen, "step": step}]),
+        ]
+        reason = f"from step {step!r}" + (f": {author.reason}" if author.reason else "")
+        if (yield from _transition(job, move, author.by, reason, preceding)):
+            return ActionResult(job_id, ActionStatus.DONE, move.state)
+    raise StoreUnavailable(f"job {job_id} kept changing while it was read: try again")
+
+
 def not_found(job_id: int) -> JobNotFound:
     return JobNotFound(
         f"there is no job {job_id}: it never existed, was deleted, or its retention has expired"
     )
 
 
-def _existing(jobs: dict[int, Job], job_id: int) -> Job:
+def existing(jobs: dict[int, Job], job_id: int) -> Job:
     if job_id not in jobs:
         raise not_found(job_id)
     return jobs[job_id]
@@ -97,14 +119,14 @@ def _request_stop(
 
 
 def _transition(
-    job: Job, move: Transition, by: str, reason: str | None, record: Sequence[Statement]
+    job: Job, move: Transition, by: str, reason: str | None, preceded_by: Sequence[Statement]
 ) -> Verb[bool]:
     statements = change_statements([(job, move)], by, reason)
     # This job is ready now, or the next one of its lane.
     statements.append(notifications.notify_within({notifications.queue_ready(job.queue)}))
     try:
         rows = yield from then_promote(
-            statements, lanes=[job.target], keys=[job.limit_key], preceded_by=record
+            statements, lanes=[job.target], keys=[job.limit_key], preceded_by=preceded_by
         )
     except Conflict as conflict:
         if conflict.index == UNIQUE_INDEX:
@@ -215,7 +237,7 @@ def delete_all(ids: Sequence[int], author: Author) -> Verb[None]:
     for _ in range(_TRIES):
         jobs = yield from read_jobs(waiting)
         for job_id in waiting:
-            plan_delete(_existing(jobs, job_id))
+            plan_delete(existing(jobs, job_id))
         deleted = yield from _delete([jobs[job_id] for job_id in sorted(jobs)], author)
         waiting = [job_id for job_id in waiting if job_id not in deleted]
         if not waiting:

@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 from freehold.errors import BadInput
+from freehold.model.attempt_span import AttemptSpan, AttemptSpans
 from freehold.model.explain import PauseInfo
+from freehold.model.failures import Failure
 from freehold.model.history import Event, before_first_gap
 from freehold.model.job import Job, JobEnd
+from freehold.model.live_jobs import BlockedLane
 from freehold.model.meta import encode_meta
-from freehold.model.state import FINAL, LEASED, Stage, State, state_of
+from freehold.model.state import FINAL, HOLDS_LANE, LEASED, Stage, State, state_of
 from freehold.store.rows import error_of, event_of, job_of, maybe_time, time_of
 from freehold.store.stage_sql import stage_of
 from freehold.store.statements import Row, Rows, Statement, StatementGroup, Verb, read
@@ -31,6 +34,11 @@ from freehold.store.verbs.limits import limit_of
 PAGE_WINDOW = 3000
 
 _LAST_ID = 2**63 - 1
+_BLOCKED_LANES = 100
+#: Finished jobs, and events, that are examined for attempts.
+_SPANS_WINDOW = 5000
+#: Failed jobs that block their lanes: the error of each is read from its events.
+_LIVE_FAILURES = 500
 #: Ids follow the time of creation, except within concurrent transactions.
 _OUT_OF_ORDER = timedelta(minutes=1)
 #: The lowest id that was read, and when its job was created.
@@ -224,9 +232,9 @@ def depth(queues: Sequence[str], bound: int = DEPTH_BOUND) -> Verb[int]:
     return total
 
 
-def counts() -> Verb[JobCounts]:
-    """Live jobs by stage."""
-    (columns,) = yield from read("counts", bound=DEPTH_BOUND)
+def counts(bound: int = DEPTH_BOUND) -> Verb[JobCounts]:
+    """Live jobs by stage, each counted up to a bound."""
+    (columns,) = yield from read("counts", bound=bound)
     return JobCounts(*columns)
 
 
@@ -237,13 +245,21 @@ def has_live_jobs() -> Verb[bool]:
     return bool(found)
 
 
-def queues() -> Verb[list[QueueInfo]]:
-    """Queues that have jobs or settings."""
-    rows = yield from read("queues", bound=DEPTH_BOUND)
-    return [_queue(row) for row in rows]
+def queues(bound: int = DEPTH_BOUND) -> Verb[list[QueueInfo]]:
+    """Queues that have jobs or settings. The jobs of each are counted up to a bound."""
+    rows = yield from read("queues", bound=bound)
+    return [_queue(row, bound) for row in rows]
 
 
-def _queue(row: Row) -> QueueInfo:
+def queue(name: str, bound: int = DEPTH_BOUND) -> Verb[QueueInfo | None]:
+    """One queue, if it has jobs or settings."""
+    ((*columns,),) = yield from read("queue", queue=name, bound=bound)
+    found = _queue(tuple(columns), bound)
+    has_jobs = found.ready or found.leased or found.not_ready
+    return found if has_jobs or found.paused or found.weight != 1 or found.limit else None
+
+
+def _queue(row: Row, bound: int) -> QueueInfo:
     name, ready, leased, not_ready, oldest, paused_at, by, reason, until, weight, *limit = row
     return QueueInfo(
         name,
@@ -257,6 +273,7 @@ def _queue(row: Row) -> QueueInfo:
         paused_until=maybe_time(until),
         weight=weight,
         limit=limit_of(*limit),
+        bound=bound,
     )
 
 
@@ -269,18 +286,14 @@ def pause_of_all() -> Verb[PauseInfo | None]:
     return PauseInfo(time_of(at), by, reason, maybe_time(until))
 
 
-def queue(name: str) -> Verb[QueueInfo | None]:
-    """One queue, if it has jobs or settings."""
-    return next((each for each in (yield from queues()) if each.name == name), None)
+def lanes(after: str, limit: int, bound: int = DEPTH_BOUND) -> Verb[list[LaneInfo]]:
+    """Lanes that have jobs or a pause, by target, beyond ``after``. The jobs of each are counted up
+    to a bound."""
+    rows = yield from read("lanes", after=after, limit=limit, bound=bound)
+    return [_lane(row, bound) for row in rows]
 
 
-def lanes(after: str, limit: int) -> Verb[list[LaneInfo]]:
-    """Lanes that have jobs or a pause, by target. By target, beyond ``after``."""
-    rows = yield from read("lanes", after=after, limit=limit, bound=DEPTH_BOUND)
-    return [_lane(row) for row in rows]
-
-
-def _lane(row: Row) -> LaneInfo:
+def _lane(row: Row, bound: int) -> LaneInfo:
     target, depth, head, byte, started_at, head_reason, since, paused_at, by, reason, until = row
     stage = None if byte is None else stage_of(byte)
     pause = None
@@ -288,20 +301,70 @@ def _lane(row: Row) -> LaneInfo:
         pause = PauseInfo(time_of(paused_at), by, reason, maybe_time(until))
     return LaneInfo(
         target=target,
-        depth=depth,
+        depth=min(depth, bound),  # the holder is counted beside those that wait
         head=head,
         head_state=None if stage is None else state_of(stage, started_at is not None),
         head_reason=head_reason,
         head_since=maybe_time(since),
         blocked=stage in _BLOCKS_LANE,
         pause=pause,
+        bound=bound,
     )
 
 
-def lane(target: str) -> Verb[LaneInfo | None]:
+def lane(target: str, bound: int = DEPTH_BOUND) -> Verb[LaneInfo | None]:
     """One lane, if it has jobs or a pause."""
-    rows = yield from read("lane", target=target, bound=DEPTH_BOUND)
-    return _lane(rows[0]) if rows else None
+    rows = yield from read("lane", target=target, bound=bound)
+    return _lane(rows[0], bound) if rows else None
+
+
+def blocked_lanes() -> Verb[list[BlockedLane]]:
+    """Lanes whose holder waits for a person, among the newest jobs that do."""
+    rows = yield from read("blocked_lanes", window=PAGE_WINDOW, limit=_BLOCKED_LANES)
+    return [
+        BlockedLane(target, job_id, state_of(stage_of(byte), False), reason)
+        for target, job_id, byte, reason in rows
+    ]
+
+
+def overdue_leases(seconds: float) -> Verb[int]:
+    """How many leases expired more than so many seconds ago, up to a bound."""
+    ((found,),) = yield from read("overdue_leases", seconds=seconds, bound=DEPTH_BOUND)
+    return int(found)
+
+
+def recent_failures(limit: int) -> Verb[tuple[list[Failure], int]]:
+    """The failed ones among the newest unsuccessful jobs, and how many were examined."""
+    rows = yield from read("recent_failures", limit=limit, live=_LIVE_FAILURES)
+    failures = [
+        Failure(job_id, task, error, message, time_of(at))
+        for _, job_id, task, error, message, at in rows
+        if job_id is not None
+    ]
+    return failures, int(rows[0][0])
+
+
+def attempts(since: datetime, until: datetime, limit: int) -> Verb[AttemptSpans]:
+    """The newest attempts that ran in this time, as far as the newest rows have them."""
+    rows = yield from read(
+        "recent_attempts", since=since, until=until, limit=limit + 1, window=_SPANS_WINDOW
+    )
+    found = [_span(row[1:]) for row in rows if row[1] is not None]
+    return AttemptSpans(tuple(found[:limit]), len(found) <= limit, maybe_time(rows[0][0]))
+
+
+def _span(row: Row) -> AttemptSpan:
+    job_id, task, queue, worker, number, token, leased_at, started_at, ended_at, outcome = row
+    times = time_of(leased_at), maybe_time(started_at), maybe_time(ended_at)
+    return AttemptSpan(job_id, task, queue, worker, number, token, *times, outcome)
+
+
+def lane_jobs(target: str, around: int, limit: int) -> Verb[list[Job]]:
+    """The holder of a lane, then the jobs that wait before and after this id."""
+    rows = yield from read("lane_around", target=target, around=around, limit=limit)
+    jobs = yield from read_jobs([job_id for (job_id,) in rows])
+    in_lane = [job for job in jobs.values() if job.target == target]
+    return sorted(in_lane, key=lambda job: (job.stage not in HOLDS_LANE, job.id))
 
 
 def lane_holder(target: str) -> Verb[Job | None]:

@@ -140,4 +140,5 @@ def _change(
         expired=stage is Stage.LEASED,
         stop_request=row.stop_request,
         keep_run_at=True,
+        keep_start_by=False,  # it waits for a person, and no sweep could cancel it
     )

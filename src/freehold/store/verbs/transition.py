@@ -26,6 +26,9 @@ _UNCHANGED: dict[str, Any] = {
     "error": None,
     "result": None,
     "ran_seconds": None,
+    "waits_for": None,
+    "keep_start_by": True,
+    "late": False,
 }
 
 

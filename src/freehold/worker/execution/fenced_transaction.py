@@ -77,10 +77,18 @@ class FencedTransactions:
     def unknown(self, lease: HeldLease) -> None:
         lease.move_to(Phase.FINISHED)
         self._leases.remove(lease)
+        self._log_unknown(lease)
+
+    def step_unknown(self, lease: HeldLease) -> None:
+        """The next attempt reads whether the step was committed; this one must not write again."""
+        self._leases.abandon(lease)
+        self._log_unknown(lease)
+
+    def _log_unknown(self, lease: HeldLease) -> None:
         attempt = lease.attempt
         log.warning(
-            "job %d: the connection was lost during the commit of its transaction; if it was not "
-            "committed, the lease runs out and the job is tried again",
+            "job %d: the connection was lost during the commit of its transaction; if the "
+            "job has not succeeded by it, the lease runs out and the job is tried again",
             attempt.job_id,
             extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
         )
@@ -99,8 +107,7 @@ class FencedTransaction:
     # -- plain functions ---------------------------------------------------------------------
 
     def __enter__(self) -> Any:
-        if _running_loop() is not None:
-            raise BadInput("in a coroutine write `async with ctx.transaction() as conn:`")
+        self._check_is_blocking()
         self._enter()
         self._transaction = self._transactions.database.transaction()
         try:
@@ -143,11 +150,7 @@ class FencedTransaction:
     # -- coroutines --------------------------------------------------------------------------
 
     async def __aenter__(self) -> Any:
-        if _running_loop() is not self._transactions.loop:
-            raise BadInput(
-                "ctx.transaction() belongs to the worker's event loop: in a plain function write "
-                "`with ctx.transaction() as conn:`"
-            )
+        self._check_is_on_loop()
         self._enter()
         self._async_transaction = self._transactions.database.async_transaction()
         try:
@@ -187,6 +190,17 @@ class FencedTransaction:
         self._committed(snapshot)
 
     # -- both --------------------------------------------------------------------------------
+
+    def _check_is_blocking(self) -> None:
+        if _running_loop() is not None:
+            raise BadInput("in a coroutine write `async with ctx.transaction() as conn:`")
+
+    def _check_is_on_loop(self) -> None:
+        if _running_loop() is not self._transactions.loop:
+            raise BadInput(
+                "ctx.transaction() belongs to the worker's event loop: in a plain function write "
+                "`with ctx.transaction() as conn:`"
+            )
 
     def _enter(self) -> None:
         lease = self._lease

@@ -1,18 +1,21 @@
-"""The main loop of a child process: receives orders, sends log lines and outcomes."""
+"""The main loop of a child process: receives orders, sends log lines and outcomes.
+
+It has one event loop for its whole life, because what a lifespan opens belongs to one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import importlib
-import inspect
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -20,13 +23,14 @@ from typing import Any
 import msgspec
 
 from freehold.decoders import decoder
+from freehold.lifespan import NOT_OPENED, Lifespan, enter_lifespan
 from freehold.model.job import Attempt
 from freehold.model.outcome import Outcome
-from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Task
 from freehold.telemetry import running_attempt, running_tenant
 from freehold.worker.execution import outcomes
-from freehold.worker.execution.context import Context, NoTransactions
+from freehold.worker.execution.context import Context, with_context
+from freehold.worker.execution.handler_store import NoStore
 from freehold.worker.held_leases import HeldLease, StopReason
 from freehold.worker.job_log.buffer import JobLog
 from freehold.worker.job_log.child_pipe import ChildDone, ChildLog, ChildLogPipe
@@ -50,6 +54,8 @@ class ChildSetup:
     app_module: str | None = None
     #: A function of a module, as in the parent: the app may have set up logs of its own before.
     set_up_logs: Callable[[], None] | None = None
+    #: Functions of modules, called before the app is imported.
+    prepare: tuple[Callable[[], None], ...] = ()
 
 
 class ChildOrder(msgspec.Struct, frozen=True):
@@ -70,16 +76,17 @@ def main(pipe: Connection, lifeline: Connection, setup: ChildSetup) -> None:
         signal.signal(number, _ignore_signal)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
-    own, is_set_up = os.getpid(), False
+    own, is_set_up, lifespans = os.getpid(), False, OpenLifespans()
     while True:
         try:
             order = _decode_order(pipe.recv_bytes())
         except (EOFError, OSError):
+            lifespans.close()
             return
         log_pipe = ChildLogPipe(order.attempt.number, functools.partial(_send, pipe))
         outcome = None if is_set_up else _set_up(setup, order)
         is_set_up = outcome is None
-        outcome = outcome or _run(order, log_pipe.buffer)
+        outcome = outcome or _run(order, log_pipe.buffer, lifespans)
         if os.getpid() != own:  # the handler forked, and this is its child
             os._exit(0)
         log_pipe.close()
@@ -105,6 +112,8 @@ def _end_with_parent(lifeline: Connection) -> None:
 def _set_up(setup: ChildSetup, order: ChildOrder) -> Outcome | None:
     """The outcome of the attempt if the app cannot be imported; the next attempt tries again."""
     try:
+        for prepare in setup.prepare:
+            prepare()
         if setup.app_module is not None:
             importlib.import_module(setup.app_module)
     except BaseException as error:
@@ -115,7 +124,40 @@ def _set_up(setup: ChildSetup, order: ChildOrder) -> Outcome | None:
     return None
 
 
-def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
+class OpenLifespans:
+    """What this process has opened, each at the first job of its app, and its event loop."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._stack = contextlib.AsyncExitStack()
+        self._opened: dict[Lifespan, Any] = {}
+
+    def deps_of(self, lifespan: Lifespan | None) -> Any:
+        if lifespan is None:
+            return NOT_OPENED
+        if lifespan not in self._opened:
+            self._opened[lifespan] = self._runner.run(enter_lifespan(self._stack, lifespan))
+        return self._opened[lifespan]
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """A stop can end the loop where it waits: then the handler is canceled, so that it ends
+        before what it uses does."""
+        loop = self._runner.get_loop()
+        task = loop.create_task(coroutine, context=contextvars.copy_context())
+        try:
+            return loop.run_until_complete(task)
+        except BaseException:
+            if task.cancel():
+                loop.run_until_complete(asyncio.wait({task}))
+            raise
+
+    def close(self) -> None:
+        if self._opened:
+            self._runner.run(self._stack.aclose())
+        self._runner.close()
+
+
+def _run(order: ChildOrder, job_log: JobLog, lifespans: OpenLifespans) -> Outcome:
     began = time.monotonic()
     running_attempt.set(order.attempt)
     running_tenant.set(order.tenant)
@@ -133,7 +175,7 @@ def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
         task = _find(order.module, order.qualname)
         retry = task.definition.policy.retry
         try:
-            value = _call(task, lease, job_log, order.tenant)
+            value = _call(task, lease, job_log, order.tenant, lifespans)
         finally:
             has_ended = True
         return outcomes.of_result(value, time.monotonic() - began, order.attempt)
@@ -143,17 +185,23 @@ def _run(order: ChildOrder, job_log: JobLog) -> Outcome:
         signal.signal(STOP_SIGNAL, signal.SIG_DFL)
 
 
-def _call(task: Task[Any, Any, Any], lease: HeldLease, job_log: JobLog, tenant: str | None) -> Any:
-    function = task.definition.function
-    args, kwargs = task.definition.signature.decode(lease.attempt.args)
-    ctx = Context(lease, time.monotonic, job_log, NoTransactions(), tenant)
-    if task.definition.signature.wants_context:
-        kwargs[CONTEXT_PARAMETER] = ctx
-    call: Callable[[], Any] = functools.partial(function, *args, **kwargs)
-    is_coroutine, extensions = inspect.iscoroutinefunction(function), task._app._extensions
-    if extensions.attempts:
-        call = extensions.around(call, ctx, is_coroutine=is_coroutine)
-    return asyncio.run(call()) if is_coroutine else call()
+def _call(
+    task: Task[Any, Any, Any],
+    lease: HeldLease,
+    job_log: JobLog,
+    tenant: str | None,
+    lifespans: OpenLifespans,
+) -> Any:
+    definition, tasks = task.definition, task._app._registry
+    args, kwargs = definition.signature.decode(lease.attempt.args)
+    deps = lifespans.deps_of(tasks.lifespan)
+    ctx: Context[Any] = Context(lease, time.monotonic, job_log, NoStore(), tenant, deps)
+    call = with_context(
+        definition, tasks, ctx, functools.partial(definition.function, *args, **kwargs)
+    )
+    if not definition.is_coroutine:
+        return call()
+    return asyncio.run(call()) if tasks.lifespan is None else lifespans.run(call())
 
 
 def _find(module: str, qualname: str) -> Task[Any, Any, Any]:

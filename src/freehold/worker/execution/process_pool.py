@@ -13,13 +13,16 @@ import functools
 import multiprocessing
 import os
 import signal
+import threading
+from dataclasses import replace
 from multiprocessing import resource_tracker
 
 import msgspec
 
+from freehold.extensions import child_preparations
 from freehold.model.job import ErrorInfo
 from freehold.model.outcome import Outcome, OutcomeKind
-from freehold.tasks import TaskDefinition
+from freehold.tasks import Registry, TaskDefinition
 from freehold.worker.execution import process_child
 from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.held_leases import HeldLease, StopReason
@@ -28,6 +31,8 @@ from freehold.worker.job_log.child_pipe import ChildDone, append_child_log, deco
 
 #: Between the signal that stops a handler and the one that kills its process.
 KILL_SECONDS = 2.0
+#: So long a child may take to end by itself.
+CLOSE_SECONDS = 5.0
 _CHECK_SECONDS = 0.5
 #: Bytes. Far above any message; garbage in the place of a length would be waited for without end.
 _MESSAGE_LIMIT = 2**28
@@ -36,8 +41,10 @@ _MESSAGE_LIMIT = 2**28
 class _Child:
     """One process and the parent's ends of its pipes."""
 
-    def __init__(self, setup: process_child.ChildSetup) -> None:
+    def __init__(self, setup: process_child.ChildSetup, close_seconds: float) -> None:
         self.ended_jobs = 0
+        self._close_seconds = close_seconds
+        self.closed = threading.Event()
         spawn = multiprocessing.get_context("spawn")
         self._pipe, theirs = spawn.Pipe()
         lifeline, self._lifeline = spawn.Pipe(duplex=False)
@@ -96,12 +103,15 @@ class _Child:
         return self.process.is_alive()
 
     def close(self) -> None:
-        self._lifeline.close()
+        """At the end of its pipe an idle child ends by itself, at that of the lifeline at once."""
         self._pipe.close()
+        self.process.join(self._close_seconds)
+        self._lifeline.close()
         self.process.join(KILL_SECONDS)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
+        self.closed.set()
 
 
 #: Real-time signals have no name.
@@ -127,14 +137,18 @@ class ProcessPool:
         tenant: str | None,
         setup: process_child.ChildSetup,
         max_jobs: int,
+        tasks: Registry,
     ) -> None:
         """``max_jobs``: a child is replaced after so many; 0: never."""
+        self._tasks = tasks
         self._max_jobs = max_jobs
         self._threads = threads
         self._setup = setup
         self._tenant = tenant
         self._idle: list[_Child] = []
         self._busy: set[_Child] = set()
+        #: Not used again; they close what they have opened.
+        self._retiring: set[_Child] = set()
 
     async def run(self, definition: TaskDefinition, lease: HeldLease) -> Outcome | None:
         """Returns None if the attempt ended because of its stop."""
@@ -166,23 +180,37 @@ class ProcessPool:
             timer.cancel()
         if lease.stop_reason is not None:
             # A child that was sent a signal is not used again: the signal may arrive late.
-            self._threads.run(child.close)
+            self._retire(child)
             return None if outcome.kind is not OutcomeKind.SUCCESS else outcome
         child.ended_jobs += 1
         if child.ended_jobs == self._max_jobs:
-            self._threads.run(child.close)
+            self._retire(child)
         elif child.is_usable:
             self._idle.append(child)
         return outcome
+
+    def _retire(self, child: _Child) -> None:
+        self._retiring = {each for each in self._retiring if not each.closed.is_set()} | {child}
+        self._threads.run(child.close)
 
     def _idle_or_new(self) -> _Child:
         while True:
             try:
                 child = self._idle.pop()
             except IndexError:  # other threads take some too
-                return _Child(self._setup)
+                return _Child(self._child_setup, self._close_seconds)
             if child.is_usable:
                 return child
+
+    @property
+    def _child_setup(self) -> process_child.ChildSetup:
+        return replace(self._setup, prepare=tuple(child_preparations))
+
+    @property
+    def _close_seconds(self) -> float:
+        """For what the app has opened in a child, and for what extensions have not yet sent."""
+        tasks = self._tasks
+        return CLOSE_SECONDS if tasks.lifespan or tasks.extensions.attempts else 0.0
 
     def close(self) -> None:
         """Kills busy children, which were given up: they must not keep this process alive."""
@@ -190,3 +218,5 @@ class ProcessPool:
             child.process.kill()
         while self._idle:
             self._idle.pop().close()
+        for child in self._retiring:
+            child.closed.wait(self._close_seconds)

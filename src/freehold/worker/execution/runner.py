@@ -15,13 +15,12 @@ from typing import Any
 
 from freehold.errors import BadArguments
 from freehold.model.handler_exceptions import HandlerException
-from freehold.model.outcome import Outcome
-from freehold.signature import CONTEXT_PARAMETER
+from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.tasks import Registry, TaskDefinition
 from freehold.telemetry import fields, log, running_attempt
 from freehold.worker.drain import STUCK_SECONDS, Drain
 from freehold.worker.execution import outcomes
-from freehold.worker.execution.context import Contexts
+from freehold.worker.execution.context import Contexts, with_context
 from freehold.worker.execution.process_pool import ProcessPool
 from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.held_leases import HeldLease, Phase, StopReason
@@ -69,7 +68,7 @@ class Runner:
         ended: Any
         try:
             call: Callable[[], Any] = functools.partial(definition.function, *args, **kwargs)
-            if definition.signature.wants_context or self._tasks.extensions.attempts:
+            if definition.signature.needs_context or self._tasks.extensions.attempts:
                 call = self._with_context(definition, lease, call)
             if definition.isolation == "process":
                 ended = await self._processes.run(definition, lease) or _Stopped()
@@ -95,13 +94,11 @@ class Runner:
     def _with_context(
         self, definition: TaskDefinition, lease: HeldLease, call: Callable[[], Any]
     ) -> Callable[[], Any]:
-        """For a handler with a parameter ``ctx``, and for extensions."""
-        ctx, extensions = self._contexts.new(lease), self._tasks.extensions
-        if definition.signature.wants_context:
-            call = functools.partial(call, **{CONTEXT_PARAMETER: ctx})
-        if not extensions.attempts or definition.isolation == "process":
+        """For a handler with a parameter ``ctx`` or dependencies, and for extensions."""
+        ctx = self._contexts.new(lease)
+        if definition.isolation == "process":  # the child makes a context of its own
             return call
-        return extensions.around(call, ctx, is_coroutine=definition.is_coroutine)
+        return with_context(definition, self._tasks, ctx, call)
 
     def _start_timeout(self, lease: HeldLease, seconds: float) -> asyncio.TimerHandle:
         lease.deadline = self._loop.time() + seconds
@@ -171,12 +168,15 @@ def _outcome_of(
     lease: HeldLease, definition: TaskDefinition, ended: Any, ran: float
 ) -> Outcome | None:
     """The outcome of a handler that has ended, given its stop reason."""
+    if ended is None and lease.stop_reason is None and lease.phase is Phase.RUNNING:
+        return Outcome(kind=OutcomeKind.SUCCESS, ran_seconds=ran)  # most of them
     if lease.phase is Phase.FINISHED:
         _log_ignored_end(lease, ended)
         return None
     if lease.stop_reason in _TOO_LATE:
         return outcomes.of_stop(lease, ran)
-    if isinstance(ended, Outcome):  # made by a child process
+    ended = lease.ended_by_context or ended
+    if isinstance(ended, Outcome):  # made by the context, or by a child process
         return ended
     if isinstance(ended, _Stopped):
         if lease.stop_reason is not None:

@@ -1,3 +1,4 @@
+-- properties: takes_long
 -- Deletes expired rows of the default partitions, expired idempotency keys and
 -- undeclared schedules, row by row.
 with stray_history as (
@@ -39,6 +40,13 @@ undeclared as (
         for update skip locked))
     returning 1
 ),
+old_signals as (
+    delete from {schema}.signal where name = any (array(
+        select name from {schema}.signal where expires_at <= (select {schema}.clock())
+        order by expires_at limit :limit::integer
+        for update skip locked))
+    returning 1
+),
 old_throttles as (
     delete from {schema}.throttle where key = any (array(
         select key from {schema}.throttle where next_at <= (select {schema}.clock())
@@ -49,4 +57,4 @@ old_throttles as (
 select (select count(*) from stray_history)::integer
      + (select count(*) from stray_events)::integer + (select count(*) from stray_notes)::integer
      + (select count(*) from old_keys)::integer + (select count(*) from undeclared)::integer
-     + (select count(*) from old_throttles)::integer
+     + (select count(*) from old_throttles)::integer + (select count(*) from old_signals)::integer

@@ -1,5 +1,6 @@
--- Scans the next jobs of one day, and deletes those of the rule with their events and log lines. Returns how
--- many were scanned, and how many deleted.
+-- properties: takes_long
+-- Scans the next jobs of one day, and deletes those of the rule with their events, log lines and steps.
+-- Returns how many were scanned, and how many deleted.
 with examined as materialized (
     -- The conditions on 1900 are never true: they keep the planner from taking the day for a narrow range.
     select id, queue, task from {schema}.history
@@ -18,6 +19,9 @@ events as (
 ),
 lines as (
     delete from {schema}.job_log where job_id = any (array(select id from gone))
+),
+steps as (
+    delete from {schema}.step where job_id = any (array(select id from gone))
 ),
 scanned as (
     update {schema}.retention_rule r

@@ -1,4 +1,4 @@
--- Removes jobs that are as they were read, with their events and log lines; never a leased one.
+-- Removes jobs that are as they were read, with their steps, events and log lines; never a leased one.
 with given as (
     select * from json_to_recordset(:rows::json) as g(id bigint, seen_stage "char", seen_state text)
 ),
@@ -22,6 +22,10 @@ deleted_events as (
 ),
 noted as (
     delete from {schema}.job_log
+    where job_id = any (array(select id from live union all select id from finished))
+),
+forgotten as (
+    delete from {schema}.step
     where job_id = any (array(select id from live union all select id from finished))
 )
 select id from live union all select id from finished

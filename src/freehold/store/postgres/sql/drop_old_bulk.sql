@@ -1,3 +1,4 @@
+-- properties: takes_long
 -- Deletes operations that ended before the audit's retention, with their sets and steps. One that was stopped
 -- is as old as its last step.
 with old as (

@@ -1,5 +1,5 @@
 -- properties: can_conflict
--- Jobs with keys. A unique key that a live job holds, or an idempotency key that is
+-- Jobs with keys, or with a time to start by. A unique key that a live job holds, or an idempotency key that is
 -- remembered, keeps its job out; `find_holders` reads the holder afterwards.
 with given as (
     select nextval('{schema}.job_id') as id, g.*, t.now
@@ -7,7 +7,8 @@ with given as (
         position integer, task text, queue text, priority smallint, args text,
         max_attempts smallint, pending boolean, run_at timestamptz, delay_seconds double precision,
         target text, limit_key text, unique_key text, timeout_seconds real, tags text, policy text,
-        meta text, idempotency_key text, idempotency_seconds double precision),
+        meta text, idempotency_key text, idempotency_seconds double precision, start_by timestamptz,
+        start_by_seconds double precision),
         (select {schema}.clock() as now) t
 ),
 remembered as materialized (
@@ -19,11 +20,12 @@ remembered as materialized (
 ),
 inserted as (
     insert into {schema}.job (id, created_at, run_at, stage, priority, max_attempts,
-        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, args, meta)
+        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, args, meta, start_by)
     select id, now, due_at,
            case when pending then {pending} when due_at > now then {scheduled} else {ready} end,
            priority, max_attempts, timeout_seconds, queue, task, target, limit_key, unique_key,
-           tags::json, policy::json, args::json, meta::json
+           tags::json, policy::json, args::json, meta::json,
+           coalesce(start_by, greatest(due_at, now) + make_interval(secs => start_by_seconds))
     from (select given.*, coalesce(run_at, now + make_interval(secs => delay_seconds)) as due_at
           from given) g
     where g.idempotency_key is null

@@ -1,4 +1,5 @@
 -- The jobs that hold the keys: the remembered one first, then the live one. And when a live one was created.
+with standbys as materialized ({standbys})
 select position, holder, (select j.created_at from {schema}.job j where j.id = holder) from (
     select g.position, coalesce(
         (select i.job_id from {schema}.idempotency i
@@ -9,4 +10,5 @@ select position, holder, (select j.created_at from {schema}.job j where j.id = h
          where j.unique_key = g.unique_key and j.stage <> {failed})) as holder
     from json_to_recordset(:rows::json)
         as g(position integer, unique_key text, idempotency_key text)) found
+cross join standbys
 where holder is not null

@@ -25,16 +25,18 @@ drawn as materialized (
         cross join lateral json_to_recordset(g.ticks) as each(
             number integer, task text, queue text, priority smallint, args text,
             max_attempts smallint, run_at_micros bigint, target text, limit_key text,
-            unique_key text, timeout_seconds real, tags text, policy text, meta text)
+            unique_key text, timeout_seconds real, tags text, policy text, meta text,
+            start_by_seconds double precision)
         order by g.name, each.number) tick,
         (select {schema}.clock() as now) t
 ),
 inserted as (
     insert into {schema}.job (id, created_at, run_at, stage, priority, max_attempts,
-        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, args, meta)
+        timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, args, meta, start_by)
     select id, now, due_at, case when due_at > now then {scheduled} else {ready} end,
            priority, max_attempts, timeout_seconds, queue, task, target, limit_key, unique_key,
-           tags::json, policy::json, args::json, meta::json
+           tags::json, policy::json, args::json, meta::json,
+           greatest(due_at, now) + make_interval(secs => start_by_seconds)
     from drawn
     -- The order of all writers of keys, so that they never deadlock.
     order by unique_key, id

@@ -29,18 +29,7 @@ named as (
     where name <> '*' and (weight <> 1 or max_leases is not null or rate_starts is not null
         or paused_at is not null and coalesce(paused_until > {schema}.clock(), true))
 )
-select n.name,
-    {schema}.count_ready(n.name, :bound::integer),
-    (select count(*) from (select from {schema}.job j
-        where j.queue = n.name and j.stage = {leased} limit :bound::integer) x),
-    {schema}.count_not_ready(n.name, :bound::integer),
-    -- Ready since its run_at: before that, a scheduled job was not ready.
-    (select greatest(j.created_at, j.run_at) from {schema}.job j
-     where j.queue = n.name and {is_ready} order by j.queue, (-j.priority), j.id limit 1),
-    p.paused_at, p.paused_by, p.pause_reason, p.paused_until,
-    coalesce(s.weight, 1), s.max_leases, s.rate_starts, s.rate_seconds
+select {queue_columns}
 from named n
-left join {schema}.queue s on s.name = n.name
-left join {schema}.queue p on p.name = n.name and p.paused_at is not null
-    and coalesce(p.paused_until > {schema}.clock(), true)
+{queue_joins}
 order by n.name

@@ -14,5 +14,11 @@ select to_regclass('{schema}.history_' || to_char((t.now at time zone 'UTC')::da
             + interval '24 hours' <= t.now - make_interval(secs => r.days * 86400))
     or exists (select from {schema}.schedule where undeclared_at < t.now - interval '7 days')
     or exists (select from {schema}.throttle where next_at <= t.now)
+    or exists (select from {schema}.signal where expires_at <= t.now)
+    -- The oldest step can belong to a job that is kept: look at some of them.
+    or exists (select from (
+            select s.job_id from {schema}.step s where s.at < t.cutoff order by s.at limit 100) old
+        where (select j.id from {schema}.job j where j.id = old.job_id) is null
+          and (select h.id from {schema}.history h where h.id = old.job_id limit 1) is null)
 from (select c.now, c.now - make_interval(secs => :history_days::double precision * 86400) as cutoff
       from (select {schema}.clock() as now) c) t

@@ -1,3 +1,4 @@
+-- properties: takes_long
 -- Stores an operation with its set, and records it.
 with operation as (
     insert into {schema}.bulk_operation (asked_at, by, via, reason, verb, changes, filter, jobs, chunks, preview,

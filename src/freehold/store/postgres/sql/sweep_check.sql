@@ -25,6 +25,10 @@ select
     extract(epoch from (
         select next_at from {schema}.schedule where next_at is not null order by next_at limit 1) - t.now)
         ::double precision as schedule_seconds,
+    extract(epoch from (
+        select start_by from {schema}.job where start_by is not null and attempt = 0 order by start_by limit 1) - t.now)
+        ::double precision as late_seconds,
     exists (select from {schema}.bulk_operation where state = 'running') as bulk,
+    (select name from {schema}.signal where not delivered order by name limit 1) is not null as signals,
     (select count(*) from {schema}.worker where expires_at > t.now and seen_at <= t.now) as workers
 from (select {schema}.clock() as now) t

@@ -1,12 +1,14 @@
 -- Every other change of a live job, from what was read to what was decided. It is guarded by what was
--- read: the stage, and for a leased row its owner, token, expiry and stop request.
+-- read: the stage, and for a leased row its owner, token, expiry and stop request; and for a job that is
+-- canceled as late, that it is late still.
 with given as (
     select * from json_to_recordset(:rows::json) as g(
         id bigint, seen_stage "char", token bigint, owner text, expired boolean, stop_request text,
         leaves boolean, state text, stage_due "char", stage_later "char",
         delay_seconds double precision, keep_run_at boolean, fresh_attempts boolean,
         refund smallint, lost_attempts smallint, reason text, obeys boolean, error text, result text,
-        ran_seconds double precision, event text)
+        ran_seconds double precision, event text, waits_for text,
+        keep_start_by boolean, late boolean)
 ),
 locked as materialized (
     select j.* from {schema}.job j
@@ -15,7 +17,7 @@ locked as materialized (
 ),
 compared as materialized (
     select l.*, g.token as seen_token, t.now, g.leaves, g.state, g.stage_due, g.stage_later,
-        g.fresh_attempts, g.event, g.result, g.error, 
+        g.fresh_attempts, g.event, g.result, g.error, g.keep_start_by,
         case when not g.obeys then g.reason
              -- Interrupted: by whom, and why.
              when g.state = 'paused' and l.stop_request = 'cancel'
@@ -24,10 +26,14 @@ compared as materialized (
         g.lost_attempts as more_lost, g.ran_seconds,
         l.stage = g.seen_stage and (l.stage <> {leased} or (
             l.lease_token = g.token and l.lease_owner = g.owner
-            and (l.lease_expires_at <= {schema}.clock()) = g.expired)) as unchanged,
+            and (l.lease_expires_at <= {schema}.clock()) = g.expired))
+            and (not g.late or (l.start_by is not null and l.attempt = 0 and l.start_by <= t.now)) as unchanged,
         l.stop_request is not distinct from g.stop_request as request_unchanged,
-        g.delay_seconds,
+        g.delay_seconds, g.keep_run_at, g.waits_for as new_waits_for,
         case when g.keep_run_at then l.run_at
+             -- Sent meanwhile: the job runs again at once.
+             when starts_with(g.waits_for, 'signal/') and exists (select from {schema}.signal s
+                 where s.name = substr(g.waits_for, 8) and s.expires_at > t.now) then null
              when g.delay_seconds > 0 then t.now + make_interval(secs => g.delay_seconds) end
             as new_run_at
     from locked l join given g using (id), (select {schema}.clock() as now) t
@@ -59,6 +65,8 @@ back as (
         reason = f.new_reason,
         -- A job that a worker took must not meet a newer one with its key.
         waiting_key = case when f.stage <> {leased} then j.waiting_key end,
+        waits_for = case when f.keep_run_at then j.waits_for else f.new_waits_for end,
+        start_by = case when f.keep_start_by then j.start_by end,
         parked_until = case when f.stage_due = {parked}
             then coalesce(j.parked_until, f.now + make_interval(secs => f.delay_seconds)) end
     from fit f

@@ -1,2 +1,4 @@
 case when :keep_run_at then run_at
+    when substr(:waits_for, 1, 7) = 'signal/' and exists (select 1 from signal s
+        where s.name = substr(:waits_for, 8) and s.expires_at > clock()) then null
     when :delay_seconds > 0 then clock() + cast(round(:delay_seconds * 1000000) as integer) end

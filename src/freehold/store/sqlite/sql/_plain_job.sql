@@ -1,3 +1,3 @@
 -- One job that is due at once and has nothing but its task, queue, priority and arguments.
-insert into job (created_at, run_at, stage, priority, max_attempts, queue, task, args)
-values (clock(), clock(), {ready}, :priority, :max_attempts, :queue, :task, :args)
+insert into job (created_at, stage, priority, max_attempts, queue, task, args)
+values (clock(), {ready}, :priority, :max_attempts, :queue, :task, :args)

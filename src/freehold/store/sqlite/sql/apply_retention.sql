@@ -27,4 +27,8 @@ returning 1;
 
 delete from throttle where key in (
     select key from throttle where next_at <= clock() order by next_at limit :limit)
+returning 1;
+
+delete from signal where name in (
+    select name from signal where expires_at <= clock() order by expires_at limit :limit)
 returning 1

@@ -1,5 +1,5 @@
--- Scans the next jobs of one day, and deletes those of the rule with their events and log lines. Returns how
--- many were scanned, and how many deleted.
+-- Scans the next jobs of one day, and deletes those of the rule with their events, log lines and steps.
+-- Returns how many were scanned, and how many deleted.
 select (select count(*) from ({scanned_jobs})), (select count(*) from ({expired_jobs}));
 
 update retention_rule
@@ -11,5 +11,7 @@ where kind = :kind and name = :name;
 delete from event where job_id in ({expired_jobs});
 
 delete from job_log where job_id in ({expired_jobs});
+
+delete from step where job_id in ({expired_jobs});
 
 delete from history where id in ({expired_jobs})

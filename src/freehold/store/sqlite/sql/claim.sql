@@ -15,6 +15,7 @@ select k.id, k.priority, k.limit_key,
 from (
     select * from job
     where queue = :queue and stage in ({ready}, {lane_head}) and {queue_is_open} and (:locked or not {is_limited})
+      and not {is_late}
     order by queue, -priority, id
     limit case when {queue_room} > 0 then :examined else 0 end) k;
 

@@ -8,7 +8,7 @@ select id,
     target is null and limit_key is null and lost_attempts = 0
     and (:tasks is null or task in (select value from json_each(:tasks)))
 from job
-where queue = :queue and stage in ({ready}, {lane_head}) and not {is_guarded}
+where queue = :queue and stage in ({ready}, {lane_head}) and not {is_guarded} and not {is_late}
 order by queue, -priority, id
 limit :wanted;
 

@@ -1,9 +1,9 @@
 -- The ticks of a schedule become jobs, if the schedule is as it was read.
 insert into job (created_at, run_at, stage, priority, max_attempts, timeout_seconds, queue, task,
-    target, limit_key, unique_key, tags, policy, args, meta)
+    target, limit_key, unique_key, tags, policy, args, meta, start_by)
 select clock(), due_at, case when due_at > clock() then {scheduled} else {ready} end, priority,
     max_attempts, timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, args,
-    meta
+    meta, max(due_at, clock()) + cast(round(start_by_seconds * 1000000) as integer)
 from (
     select json_extract(value, '$.run_at_micros') as due_at,
         json_extract(value, '$.priority') as priority,
@@ -13,7 +13,8 @@ from (
         json_extract(value, '$.target') as target, json_extract(value, '$.limit_key') as limit_key,
         json_extract(value, '$.unique_key') as unique_key, json_extract(value, '$.tags') as tags,
         json_extract(value, '$.policy') as policy, json_extract(value, '$.args') as args,
-        json_extract(value, '$.meta') as meta
+        json_extract(value, '$.meta') as meta,
+        json_extract(value, '$.start_by_seconds') as start_by_seconds
     from json_each(:ticks) order by key)
 where exists (select 1 from schedule where name = :name and next_at = :seen_at and edit = :seen_edit)
 on conflict (unique_key) where unique_key is not null and stage <> {failed} do nothing

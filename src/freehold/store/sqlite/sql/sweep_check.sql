@@ -9,5 +9,7 @@ select
         and parked_until is not null),
     ((select run_at from job where stage in ({scheduled}, {backoff}) order by run_at limit 1) - clock()) / 1e6,
     ((select next_at from schedule where next_at is not null order by next_at limit 1) - clock()) / 1e6,
+    ((select start_by from job where start_by is not null and attempt = 0 order by start_by limit 1) - clock()) / 1e6,
     exists (select 1 from bulk_operation where state = 'running'),
+    exists (select 1 from signal where not delivered),
     (select count(*) from worker where expires_at > clock() and seen_at <= clock())

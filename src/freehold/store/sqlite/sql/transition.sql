@@ -33,6 +33,8 @@ set stage = case when {new_run_at} > clock() then :stage_later else :stage_due e
     reason = {new_reason},
     -- A job that a worker took must not meet a newer one with its key.
     waiting_key = case when stage <> {leased} then waiting_key end,
+    waits_for = case when :keep_run_at then waits_for else :waits_for end,
+    start_by = case when :keep_start_by then start_by end,
     parked_until = case when :stage_due = {parked}
         then coalesce(parked_until, clock() + cast(round(:delay_seconds * 1000000) as integer)) end
 where not :leaves and id = :id and {unchanged_since_read} and stop_request is :stop_request;

@@ -1,0 +1,72 @@
+"""The parts of a handler with steps: each runs through its context, and records what it saw."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from freehold.lab.simulation.step_plans import Part
+from freehold.store.database import Database
+from freehold.worker.execution.context import Context
+
+#: What a part of a signal that was not sent in time gets.
+TIMED_OUT = "timed out"
+
+
+class HandlerParts:
+    """``record`` is called with kind, job, token, info."""
+
+    def __init__(self, record: Callable[..., None]) -> None:
+        self._record = record
+        self._calls = 0
+
+    async def run(self, ctx: Context, part: Part) -> None:
+        kind, name, seconds = part
+        value: object = None
+        match kind:
+            case "step":
+                value = await ctx.step(name, self._called, ctx, name, seconds)
+            case "transaction":
+                async with ctx.transaction(step=name) as connection:
+                    if connection:
+                        self._record_part("called", ctx, name)
+                        row = ctx.job.job_id, name, ctx.job.token
+                        connection.execute("insert into ledger values (?, ?, ?)", row)
+            case "sleep":
+                await ctx.sleep(name, seconds)
+            case "signal":
+                value = await self._signal(ctx, name, seconds)
+        self._record_part("got", ctx, name, value=value)
+
+    async def _called(self, ctx: Context, name: str, seconds: float) -> list[int]:
+        """The function of a step. No two calls return the same, and its owner is seen in it."""
+        self._calls += 1
+        value = [ctx.job.token, self._calls]
+        self._record_part("called", ctx, name, value=value)
+        await asyncio.sleep(seconds)
+        return value
+
+    async def _signal(self, ctx: Context, name: str, seconds: float) -> str:
+        try:
+            found: str = await ctx.wait_for_signal(name, str, timeout=seconds or None)
+        except TimeoutError:
+            return TIMED_OUT
+        return found
+
+    def _record_part(self, kind: str, ctx: Context, name: str, **info: object) -> None:
+        self._record(kind, ctx.job.job_id, ctx.job.token, step=name, **info)
+
+
+def create_ledger(database: Database) -> None:
+    """The table of the handlers' own rows: one for each step that is a transaction."""
+    transaction = database.transaction()
+    transaction.begin().execute("create table ledger (job integer, step text, token integer)")
+    transaction.commit()
+
+
+def read_ledger(database: Database) -> list[tuple[int, str]]:
+    """The job and the step of every row."""
+    transaction = database.transaction()
+    rows = transaction.begin().execute("select job, step from ledger order by 1, 2").fetchall()
+    transaction.rollback()
+    return rows  # type: ignore[no-any-return]

@@ -1,0 +1,276 @@
+"""What needs a person: the rules, worst first, each with its remedy.
+
+Pure: facts of bounded reads in, findings out. `freehold doctor` and the API share these rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from freehold.model.bulk import BulkOperation, BulkState
+from freehold.model.explain import PauseInfo, typed
+from freehold.model.limit import ALL_QUEUES
+from freehold.model.live_jobs import BlockedLane, JobCounts, QueueInfo
+from freehold.model.plural import bounded, count
+from freehold.model.schedule_info import ScheduleInfo, ScheduleState
+from freehold.model.state import State
+from freehold.model.worker_info import LiveWorker, WorkerState
+
+FINDINGS_LIMIT = 10
+#: A sweep of any worker takes an expired lease back within seconds.
+OVERDUE_SECONDS = 60.0
+_LONG_PAUSE = timedelta(days=1)
+_NAMES_SHOWN = 5
+#: Between the store's clock at the fire and at this check.
+_CLOCK_TOLERANCE = timedelta(seconds=5)
+
+
+class Level(StrEnum):
+    """ERROR: jobs do not run. WARNING: probably forgotten. NOTICE: intended, shown by `doctor`."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """A verb on one subject, and the command that does the same. ``show`` only leads there."""
+
+    verb: str
+    kind: str
+    subject: str
+    command: str
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """``check``: the rule. ``text``: what is so. ``advice``: what to do."""
+
+    check: str
+    level: Level
+    text: str
+    advice: str
+    remedy: Remedy | None = None
+
+
+class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules look at, by bounded reads. ``blocked``: lanes among the newest jobs that wait
+    for a person."""
+
+    now: datetime
+    counts: JobCounts
+    count_bound: int
+    queues: tuple[QueueInfo, ...] = ()
+    pause_of_all: PauseInfo | None = None
+    workers: tuple[LiveWorker, ...] = ()
+    blocked: tuple[BlockedLane, ...] = ()
+    overdue_leases: int = 0
+    schedules: tuple[ScheduleInfo, ...] = ()
+    bulk: tuple[BulkOperation, ...] = ()
+
+
+class Rule(NamedTuple):
+    """``good``: the text of `doctor` if there is nothing to report; None: no line."""
+
+    check: str
+    find: Callable[[FindingFacts], Iterator[Finding]]
+    good: str | None = None
+
+
+def findings(facts: FindingFacts) -> list[Finding]:
+    """At most 10, errors before warnings."""
+    found = [each for rule in RULES for each in rule.find(facts)]
+    errors = [each for each in found if each.level is Level.ERROR]
+    warnings = [each for each in found if each.level is Level.WARNING]
+    return (errors + warnings)[:FINDINGS_LIMIT]
+
+
+def _lanes(facts: FindingFacts) -> Iterator[Finding]:
+    failed, blocked = facts.counts.failed, facts.blocked
+    if failed:
+        heads = [each for each in blocked if each.state is State.FAILED]
+        names = _names([f"{each.target} (job {each.job_id})" for each in heads])
+        verb = "job blocks its lane" if failed == 1 else "jobs block their lanes"
+        yield Finding(
+            check="lanes",
+            level=Level.ERROR,
+            text=f"{bounded(failed, facts.count_bound)} failed {verb}: {names}",
+            advice="resume or cancel",
+            remedy=_of_heads(heads) if failed == len(heads) else _jobs("state:failed"),
+        )
+    paused = [each for each in blocked if each.state is State.PAUSED]
+    if paused:
+        names = _names([f"{each.target} (job {each.job_id})" for each in paused])
+        yield Finding(
+            check="lanes",
+            level=Level.NOTICE,
+            text=f"{count(len(paused), 'lane')} blocked by a paused job: {names}",
+            advice="resume or cancel",
+            remedy=_of_heads(paused),
+        )
+
+
+def _of_heads(heads: Sequence[BlockedLane]) -> Remedy:
+    if len(heads) > 1:
+        return _jobs(f"state:{heads[0].state}")
+    job_id = str(heads[0].job_id)
+    return Remedy("resume", "job", job_id, f"freehold job resume {job_id}")
+
+
+def _jobs(search: str) -> Remedy:
+    return Remedy("show", "jobs", search, f"freehold jobs {typed(search)}")
+
+
+def _tasks(facts: FindingFacts) -> Iterator[Finding]:
+    parked = facts.counts.parked
+    if parked:
+        wait = "job is" if parked == 1 else "jobs are"
+        yield Finding(
+            check="tasks",
+            level=Level.ERROR,
+            text=f"{bounded(parked, facts.count_bound)} {wait} parked, because a worker did not "
+            "know the task or its code did not fit the arguments",
+            advice="see freehold job explain, then start a worker that fits",
+            remedy=_jobs("state:queued"),
+        )
+
+
+def _leases(facts: FindingFacts) -> Iterator[Finding]:
+    if facts.overdue_leases:
+        leases = count(facts.overdue_leases, "lease")
+        verb = "was" if facts.overdue_leases == 1 else "were"
+        yield Finding(
+            check="leases",
+            level=Level.ERROR,
+            text=f"{leases} expired more than {OVERDUE_SECONDS:g} s ago and {verb} not recovered",
+            advice="start a worker: every worker recovers the jobs of lost ones",
+            remedy=_jobs("state:assigned,running"),
+        )
+
+
+def _served(facts: FindingFacts) -> Iterator[Finding]:
+    served = {
+        name
+        for worker in facts.workers
+        if worker.state is WorkerState.WORKING
+        for name in worker.queues
+    }
+    if facts.pause_of_all is not None or ALL_QUEUES in served:
+        return
+    waiting = [queue.name for queue in facts.queues if queue.ready and not queue.paused]
+    unserved = [name for name in waiting if name not in served]
+    if unserved:
+        yield Finding(
+            check="workers",
+            level=Level.ERROR,
+            text=f"no worker serves {_names(unserved)}, where jobs are ready",
+            advice="start one",
+            remedy=Remedy(
+                "show", "queue", unserved[0], f"freehold worker --app … --queue {unserved[0]}"
+            ),
+        )
+
+
+def _stuck(facts: FindingFacts) -> Iterator[Finding]:
+    stuck = [worker.owner for worker in facts.workers if worker.state is WorkerState.STUCK]
+    if stuck:
+        yield Finding(
+            check="stuck workers",
+            level=Level.ERROR,
+            text=f"a handler does not stop in {_names(stuck)}",
+            advice="a manager replaces the process; otherwise restart it",
+            remedy=Remedy("show", "worker", stuck[0], "freehold workers"),
+        )
+
+
+def _schedules(facts: FindingFacts) -> Iterator[Finding]:
+    known = {task for worker in facts.workers for task in worker.tasks}
+    for each in facts.schedules:
+        text = _schedule_problem(each, facts.now, known)
+        if text is not None:
+            yield Finding(
+                check="schedules",
+                level=Level.ERROR,
+                text=text,
+                advice=f"see freehold schedules show {each.name}",
+                remedy=Remedy(
+                    "show", "schedule", each.name, f"freehold schedules show {each.name}"
+                ),
+            )
+
+
+def _schedule_problem(each: ScheduleInfo, now: datetime, known: set[str]) -> str | None:
+    """Why a schedule makes no jobs although it should."""
+    if each.problem is not None:
+        return f"{each.name}: {each.problem}"
+    if each.state is ScheduleState.SKIPPING:
+        ticks = count(each.skipped, "tick")
+        held_by = f"job {each.skipped_for} ({each.skipped_for_state})"
+        return f"{each.name} waits for {held_by} and has skipped {ticks}"
+    if each.last_at is not None and each.last_at > now + _CLOCK_TOLERANCE:
+        until = each.last_at.isoformat()
+        return f"{each.name} rests until {until}, its last tick: the store's clock was set back"
+    if known and each.state is ScheduleState.ACTIVE and each.task not in known:
+        return f"{each.name}: no worker knows its task {each.task}"
+    return None
+
+
+def _pauses(facts: FindingFacts) -> Iterator[Finding]:
+    """A pause is intended, and is no error."""
+    if facts.pause_of_all is not None:
+        yield _pause("all queues are paused", ALL_QUEUES, facts.pause_of_all.at, facts.now)
+        return
+    paused = [queue for queue in facts.queues if queue.paused_at is not None]
+    if paused:
+        oldest = min(paused, key=lambda queue: queue.paused_at or facts.now)
+        assert oldest.paused_at is not None
+        text = f"paused: {_names([queue.name for queue in paused])}"
+        yield _pause(text, oldest.name, oldest.paused_at, facts.now)
+
+
+def _pause(text: str, queue: str, at: datetime, now: datetime) -> Finding:
+    is_long = now - at > _LONG_PAUSE
+    command = f"freehold queues resume {typed(queue)}"
+    return Finding(
+        check="pauses",
+        level=Level.WARNING if is_long else Level.NOTICE,
+        text=f"{text}; for more than a day" if is_long else text,
+        advice=f"{command} resumes",
+        remedy=Remedy("resume", "queue", queue, command),
+    )
+
+
+def _bulk(facts: FindingFacts) -> Iterator[Finding]:
+    for each in facts.bulk:
+        if each.state is BulkState.STOPPED:
+            command = f"freehold bulk resume {each.id}"
+            yield Finding(
+                check="bulk operations",
+                level=Level.WARNING,
+                text=f"bulk operation {each.id} ({each.verb}) is stopped; "
+                f"{count(each.left, 'job')} left",
+                advice=f"{command} continues it",
+                remedy=Remedy("resume", "bulk", str(each.id), command),
+            )
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+#: The worst first.
+RULES = (
+    Rule("workers", _served, "every queue with ready jobs has a worker"),
+    Rule("leases", _leases),
+    Rule("stuck workers", _stuck),
+    Rule("lanes", _lanes, "no lane is blocked by a failed job"),
+    Rule("tasks", _tasks, "no job is parked"),
+    Rule("schedules", _schedules, "no schedule has a problem"),
+    Rule("bulk operations", _bulk),
+    Rule("pauses", _pauses),
+)

@@ -1,0 +1,3 @@
+left join {schema}.queue s on s.name = n.name
+left join {schema}.queue p on p.name = n.name and p.paused_at is not null
+    and coalesce(p.paused_until > {schema}.clock(), true)

@@ -1,0 +1,1 @@
+update {schema}.web_session set seen_at = {schema}.clock() where digest = :digest::text

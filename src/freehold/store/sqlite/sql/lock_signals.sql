@@ -1,0 +1,2 @@
+-- There is one writer at a time: no lock is needed.
+select 1

@@ -1,0 +1,3 @@
+select {queue_columns}
+from (select :queue as name) n
+{queue_joins}

@@ -1,0 +1,1 @@
+select name from signal where not delivered order by name limit :limit

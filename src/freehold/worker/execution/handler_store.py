@@ -1,0 +1,78 @@
+"""What a handler can write through its context."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from freehold.errors import BadInput
+from freehold.store.database import Database
+from freehold.store.store import AsyncStore
+from freehold.telemetry import Telemetry
+from freehold.worker.execution.fenced_transaction import FencedTransaction, FencedTransactions
+from freehold.worker.execution.step_store import StepStore
+from freehold.worker.execution.step_transaction import StepTransaction
+from freehold.worker.execution.steps import AttemptSteps
+from freehold.worker.held_leases import HeldLease, HeldLeases
+
+
+class HandlerStore(Protocol):
+    def transaction(self, lease: HeldLease, result: Any) -> FencedTransaction: ...
+
+    def step_transaction(
+        self, lease: HeldLease, steps: AttemptSteps, name: str
+    ) -> FencedTransaction: ...
+
+    def steps(self, lease: HeldLease) -> AttemptSteps: ...
+
+
+class WorkerStore:
+    """For handlers in the process of their worker. Built on its event loop."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        database: Database,
+        owner: str,
+        leases: HeldLeases,
+        telemetry: Telemetry,
+        chance: Callable[[], float],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._transactions = FencedTransactions(database, owner, leases, telemetry, loop)
+        self._steps = StepStore(store, database, owner, leases, telemetry)
+        self._chance = chance
+
+    def transaction(self, lease: HeldLease, result: Any) -> FencedTransaction:
+        return self._transactions.open(lease, result)
+
+    def step_transaction(
+        self, lease: HeldLease, steps: AttemptSteps, name: str
+    ) -> FencedTransaction:
+        return StepTransaction(self._transactions, lease, steps, name)
+
+    def steps(self, lease: HeldLease) -> AttemptSteps:
+        return AttemptSteps(lease, self._steps, self._chance)
+
+
+class NoStore:
+    """For handlers in a child process."""
+
+    def transaction(self, lease: HeldLease, result: Any) -> FencedTransaction:
+        raise _in_a_process(lease, "ctx.transaction()")
+
+    def step_transaction(
+        self, lease: HeldLease, steps: AttemptSteps, name: str
+    ) -> FencedTransaction:
+        raise _in_a_process(lease, "ctx.transaction()")
+
+    def steps(self, lease: HeldLease) -> AttemptSteps:
+        raise _in_a_process(lease, "steps")
+
+
+def _in_a_process(lease: HeldLease, what: str) -> BadInput:
+    return BadInput(
+        f"task {lease.attempt.task} runs in a process of its own, which has no connection to "
+        f'the store: leave out isolation="process" to use {what}'
+    )

@@ -1,0 +1,190 @@
+"""A frozen server holds no caller for longer than the time limit of an answer.
+
+Its kernel still accepts connections and acknowledges every packet, so that neither keepalives nor
+`tcp_user_timeout` find it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from freehold import Context, Freehold
+from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from freehold.lab.devpostgres import DevPostgres
+from freehold.model.job import Attempt, NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.database import SessionOptions
+from freehold.store.postgres import listener
+from freehold.store.postgres.async_pool import AsyncPool
+from freehold.store.postgres.database import PostgresDatabase
+from freehold.store.postgres.pool import Pool
+from freehold.store.store import AsyncStore, Store
+from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
+from tests.concurrency import wait_until
+from tests.frozen_server import frozen
+
+WAIT_SECONDS = 120.0
+REQUEST = ClaimRequest(owner="me", lease_seconds=300.0, demands=(QueueDemand("frozen", 1),))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[DevPostgres]:
+    with DevPostgres() as server:
+        with contextlib.closing(PostgresDatabase(server.url)) as database:
+            database.migrate()
+        yield server
+
+
+@pytest.fixture(params=["pipelined", "plain"])
+def database(server: DevPostgres, request: pytest.FixtureRequest) -> Iterator[PostgresDatabase]:
+    options = SessionOptions(request.param, WAIT_SECONDS)
+    with contextlib.closing(PostgresDatabase(server.url, options=options)) as database:
+        yield database
+
+
+@contextlib.contextmanager
+def silent(server: DevPostgres, pool: Pool | AsyncPool, error: type[StoreError]) -> Iterator[None]:
+    """Frozen, and the open connections wait for a moment only. Later ones are patient again, so
+    that a slow machine fails no other statement."""
+    assert pool._idle
+    for connection in pool._idle:
+        connection.answer_seconds = 0.1
+    with frozen(server), pytest.raises(error, match="did not answer within"):
+        yield
+
+
+def claimed(store: Store) -> Attempt:
+    store.enqueue([NewJob(task="frozen", queue="frozen")])
+    (attempt,) = store.claim(REQUEST)
+    return attempt
+
+
+def success(attempt: Attempt) -> AttemptEnd:
+    return AttemptEnd(attempt, Outcome(kind=OutcomeKind.SUCCESS, result=b"1"))
+
+
+def test_a_frozen_server_holds_no_thread(server: DevPostgres, database: PostgresDatabase) -> None:
+    store = Store(database.session())
+    attempt = claimed(store)
+    key = LeaseKey(attempt.job_id, attempt.token)
+    calls: list[tuple[type[StoreError], Callable[[], object]]] = [
+        (OutcomeUnknown, lambda: store.enqueue([NewJob(task="other")])),
+        (OutcomeUnknown, lambda: store.enqueue([NewJob(task="other"), NewJob(task="another")])),
+        (OutcomeUnknown, lambda: store.claim(REQUEST)),
+        (OutcomeUnknown, lambda: store.renew("me", [key], 300.0)),
+        (OutcomeUnknown, lambda: store.finish("me", [success(attempt)])),
+        (StoreUnavailable, lambda: store.queues()),
+    ]
+    for error, call in calls:
+        store.queues()  # opens the connection that will be used
+        with silent(server, database._pool, error):
+            call()
+    assert store.queues()
+
+
+def test_a_frozen_server_holds_no_coroutine(
+    server: DevPostgres, database: PostgresDatabase
+) -> None:
+    attempt = claimed(Store(database.session()))
+    key = LeaseKey(attempt.job_id, attempt.token)
+
+    async def scenario() -> None:
+        store = AsyncStore(database.async_session())
+        await store.enqueue([NewJob(task="other")])
+        for error, call in (
+            (OutcomeUnknown, lambda: store.enqueue([NewJob(task="other")])),
+            (OutcomeUnknown, lambda: store.claim(REQUEST)),
+            (OutcomeUnknown, lambda: store.renew("me", [key], 300.0)),
+            (OutcomeUnknown, lambda: store.finish("me", [success(attempt)])),
+            (StoreUnavailable, lambda: store.queues()),
+        ):
+            await store.queues()
+            with silent(server, database._connections.pool_of_loop(), error):
+                await call()
+        await asyncio.gather(*(store.queues() for _ in range(3)))
+        await database.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_a_statement_that_was_given_up_does_not_wait_on_the_server(
+    server: DevPostgres, database: PostgresDatabase
+) -> None:
+    store = Store(database.session())
+    store.queues()
+    with psycopg.connect(server.url) as admin:
+        admin.execute("lock table freehold.job in access exclusive mode")
+        for connection in database._pool._idle:
+            connection.answer_seconds = 0.1
+        with pytest.raises(OutcomeUnknown, match="did not answer within"):
+            store.enqueue([NewJob(task="other")])
+        waiting = "select count(*) from pg_locks where not granted"
+        wait_until(
+            lambda: admin.execute(waiting).fetchone() == (0,), "no backend waits for the lock"
+        )
+
+
+def test_the_listener_notices_a_frozen_server(
+    server: DevPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "PROBE_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(listener, "_SILENCE_SECONDS", 0.1)
+
+    async def scenario() -> None:
+        heard: asyncio.Queue[str | None] = asyncio.Queue()
+        with contextlib.closing(PostgresDatabase(server.url)) as database:
+            listening = asyncio.create_task(database.listen(heard.put_nowait))
+            assert await heard.get() == ""
+            with frozen(server):
+                async with asyncio.timeout(WAIT_SECONDS):
+                    while await heard.get() is not None:
+                        pass
+            async with asyncio.timeout(WAIT_SECONDS):
+                while await heard.get() is None:
+                    pass
+            listening.cancel()
+            await asyncio.wait([listening])
+
+    asyncio.run(scenario())
+
+
+def test_an_open_transaction_on_a_frozen_server_ends_as_a_lost_lease(
+    server: DevPostgres, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FREEHOLD_STORE_ANSWER_SECONDS", "5")
+    app = Freehold(server.url)
+    inside, thaw = threading.Event(), threading.Event()
+    lost: list[str] = []
+
+    @app.task(name="book")
+    async def book(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await connection.execute("select 1")
+            inside.set()
+            try:
+                while True:
+                    await connection.execute("select pg_sleep(0.01)")
+            finally:
+                lost.append(str(ctx.stop_reason))
+                thaw.set()
+
+    def freeze() -> None:
+        assert inside.wait(WAIT_SECONDS)
+        with frozen(server):
+            assert thaw.wait(WAIT_SECONDS)
+
+    freezer = threading.Thread(target=freeze)
+    freezer.start()
+    job = book.enqueue()
+    code = app.run_worker(until_idle=True, lease_timeout_seconds=3.0)
+    freezer.join()
+    assert (code, lost) == (0, ["lease_lost"])  # 75 would be a worker with a stuck handler
+    assert job.read().state in ("assigned", "running", "queued")  # until its lease has expired
+    assert "ignores its stop" not in caplog.text
+    app.close()
