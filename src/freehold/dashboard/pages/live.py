@@ -1,0 +1,78 @@
+"""The stream that tells open pages what has changed: server-sent events with names of topics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from freehold.clock import monotonic
+from freehold.dashboard.page_request import PageRequest
+from freehold.dashboard.watcher import AWAY, JOB, TOPICS, Listener, Watcher
+from freehold.errors import BadInput
+from freehold.http.events import STREAM, EventStream
+from freehold.http.routes import Routes
+from freehold.http_auth import Role
+from freehold.operations.input_checks import LARGEST_ID
+
+routes = Routes()
+_TOPICS_LIMIT = 8
+#: How soon a stream notices that the service closes.
+_WAKE_SECONDS = 1.0
+
+
+class LiveQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``topics``, separated by commas."""
+
+    topics: Annotated[str, Meta(max_length=200)]
+
+
+@routes.get("/live", Role.VIEWER, query=LiveQuery, responses={200: str}, media=STREAM)
+async def live(request: PageRequest) -> EventStream:
+    """Names of topics that changed. No data is in the stream: a page loads itself again."""
+    topics = _topics(request.query.topics)
+    with ExitStack() as open_while_read:
+        open_while_read.enter_context(request.service.streams.counted(request.caller))
+        listener = open_while_read.enter_context(_watcher(request).listening(topics))
+        return EventStream(open_while_read.pop_all(), _messages(request, listener))
+
+
+def _topics(text: str) -> frozenset[str]:
+    found = frozenset(text.split(","))
+    for topic in found:
+        number = topic.removeprefix(JOB)
+        is_number = number.isascii() and number.isdecimal() and len(number) <= 19
+        is_job = topic.startswith(JOB) and is_number and 0 < int(number) <= LARGEST_ID
+        if topic not in TOPICS and not is_job:
+            raise BadInput(f"{topic[:40]!r} is no topic")
+    if len(found) > _TOPICS_LIMIT:
+        raise BadInput(f"{len(found)} topics: give at most {_TOPICS_LIMIT}")
+    return found
+
+
+def _watcher(request: PageRequest) -> Watcher:
+    """One for each store: that of the service, and those of tenants."""
+    watchers: dict[str | None, Watcher] = request.http.state.board.watchers
+    tenant = request.tenant
+    if tenant not in watchers:
+        watchers[tenant] = Watcher(request.app)
+    return watchers[tenant]
+
+
+async def _messages(request: PageRequest, listener: Listener) -> AsyncIterator[str]:
+    limits = request.service.limits
+    end = monotonic() + limits.stream_seconds
+    silent_since = monotonic()
+    yield "event: opened\ndata: -\n\n"
+    while not request.service.closing and monotonic() < end:
+        changed = await listener.changes(_WAKE_SECONDS)
+        if changed:
+            silent_since = monotonic()
+            kind = "away" if AWAY in changed else "changed"
+            yield f"event: {kind}\ndata: {','.join(sorted(changed))}\n\n"
+        elif monotonic() - silent_since >= limits.stream_silent_seconds:
+            silent_since = monotonic()
+            yield ": nothing new\n\n"

@@ -1,0 +1,208 @@
+// The script of the dashboard: times, keys, ticks, copying, live updates. Every page works without it.
+
+const root = document.body.dataset.root ?? "";
+const $ = (selector) => document.querySelector(selector);
+const $$ = (selector) => [...document.querySelectorAll(selector)];
+
+// -- times: ages and the zone of the browser ------------------------------------------------
+
+const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+
+function age(seconds) {
+  const size = Math.abs(seconds);
+  if (size < 1) return "now";
+  const [unit, length] = UNITS.find(([, length]) => size >= length) ?? UNITS[3];
+  const text = `${Math.floor(size / length)} ${unit}`;
+  return seconds > 0 ? `${text} ago` : `in ${text}`;
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+
+function showTimes() {
+  const now = Date.now();
+  for (const element of $$("time[datetime]")) {
+    const at = new Date(element.dateTime);
+    element.title ||= element.textContent;
+    const isToday = at.toDateString() === new Date(now).toDateString();
+    const text = element.dataset.style === "ago"
+      ? age((now - at) / 1000)
+      : (isToday ? "" : `${day.format(at)} `) + clock.format(at);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+// -- copying --------------------------------------------------------------------------------
+
+function showCopyButtons() {
+  if (navigator.clipboard) for (const button of $$("button.copy[hidden]")) button.hidden = false;
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("button.copy");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.dataset.copy);
+  button.textContent = "copied";
+  setTimeout(() => { button.textContent = "copy"; }, 1500);
+});
+
+// -- ticks ----------------------------------------------------------------------------------
+
+const ticks = () => $$("input[name=ids]");
+let lastTick = null;
+
+function showTicks() {
+  const all = $("#tick-all");
+  if (!all) return;
+  all.hidden = false;
+  const count = ticks().filter((each) => each.checked).length;
+  all.checked = count > 0 && count === ticks().length;
+  all.indeterminate = count > 0 && !all.checked;
+  for (const element of $$("[data-ticked]")) element.textContent = count ? `${count} ticked` : "tick some jobs";
+  for (const button of $$("button[data-needs-ticks]")) button.disabled = count === 0;
+}
+
+document.addEventListener("click", (event) => {
+  const box = event.target;
+  if (box.id === "tick-all") {
+    for (const each of ticks()) each.checked = box.checked;
+  } else if (box.name === "ids") {
+    const boxes = ticks();
+    if (event.shiftKey && lastTick) {
+      const [from, to] = [boxes.indexOf(lastTick), boxes.indexOf(box)].sort((a, b) => a - b);
+      for (const each of boxes.slice(Math.max(from, 0), to + 1)) each.checked = box.checked;
+    }
+    lastTick = box;
+  } else return;
+  showTicks();
+});
+
+// -- keys -----------------------------------------------------------------------------------
+
+const keysBox = $("#keys");
+const stored = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
+const store = (name, value) => { try { localStorage.setItem(name, value); } catch { /* private mode */ } };
+if (keysBox) {
+  keysBox.checked = stored("freehold-keys") !== "off";
+  keysBox.addEventListener("change", () => store("freehold-keys", keysBox.checked ? "on" : "off"));
+}
+
+let after = null;
+const rows = () => $$("main tbody tr").filter((row) => row.querySelector("a"));
+
+function moveRow(step) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.findIndex((row) => row.classList.contains("chosen"));
+  const next = all[Math.min(Math.max(at + step, 0), all.length - 1)];
+  for (const row of all) row.classList.toggle("chosen", row === next);
+  next.querySelector("a").focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+const chosenRow = () => rows().find((row) => row.classList.contains("chosen"));
+
+const KEYS = {
+  "/": () => $("#search")?.focus(),
+  "?": () => { location.href = `${root}/help`; },
+  j: () => moveRow(1),
+  k: () => moveRow(-1),
+  x: () => { const box = chosenRow()?.querySelector("input[name=ids]"); if (box) { box.checked = !box.checked; showTicks(); } },
+  w: () => chosenRow()?.querySelector("[data-why]")?.click(),
+  r: () => $("[data-verb=retry]")?.click(),
+  c: () => $("[data-verb=cancel]")?.click(),
+  p: () => $("#live-button")?.click(),
+};
+
+document.addEventListener("keydown", (event) => {
+  if (!keysBox?.checked || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input:not([type=checkbox]), select, textarea, [contenteditable]")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  if (after === "g") {
+    after = null;
+    const link = $$("nav.side a[data-key]").find((each) => each.dataset.key === event.key);
+    if (link) { event.preventDefault(); link.click(); }
+    return;
+  }
+  if (event.key === "g") { after = "g"; setTimeout(() => { after = null; }, 1200); return; }
+  const act = KEYS[event.key];
+  if (act) { event.preventDefault(); act(); }
+});
+
+// -- small screens: the list of pages is closed at first --------------------------------------
+
+const sections = $("details.sections");
+const narrow = matchMedia("(max-width: 48rem)");
+const fitSections = () => { if (sections) sections.open = !narrow.matches; };
+narrow.addEventListener("change", fitSections);
+
+// -- live: a message of the stream makes the page load itself again -----------------------------
+//
+// Not while updates are paused, a row is ticked, or a form of the page is in use: nothing moves
+// under the pointer. Without a stream the page looks every five seconds.
+
+const stream = $("#stream");
+const live = $("#live");
+const FALLBACK_SECONDS = 5;
+const TURN_MILLISECONDS = 1000;
+let paused = false, waiting = 0, lastLoad = 0, timer = null, heard = false;
+
+function isBusy() {
+  const focus = document.activeElement;
+  return ticks().some((each) => each.checked)
+    || !!focus?.closest?.("main form") && focus.matches("input, select, textarea")
+    || !!$("main dialog[open], main details.form[open]")
+    || !window.getSelection().isCollapsed;
+}
+
+function showLive(kind, text) {
+  if (!live) return;
+  live.hidden = false;
+  live.className = `live ${kind}`;
+  $("#live-text").textContent = text;
+  $("#live-button").setAttribute("aria-pressed", String(paused));
+}
+
+function changed() {
+  if (paused || isBusy()) {
+    waiting += 1;
+    showLive("paused", `paused, ${waiting} change${waiting === 1 ? "" : "s"}`);
+    return;
+  }
+  if (timer) return;
+  timer = setTimeout(() => {
+    timer = null;
+    lastLoad = Date.now();
+    waiting = 0;
+    showLive("", "live");
+    window.htmx?.trigger(stream, "change-seen");
+  }, Math.max(0, lastLoad + TURN_MILLISECONDS - Date.now()));
+}
+
+if (stream) {
+  showLive("", "live");
+  stream.addEventListener("opened", () => { if (heard) changed(); heard = true; showLive(paused ? "paused" : "", paused ? "paused" : "live"); });
+  stream.addEventListener("changed", changed);
+  stream.addEventListener("away", () => showLive("away", "the store is away"));
+  stream.addEventListener("htmx:sse:error", () => showLive("away", "no connection"));
+  setInterval(() => { if (!heard && !document.hidden) changed(); }, FALLBACK_SECONDS * 1000);
+  setInterval(() => { if (waiting && !paused && !isBusy()) changed(); }, TURN_MILLISECONDS);
+  $("#live-button").addEventListener("click", () => {
+    paused = !paused;
+    if (paused) showLive("paused", "paused");
+    else changed();
+  });
+  document.addEventListener("htmx:after:swap", refresh);
+}
+
+function refresh() {
+  showTimes();
+  showCopyButtons();
+  showTicks();
+}
+
+fitSections();
+refresh();
+setInterval(showTimes, 1000);

@@ -1,0 +1,159 @@
+"""Notices what has changed in a store, for all open pages together.
+
+While a page is open, one task reads a snapshot every second: only of the topics that open pages
+have, however many pages that are. It wakes the pages of each topic that changed. A page then loads
+itself again, so that its rights are checked as for every request, and no data is in the stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from freehold.app import Freehold
+from freehold.errors import FreeholdError
+from freehold.operator import AsyncOperator
+from freehold.store.types import JobFilter
+from freehold.telemetry import log
+
+JOB = "job-"
+_BOUND = 1_000
+#: A message that the store did not respond.
+AWAY = "away"
+
+
+class Listener:
+    """One open page."""
+
+    def __init__(self, topics: frozenset[str]) -> None:
+        self.topics = topics
+        self._changed: set[str] = set()
+        self._event = asyncio.Event()
+
+    def add(self, topics: set[str]) -> None:
+        self._changed |= topics
+        self._event.set()
+
+    async def changes(self, seconds: float) -> set[str]:
+        """Topics that changed since the last call; none after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return set()
+        found, self._changed = self._changed, set()
+        self._event.clear()
+        return found
+
+
+class Watcher:
+    """Of one app: its task runs while there are listeners."""
+
+    def __init__(self, app: Freehold, poll_seconds: float = 1.0) -> None:
+        self._app = app
+        self._poll_seconds = poll_seconds
+        self._listeners: set[Listener] = set()
+        self._seen: dict[str, Any] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def listening(self, topics: frozenset[str]) -> Iterator[Listener]:
+        listener = Listener(topics)
+        self._listeners.add(listener)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="dashboard watcher")
+        try:
+            yield listener
+        finally:
+            self._listeners.discard(listener)
+            if not self._listeners and self._task is not None:
+                self._task.cancel()
+                self._task = None
+                self._seen = {}
+
+    async def _run(self) -> None:
+        while True:
+            wanted = {topic for listener in self._listeners for topic in listener.topics}
+            try:
+                changed = await self._look(wanted)
+            except Exception as error:
+                if not isinstance(error, FreeholdError) and AWAY not in self._seen.values():
+                    log.exception("the dashboard could not read what has changed")
+                changed = {AWAY}
+                self._seen = dict.fromkeys(wanted, AWAY)  # so that its return is a change
+            for listener in list(self._listeners):
+                if mine := changed & (listener.topics | {AWAY}):
+                    listener.add(mine)
+            await asyncio.sleep(self._poll_seconds)
+
+    async def _look(self, wanted: set[str]) -> set[str]:
+        """A topic that is read for the first time has not changed."""
+        changed = set()
+        for topic in wanted:
+            value = await _read(self._app, topic)
+            if topic in self._seen and self._seen[topic] != value:
+                changed.add(topic)
+            self._seen[topic] = value
+        for topic in self._seen.keys() - wanted:
+            del self._seen[topic]
+        return changed
+
+
+async def _read(app: Freehold, topic: str) -> Any:
+    if topic.startswith(JOB):
+        return await _job(app, int(topic.removeprefix(JOB)))
+    return await TOPICS[topic](app.aoperator)
+
+
+async def _job(app: Freehold, job_id: int) -> Any:
+    store = app._client.awaited
+    job = (await store.read([job_id])).get(job_id)
+    if job is None or job.lease is None:
+        return job
+    return job, await store.read_log(job_id, 1)
+
+
+async def _jobs(operator: AsyncOperator) -> Any:
+    newest = await operator.jobs(JobFilter(limit=1), reads=1)
+    ids = [job.id for job in newest.jobs]
+    return ids, await operator.newest_event(), await operator.counts(_BOUND)
+
+
+async def _queues(operator: AsyncOperator) -> Any:
+    return await operator.queues(), await operator.pause_of_all()
+
+
+async def _workers(operator: AsyncOperator) -> Any:
+    """Without the times of heartbeats, which change all the time."""
+    found = await operator.workers()
+    return [(each.owner, each.state, each.running, each.waiting, each.finished) for each in found]
+
+
+async def _lanes(operator: AsyncOperator) -> Any:
+    return await operator.lanes()
+
+
+async def _events(operator: AsyncOperator) -> Any:
+    return await operator.newest_event()
+
+
+async def _bulk(operator: AsyncOperator) -> Any:
+    return await operator.bulk.list()
+
+
+async def _schedules(operator: AsyncOperator) -> Any:
+    return await operator.schedules()
+
+
+#: What a page can be about.
+TOPICS: dict[str, Callable[[AsyncOperator], Awaitable[Any]]] = {
+    "jobs": _jobs,
+    "queues": _queues,
+    "workers": _workers,
+    "lanes": _lanes,
+    "events": _events,
+    "bulk": _bulk,
+    "schedules": _schedules,
+}
