@@ -1,0 +1,6 @@
+from django.db import models
+
+
+class Order(models.Model):
+    name = models.CharField(max_length=100)
+    billed = models.IntegerField(default=0)
