@@ -119,9 +119,13 @@ def test_a_schema_of_another_program_is_neither_adopted_nor_dropped(stores: Tena
 @pytest.mark.requirement("S4.2", "S1.7")
 @pytest.mark.parametrize("urls", ["postgres"], indirect=True)
 def test_a_check_reads_little_however_many_jobs_a_tenant_has(stores: TenantStores) -> None:
-    """Scheduled, leased and deleted jobs cost the check nothing."""
-    stores.tenants.create("large")  # a tenant of this test only: no row of another was deleted
-    with psycopg.connect(stores.urls[HOME_SHARD], autocommit=True) as connection:
+    """Scheduled, leased and deleted jobs cost the check nothing, nor do the rows that migrations
+    insert and delete, even if an open snapshot keeps them from being removed."""
+    url = stores.urls[HOME_SHARD]
+    with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as connection:
+        holder.execute("set transaction isolation level repeatable read")
+        holder.execute("select count(*) from pg_class")
+        stores.tenants.create("large")  # a tenant of this test only: no row of another was deleted
         connection.execute(
             "insert into freehold_t_large.job (id, created_at, run_at, priority, max_attempts, "
             "stage, queue, task, args, lease_owner, lease_token, lease_expires_at, leased_at) "
@@ -135,7 +139,6 @@ def test_a_check_reads_little_however_many_jobs_a_tenant_has(stores: TenantStore
         connection.execute("delete from freehold_t_large.job where id % 4 = 0")
         query = psycopg.sql.SQL("select * from freehold.tenants_with_work({})")
         check = query.format(["freehold_t_large"])
-        # Catalogs are read once, and again whenever another session changes a table's statistics.
-        readings = [explain(connection, check) for _ in range(5)]
-        reading = min(readings, key=lambda each: each.buffers)
-        assert reading.buffers < 200, reading.story()
+        connection.execute(check)  # makes the plans, for which the planner reads ends of indexes
+        reading = explain(connection, check)
+        assert reading.buffers < 100, reading.story()

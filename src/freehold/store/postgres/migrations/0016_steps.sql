@@ -12,8 +12,9 @@ create table {schema}.step (
     hidden boolean not null,                -- the value is secret
     primary key (job_id, name)
 ) with (vacuum_truncate = off);
--- With some free space, as `job`: a plan made for an empty file reads all of it.
-insert into {schema}.step (job_id, name, number, token, at, kind, hidden)
-    select -i, repeat('.', 200), 0, 0, now(), '', false from generate_series(1, 4000) i;
+-- With some free space, as `job`: a plan made for an empty file reads all of it. The rows are never old, because
+-- retention would read them until the first vacuum.
+insert into {schema}.step (job_id, name, number, token, at, kind, value, hidden)
+    select -i, '', 0, 0, 'infinity', '', to_json(repeat('.', 1900)), false from generate_series(1, 500) i;
 delete from {schema}.step;
 create index step_at on {schema}.step (at);

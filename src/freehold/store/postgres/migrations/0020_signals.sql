@@ -9,9 +9,10 @@ create table {schema}.signal (
     expires_at timestamptz not null,
     delivered  boolean not null default false
 ) with (vacuum_truncate = off);
--- With some free space, as `job`: a plan made for an empty file reads all of it.
-insert into {schema}.signal (name, value, at, expires_at)
-    select repeat('.', 190) || i, 'null', now(), now() from generate_series(1, 4000) i;
+-- With some free space, as `job`: a plan made for an empty file reads all of it. The rows are delivered and never
+-- expire, because a probe of the indexes below would read them until the first vacuum.
+insert into {schema}.signal (name, value, at, expires_at, delivered)
+    select '.' || i, to_json(repeat('.', 1900)), now(), 'infinity', true from generate_series(1, 500) i;
 delete from {schema}.signal;
 create index signal_undelivered on {schema}.signal (name) where not delivered;
 create index signal_expiry on {schema}.signal (expires_at);
