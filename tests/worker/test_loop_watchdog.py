@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import logging
 import re
@@ -32,25 +33,29 @@ def hold_the_interpreter(seconds: float) -> None:
     ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
 
 
+async def watch_until(watchdog: LoopWatchdog, ended: threading.Event) -> None:
+    watching = asyncio.create_task(watchdog.watch())
+    await asyncio.to_thread(ended.wait)
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+
+
 async def block_while_watched(block: Callable[[float], None], held: HeldLease) -> None:
     """Blocks while a task of the attempt runs, and returns when the watchdog has logged it."""
-    task, telemetry, other = asyncio.current_task(), Telemetry(), asyncio.new_event_loop()
+    task, telemetry, logged = asyncio.current_task(), Telemetry(), asyncio.Event()
     assert task is not None
     watchdog = LoopWatchdog({task: held}, telemetry, time.monotonic)
-    thread = threading.Thread(target=other.run_forever)
-    thread.start()
-    watching = asyncio.run_coroutine_threadsafe(watchdog.watch(), other)
-    logged = asyncio.Event()
+    ended = threading.Event()
+    watching = asyncio.create_task(asyncio.to_thread(asyncio.run, watch_until(watchdog, ended)))
     telemetry.count = lambda *_: logged.set()  # type: ignore[method-assign]
     ticking = asyncio.create_task(watchdog.tick())
     await asyncio.sleep(0)
     block(LONG)
     await logged.wait()
     ticking.cancel()
-    watching.cancel()
-    other.call_soon_threadsafe(other.stop)
-    thread.join()
-    other.close()
+    ended.set()
+    await watching
 
 
 BLOCKED = r"task shop.bill blocked the event loop for \d\.\d s \(job 7\): "
