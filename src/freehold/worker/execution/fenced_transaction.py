@@ -103,6 +103,8 @@ class FencedTransaction:
         self._transactions = transactions
         self._lease = lease
         self._result = result
+        #: The lines that are committed with the success.
+        self._log: LogSnapshot | None = None
 
     # -- plain functions ---------------------------------------------------------------------
 
@@ -131,11 +133,8 @@ class FencedTransaction:
             self._lease.move_to(Phase.RUNNING)
 
     def _finish(self) -> None:
-        snapshot = self._close_log()
         try:
-            ended, chunk = self._attempt_end(snapshot)
-            store = Store(self._transaction.session)
-            self._check(store.finish_within(self._transactions.owner, ended, chunk))
+            self._check(self._write_last(Store(self._transaction.session)))
         except BaseException:
             self._lease.move_to(Phase.IN_TRANSACTION)
             self._transaction.rollback()
@@ -145,7 +144,7 @@ class FencedTransaction:
         except BaseException as error:
             self._not_committed(error)
             raise
-        self._committed(snapshot)
+        self._committed()
 
     # -- coroutines --------------------------------------------------------------------------
 
@@ -173,11 +172,8 @@ class FencedTransaction:
             self._lease.move_to(Phase.RUNNING)
 
     async def _afinish(self) -> None:
-        snapshot = self._close_log()
         try:
-            ended, chunk = self._attempt_end(snapshot)
-            store = AsyncStore(self._async_transaction.session)
-            self._check(await store.finish_within(self._transactions.owner, ended, chunk))
+            self._check(await self._write_last(AsyncStore(self._async_transaction.session)))
         except BaseException:
             self._lease.move_to(Phase.IN_TRANSACTION)
             await self._async_transaction.rollback()
@@ -187,7 +183,7 @@ class FencedTransaction:
         except BaseException as error:
             self._not_committed(error)
             raise
-        self._committed(snapshot)
+        self._committed()
 
     # -- both --------------------------------------------------------------------------------
 
@@ -220,6 +216,13 @@ class FencedTransaction:
         if lease.phase not in OPEN or lease.was_stopped_by(StopReason.LEASE_LOST):
             raise _lost(lease)
 
+    def _write_last(self, store: Store | AsyncStore) -> Any:
+        """What is written before the commit. Returns whether the lease held: a bool, of an
+        AsyncStore to be awaited."""
+        self._log = self._close_log()
+        ended, chunk = self._attempt_end(self._log)
+        return store.finish_within(self._transactions.owner, ended, chunk)
+
     def _close_log(self) -> LogSnapshot | None:
         buffer = self._lease.log_buffer
         if buffer is None:
@@ -243,10 +246,10 @@ class FencedTransaction:
             self._transactions.lost(self._lease)
             raise _lost(self._lease)
 
-    def _committed(self, snapshot: LogSnapshot | None) -> None:
+    def _committed(self) -> None:
         self._transactions.succeeded(self._lease)
-        if snapshot is not None and self._lease.log_buffer is not None:
-            self._lease.log_buffer.discard(snapshot)
+        if self._log is not None and self._lease.log_buffer is not None:
+            self._lease.log_buffer.discard(self._log)
 
     def _not_committed(self, error: BaseException) -> None:
         if isinstance(error, OutcomeUnknown):

@@ -65,22 +65,6 @@ class StepTransaction(FencedTransaction):
             if not self._is_stored:
                 super().__exit__(kind, error, trace)
 
-    def _finish(self) -> None:
-        try:
-            self._refuse_if_over()
-            store = Store(self._transaction.session)
-            step = self._steps.new_step(self._name)
-            is_held = store.put_step_within(self._transactions.owner, step)
-            self._steps.check_written(is_held)
-        except BaseException:
-            self._transaction.rollback()
-            raise
-        try:
-            self._transaction.commit()
-        except BaseException as error:
-            self._not_committed(error)
-            raise
-
     # -- coroutines --------------------------------------------------------------------------
 
     async def __aenter__(self) -> Any:
@@ -103,23 +87,18 @@ class StepTransaction(FencedTransaction):
             if not self._is_stored:
                 await super().__aexit__(kind, error, trace)
 
-    async def _afinish(self) -> None:
-        try:
-            self._refuse_if_over()
-            store = AsyncStore(self._async_transaction.session)
-            step = self._steps.new_step(self._name)
-            is_held = await store.put_step_within(self._transactions.owner, step)
-            self._steps.check_written(is_held)
-        except BaseException:
-            await self._async_transaction.rollback()
-            raise
-        try:
-            await self._async_transaction.commit()
-        except BaseException as error:
-            self._not_committed(error)
-            raise
-
     # -- both --------------------------------------------------------------------------------
+
+    def _write_last(self, store: Store | AsyncStore) -> Any:
+        self._refuse_if_over()
+        step = self._steps.new_step(self._name)
+        return store.put_step_within(self._transactions.owner, step)
+
+    def _check(self, is_held: bool) -> None:
+        self._steps.check_written(is_held)
+
+    def _committed(self) -> None:
+        """The job goes on."""
 
     def _not_committed(self, error: BaseException) -> None:
         if isinstance(error, OutcomeUnknown):
