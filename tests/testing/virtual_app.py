@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 
 class RecordingDatabase:
-    """A database that records the statements of workers; those named in `refused` fail."""
+    """A database that records the statements of workers; those named in `refused` fail, and those
+    in `slow` take a while."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._inner = open_memory(clock)
@@ -31,6 +32,7 @@ class RecordingDatabase:
         self._start = clock.micros
         self.seen: list[tuple[str, float]] = []
         self.refused: set[str] = set()
+        self.slow: set[str] = set()
         self.has_no_notifications = False
 
     def async_session(self) -> AsyncSession:
@@ -63,6 +65,8 @@ class _RecordingSession:
 
     async def execute(self, group: StatementGroup) -> list[Rows]:
         self._database.record(group)
+        if any(statement.name in self._database.slow for statement in group.statements):
+            await asyncio.sleep(0.01)
         return await self._inner.execute(group)
 
 

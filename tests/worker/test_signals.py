@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, assert_type
 
 import psycopg
 import pytest
@@ -29,11 +29,13 @@ def test_a_handler_waits_for_a_signal_without_a_slot(local_worker: LocalWorker, 
     async def coroutine(ctx: Context) -> str:
         runs.append(ctx.attempt)
         parcel = await ctx.wait_for_signal("shipped:7", Parcel, timeout=timedelta(days=14))
+        assert_type(parcel, Parcel)  # mypy checks it
         assert isinstance(parcel, Parcel)
         return parcel.code
 
     def plain(ctx: Context) -> str:
         runs.append(ctx.attempt)
+        parcel: Parcel
         parcel = ctx.wait_for_signal("shipped:7", Parcel, timeout=timedelta(days=14))
         assert isinstance(parcel, Parcel)
         return parcel.code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -108,6 +109,87 @@ def test_steps_of_one_moment_share_a_write(virtual: VirtualApp) -> None:
     assert report is not None
     assert report.result == list(range(50))
     assert len(virtual.database.times("put_steps")) == 1
+
+
+def test_steps_that_begin_at_once_read_the_earlier_ones_once(virtual: VirtualApp) -> None:
+    async def number(value: int) -> int:
+        return value
+
+    @virtual.app.task(name="fans_out_again", retry=AT_ONCE)
+    async def fans_out_again(ctx: Context) -> None:
+        await ctx.step("first", number, 0)
+        first = 100 * ctx.attempt
+        values = range(first, first + 20)
+        await asyncio.gather(*(ctx.step(f"n:{value}", number, value) for value in values))
+        if ctx.attempt == 1:
+            raise ValueError
+
+    @virtual.app.task(name="begins_with_many", retry=AT_ONCE)
+    async def begins_with_many(ctx: Context) -> None:
+        steps = [ctx.step(f"{ctx.attempt}:{value}", number, value) for value in range(20)]
+        await asyncio.gather(*steps)
+        if ctx.attempt == 1:
+            raise ValueError
+
+    virtual.database.slow = {"read_steps"}
+    jobs = [fans_out_again.enqueue(), begins_with_many.enqueue()]
+    virtual.work_until_idle()
+    assert len(virtual.database.times("read_steps")) == len(jobs)
+    for job, count in zip(jobs, (41, 40), strict=True):
+        steps = virtual.app._client.store.read_steps(job.id)
+        assert [step.number for step in steps] == list(range(1, count + 1))
+
+
+def test_steps_in_several_threads_have_numbers_of_their_own(local_worker: LocalWorker) -> None:
+    def plain(ctx: Context) -> None:
+        with ThreadPoolExecutor(4) as threads:
+            names = [f"{ctx.attempt}:{number}" for number in range(20)]
+            list(threads.map(lambda name: ctx.step(name, len, name), names))
+        if ctx.attempt == 1:
+            raise ValueError
+
+    job_id = local_worker.add(plain, retry=AT_ONCE)
+    local_worker.run()
+    steps = local_worker.app._client.store.read_steps(job_id)
+    assert [step.number for step in steps] == list(range(1, 41))
+
+
+def test_a_step_that_outlives_its_attempt_after_gather_is_not_stored(
+    local_worker: LocalWorker,
+) -> None:
+    """`asyncio.gather` fails with the first error, and leaves its other coroutines running."""
+    has_begun, next_attempt, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    errors: list[str] = []
+
+    async def slow(attempt: int) -> int:
+        has_begun.set()
+        if attempt == 1:
+            await next_attempt.wait()
+        return attempt
+
+    async def fails() -> None:
+        await has_begun.wait()
+        raise ValueError
+
+    async def outlives(ctx: Context) -> None:
+        try:
+            await ctx.step("slow", slow, 1)
+        except LeaseLost:
+            errors.append("LeaseLost")
+        ended.set()
+
+    async def coroutine(ctx: Context) -> int:
+        if ctx.attempt == 1:
+            await asyncio.gather(outlives(ctx), ctx.step("fails", fails))
+        next_attempt.set()
+        await ended.wait()
+        return await ctx.step("slow", slow, ctx.attempt)
+
+    job_id = local_worker.add(coroutine, retry=AT_ONCE)
+    local_worker.run()
+    assert errors == ["LeaseLost"]
+    steps = local_worker.app._client.store.read_steps(job_id)
+    assert [(step.name, step.value) for step in steps] == [("slow", "2")]
 
 
 @pytest.mark.requirement("N8")

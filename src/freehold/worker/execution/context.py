@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     D = TypeVar("D", default=Any)
+    V_co = TypeVar("V_co", covariant=True)
+
+    class SignalValue(Any, Awaitable[V_co]):  # type: ignore[misc]
+        """Has the given type where it is awaited. A plain function gets the value itself, of which
+        a type checker knows nothing."""
+
 else:
     from typing import TypeVar
 
@@ -189,6 +195,16 @@ class Context(Generic[D]):
         again when the time is over, and this call then returns. At most a second is slept in place.
         """
         return self._steps().sleep(name, _sleep_seconds(delay, days, hours, minutes))  # type: ignore[no-any-return]
+
+    @overload
+    def wait_for_signal(
+        self, name: str, type: type[T], *, timeout: float | timedelta | None = None
+    ) -> SignalValue[T]: ...
+
+    @overload
+    def wait_for_signal(
+        self, name: str, type: Any = Any, *, timeout: float | timedelta | None = None
+    ) -> Any: ...
 
     def wait_for_signal(
         self, name: str, type: Any = Any, *, timeout: float | timedelta | None = None

@@ -68,7 +68,7 @@ class NoStore:
         raise _in_a_process(lease, "ctx.transaction()")
 
     def steps(self, lease: HeldLease) -> AttemptSteps:
-        raise _in_a_process(lease, "steps")
+        raise _in_a_process(lease, "steps, sleeps and signals")
 
 
 def _in_a_process(lease: HeldLease, what: str) -> BadInput:

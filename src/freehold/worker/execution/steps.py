@@ -50,6 +50,9 @@ class AttemptSteps:
             self._stored = None
         self._read_at = 0.0
         self._last_number = 0
+        #: A plain function can run steps in several threads.
+        self._numbering = threading.Lock()
+        self._reading, self._reading_blocking = asyncio.Lock(), threading.Lock()
         #: Names of steps that have begun in this attempt.
         self._names: set[str] = set()
         self._running: set[str] = set()
@@ -248,22 +251,24 @@ class AttemptSteps:
     # -- stored steps ------------------------------------------------------------------------
 
     async def stored(self) -> dict[str, Step]:
-        if self._stored is None:
-            self._remember(await self._store.read(self._lease))
-        assert self._stored is not None
-        return self._stored
+        """Read once, also if several steps begin at the same time."""
+        async with self._reading:
+            if self._stored is None:
+                return self._remember(await self._store.read(self._lease))
+            return self._stored
 
     def stored_blocking(self) -> dict[str, Step]:
-        if self._stored is None:
-            self._remember(self._store.read_blocking(self._lease))
-        assert self._stored is not None
-        return self._stored
+        with self._reading_blocking:
+            if self._stored is None:
+                return self._remember(self._store.read_blocking(self._lease))
+            return self._stored
 
-    def _remember(self, steps: list[Step]) -> None:
-        self._stored = {step.name: step for step in steps}
+    def _remember(self, steps: list[Step]) -> dict[str, Step]:
+        self._stored = stored = {step.name: step for step in steps}
         self._read_at = self._store.loop.time()
-        numbers = (step.number for step in steps)
-        self._last_number = max(self._last_number, *numbers, 0)
+        with self._numbering:
+            self._last_number = max(self._last_number, *(step.number for step in steps), 0)
+        return stored
 
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -291,8 +296,9 @@ class AttemptSteps:
         return value_type.is_secret or bool(self._lease.attempt.policy.secret_args)
 
     def new_step(self, name: str, **fields: Any) -> NewStep:
-        self._last_number += 1
-        return NewStep(self._lease.key, name, self._last_number, **fields)
+        with self._numbering:
+            self._last_number = number = self._last_number + 1
+        return NewStep(self._lease.key, name, number, **fields)
 
     def _value_of(self, step: Step, value_type: ValueType) -> Any:
         self._check_kind(step, StepKind.RESULT)
