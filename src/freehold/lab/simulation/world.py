@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import tempfile
+import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ from freehold.lab.simulation.invariants import InvariantChecker
 from freehold.lab.simulation.limit_invariant import LimitInvariant
 from freehold.lab.simulation.machine import MACHINE, Machine, MachineLoop
 from freehold.lab.simulation.manager import SimulatedManagers
-from freehold.lab.simulation.network import NO_NOISE, Network
+from freehold.lab.simulation.network import NO_NOISE, Network, statement_names
 from freehold.lab.simulation.operators import SimulatedOperators
 from freehold.lab.simulation.scenario import (
     HORIZON_SECONDS,
@@ -163,7 +164,17 @@ class World:
         if has_found and group.statements[0].name != "workers":
             names += f" {results}"
         self._digest.update(f"{self._clock.micros} {machine.name} {names}\n".encode())
-        self._invariants.check_group(machine.name, group, results)
+        try:
+            self._invariants.check_group(machine.name, group, results)
+        except Exception as error:  # the handler or client that sent the group must not get it
+            self._on_invariant_error(machine.name, group, error)
+
+    def _on_invariant_error(self, actor: str, group: StatementGroup, error: Exception) -> None:
+        """An error of the checks themselves proves nothing about the store, but hides the rest."""
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(at.filename).name}:{at.lineno}"
+        text = f"after {statement_names(group)} of {actor} a check raised {error!r} at {where}"
+        self._result.found_during.append(Violation("check", 0, text, self._clock.micros))
 
     # -- the run -----------------------------------------------------------------------------
 
