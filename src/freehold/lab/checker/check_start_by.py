@@ -38,17 +38,16 @@ def started_jobs_are_not_late(history: IndexedHistory) -> Iterator[Violation]:
 
 
 def _with_start_by(history: IndexedHistory) -> Iterator[tuple[JobIntervals, int]]:
-    """Jobs whose creation was confirmed, and by when each had to start."""
+    """Jobs that were enqueued with a time to start by, and that time. The creation of some was
+    never confirmed."""
     for invocation in history.invocations:
-        response = invocation.response
-        if invocation.request.info.get("verb") != "enqueue" or response is None:
-            continue
-        jobs = invocation.request.info["jobs"]
-        results = response.info.get("results", ())
-        for asked, (job_id, created) in zip(jobs, results, strict=False):
-            intervals = history.jobs.get(job_id)
-            if created and asked.get("start_by") is not None and intervals is not None:
-                seconds = asked["start_by"] + (asked.get("delay") or 0.0)
+        call = invocation.request.call
+        for index, asked in enumerate(invocation.request.info.get("jobs", ())):
+            if asked.get("start_by") is None:
+                continue
+            seconds = asked["start_by"] + (asked.get("delay") or 0.0)
+            for job_id in history.jobs_by_call.get(f"{call}.{index}", ()):
+                intervals = history.jobs[job_id]
                 yield intervals, intervals.created + round(seconds * _MICROS)
 
 
