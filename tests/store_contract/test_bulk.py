@@ -128,6 +128,54 @@ def test_a_job_that_changes_between_read_and_write_is_counted_as_changed(
     assert (done.done, done.changed, done.state) == (1, 1, BulkState.DONE)
 
 
+def test_a_job_that_becomes_ready_between_read_and_write_is_changed(store: StoreUnderTest) -> None:
+    """It is still queued, so it is planned again, with all jobs of its step."""
+    ids = [store.add(), store.add(delay_seconds=10.0)]
+    operation = start(store, BulkVerb.CANCEL, JobFilter(states=frozenset({State.QUEUED})))
+    steps = bulk.carry_out_step()
+    slow = _until_write(store, steps)
+    store.advance(10.0)
+    assert store.store.make_ready(100) == 1
+    with pytest.raises(Conflict) as refused:
+        store.store.session.execute(slow)
+    assert [store.state(job_id) for job_id in ids] == ["queued", "queued"]
+    assert drive(store, steps, steps.throw(refused.value))
+    assert [store.state(job_id) for job_id in ids] == ["canceled", "canceled"]
+    done = shown(store, operation)
+    assert (done.done, done.changed, done.state) == (2, 0, BulkState.DONE)
+
+
+def test_a_step_whose_jobs_keep_changing_leaves_them_alone_at_last(store: StoreUnderTest) -> None:
+    """Or the operations behind it would wait for as long as they change."""
+    job_id = store.add(delay_seconds=10.0)
+    operation = start(store, BulkVerb.CANCEL, JobFilter(states=frozenset({State.QUEUED})))
+    steps = bulk.carry_out_step()
+    group = _until_write(store, steps)
+    for seconds in (0.0, 1000.0, 0.0, 1000.0, 0.0):
+        changes = Amendment(run_at=store.now() + timedelta(seconds=seconds))
+        store.store.amend([job_id], changes, ANN)
+        with pytest.raises(Conflict) as refused:
+            store.store.session.execute(group)
+        group = steps.throw(refused.value)
+        while not group.writes:
+            group = steps.send(store.store.session.execute(group))
+    changes = Amendment(run_at=store.now() + timedelta(seconds=1000.0))
+    store.store.amend([job_id], changes, ANN)
+    assert drive(store, steps, group)
+    assert store.state(job_id) == "queued"
+    done = shown(store, operation)
+    assert (done.done, done.changed, done.state) == (0, 1, BulkState.DONE)
+
+
+def drive(store: StoreUnderTest, steps: Verb[bool], group: StatementGroup) -> bool:
+    """Runs a verb from this group to its end. Returns its result."""
+    while True:
+        try:
+            group = steps.send(store.store.session.execute(group))
+        except StopIteration as end:
+            return bool(end.value)
+
+
 def test_a_second_worker_cannot_carry_out_the_same_step(store: StoreUnderTest) -> None:
     """The first one commits while the second has read and planned the same chunk; the jobs are
     even failed again when the second one writes."""

@@ -34,6 +34,7 @@ READING_DAYS = {
     "apply_retention_rule",
     "count_bulk_step",
     "mark_resolved",
+    "recheck_bulk_step",
     "audit_jobs",
     "delete",
     "drop_old_steps",
@@ -424,6 +425,9 @@ def _bulk(found: Found) -> Iterator[Case]:
     yield Case("next_bulk_chunk", Statement("next_bulk_chunk", {"operation": None}))
     yield Case("begin_bulk_step", Statement("begin_bulk_step", step))
     yield Case("count_bulk_step", Statement("count_bulk_step", {**step, **counts}), BATCH, DAYS)
+    recheck = {"ids": found.live, "by": "ann (bulk 1)", "changed": 0, "states": ["queued"]}
+    recheck_case = Statement("recheck_bulk_step", {**step, **recheck})
+    yield Case("recheck_bulk_step", recheck_case, 1, DAYS)
     yield Case("end_bulk", Statement("end_bulk", step))
     amended = {
         "priority": 5,

@@ -9,7 +9,6 @@ from freehold.lab.checker.job_intervals import JobIntervals
 from freehold.lab.checker.violation import Violation
 from freehold.model.bulk import EVENTS, BulkOperation, BulkState
 from freehold.model.history import TimelineEntry, timeline
-from freehold.model.state import State
 from freehold.store.rows import micros_of
 
 
@@ -38,15 +37,26 @@ def bulk_counts_are_true(history: IndexedHistory) -> Iterator[Violation]:
 
 
 def bulk_changes_are_those_asked_for(history: IndexedHistory) -> Iterator[Violation]:
-    """A job that matched all the time was changed, and one that did not match any more was not. A
-    queued job that becomes ready within a step is left alone, and counted as changed."""
+    """A job that matched all the time was changed, and one that did not match any more was not."""
     requested = {each.request.call: each.request.at for each in history.invocations}
+    pending = _enqueued_as_pending(history)
     for operation in history.evidence.bulks:
         # Its set is read after the request, and stored a little later.
         asked = requested.get(operation.by, 0)
         for intervals in history.jobs.values():
-            if operation.ended_at is not None:
+            if operation.ended_at is not None and intervals.job.id not in pending:
                 yield from _check_job(operation, intervals, asked, micros_of(operation.ended_at))
+
+
+def _enqueued_as_pending(history: IndexedHistory) -> set[int]:
+    """The timeline of a pending job that was canceled does not tell that it was never queued."""
+    return {
+        job_id
+        for each in history.invocations
+        for index, job in enumerate(each.request.info.get("jobs", ()))
+        if job.get("pending")
+        for job_id in history.jobs_by_call.get(f"{each.request.call}.{index}", ())
+    }
 
 
 def _check_job(
@@ -64,7 +74,6 @@ def _check_job(
         return
     before = [each for each in others if micros_of(each.at) < asked]
     changes = any(asked <= micros_of(each.at) <= ended for each in others)
-    changes |= operation.changed > 0 and State.QUEUED in states
     if before and not changes and _public(before[-1]) in states and not operation.refused:
         verb = EVENTS[operation.verb][0]
         text = f"was {before[-1].state} all the time, and not {verb} by bulk {operation.id}"

@@ -117,6 +117,7 @@ class ProducerClients:
                 "unique": job.unique_key,
                 "key": job.idempotency_key,
                 "waits": job.pending or bool(job.delay_seconds or job.waiting or job.start_by),
+                **({"pending": True} if job.pending else {}),
                 **_options(job),
             }
             for job in jobs

@@ -7,8 +7,9 @@ dies before leaves nothing behind.
 `carry_out_step` changes the jobs of the next chunk in one transaction with the row of the step,
 whose key is (operation, chunk). A worker may die at any point: either the whole step is written, or
 nothing of it. Of two workers that carry out the same chunk the second is refused, with all its
-changes. A job that has left the filter's states since is not touched. A job that the database
-refuses to write is left out of its step, and counted with the refused ones.
+changes. A job that has left the filter's states since is not touched. A step that finds a planned
+job changed, and still in these states, is planned again. A job that the database refuses to write
+is left out of its step, and counted with the refused ones.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ from freehold.store.verbs.queries import page, read_jobs
 #: Jobs of one chunk, which are changed in one transaction.
 CHUNK = 500
 _TRIES = 50
+#: So often is a step planned again because its jobs change; then those that do are left alone.
+_RECHECKS = 5
 _LAST_ID = 2**63 - 1
 
 
@@ -230,20 +233,24 @@ def _stored_filter(filter: JobFilter) -> dict[str, Any]:
 def carry_out_step(operation: int | None = None) -> Verb[bool]:
     """Change the jobs of the next chunk of this operation, or of the oldest that runs. Returns
     whether it did: False if none runs, or another worker was first."""
-    is_refused = False
+    is_refused, rechecks = False, _RECHECKS
+    rows = yield from read("next_bulk_chunk", operation=operation)
     for _ in range(_TRIES):
-        rows = yield from read("next_bulk_chunk", operation=operation)
         if not rows:
             return False
+        chunk = rows[0]
         try:
-            yield from _carry_out(rows[0], tries_jobs=is_refused)
+            yield from _carry_out(chunk, tries_jobs=is_refused, rechecks=rechecks > 0)
         except Conflict as conflict:
-            if conflict.index != UNIQUE_INDEX:  # the key of the step: it is done, or stopped
-                return False
-            continue  # a unique key was taken meanwhile: plan again
+            rows = yield from read("next_bulk_chunk", operation=operation)
+            if conflict.index != UNIQUE_INDEX:  # the key of the step
+                rechecks -= 1
+                if not rows or rows[0] != chunk:  # it is done, or stopped
+                    return False
+            continue  # a job changed, or a unique key was taken meanwhile: plan again
         except RowRefused as error:
             if is_refused:
-                yield from _stop(rows[0][0], error)
+                yield from _stop(chunk[0], error)
                 raise
             is_refused = True
             continue
@@ -257,7 +264,7 @@ def _stop(operation: int, error: RowRefused) -> Verb[None]:
     yield from set_state(operation, BulkState.RUNNING, BulkState.STOPPED, "stop", author)
 
 
-def _carry_out(chunk: Row, *, tries_jobs: bool) -> Verb[None]:
+def _carry_out(chunk: Row, *, tries_jobs: bool, rechecks: bool) -> Verb[None]:
     operation, verb_name, by, reason, changes, filter_text, number, ids_text = chunk
     verb, ids = BulkVerb(verb_name), ids_of(ids_text)
     states = msgspec.json.decode(filter_text).get("states")
@@ -284,11 +291,14 @@ def _carry_out(chunk: Row, *, tries_jobs: bool) -> Verb[None]:
         "changed": len(ids) - len(matching),
         "refused": json_text(dict(tally.refused) or None),
     }
+    recheck = {name: count[name] for name in ("ids", "by", "changed")}
+    recheck["states"] = states or [state.value for state in State]
     yield from then_promote(
         [
             Statement("begin_bulk_step", step),
             *_statements(tally.planned, author, reason, amendment),
             Statement("count_bulk_step", {**step, **count}),
+            *([Statement("recheck_bulk_step", {**step, **recheck})] if rechecks else []),
             Statement("end_bulk", step),
             *_notifications(tally.planned, amendment),
         ],
