@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
 from freehold.client import Client, JobHandle, handle_of
-from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError
+from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError, TenantNotFound
 from freehold.exit_codes import EXIT_CRASHED
 from freehold.extensions import CarriedVariable, Extension, default_extensions
 from freehold.fork_safety import lock_of
@@ -245,7 +245,7 @@ class Freehold(ScheduleDeclarer, SignalSender):
                 await self.tenant(name)._declare_schedules()
             except StoreError as error:
                 failure = error
-            except BadSettings as error:  # its shard is not configured here: a host skips it, too
+            except (BadSettings, TenantNotFound) as error:  # as of a shard that is not known here
                 log.error("the schedules of tenant %s are not written here: %s", name, error)
         if failure is not None:
             raise failure

@@ -97,11 +97,16 @@ async def _is_written(writer: Writer) -> bool:
 async def _write_later(writers: Sequence[Writer]) -> None:
     while writers:
         await asyncio.sleep(_RETRY_SECONDS)
-        try:
-            writers = [writer for writer in writers if not await _is_written(writer)]
-        except (BadInput, Refused) as error:
-            log.error("what this process declares is not written: %s", error)
-            return
+        writers = [writer for writer in writers if not await _is_decided(writer)]
+
+
+async def _is_decided(writer: Writer) -> bool:
+    """Whether it was written, or refused, which does not keep the other writers from writing."""
+    try:
+        return await _is_written(writer)
+    except (BadInput, Refused) as error:
+        log.error("what this process declares is not written: %s", error)
+        return True
 
 
 class ScheduleDeclarer(TaskDefiner):

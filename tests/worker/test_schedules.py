@@ -227,3 +227,32 @@ def test_a_worker_starts_while_the_store_is_down_and_declares_later(
 
     asyncio.run(worker())
     assert len(tries) == 3
+
+
+def test_a_writer_that_is_refused_does_not_keep_the_others_from_writing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a host that started during an outage, and names a tenant that does not exist."""
+    from freehold import schedules
+    from freehold.errors import StoreUnavailable, TenantNotFound
+
+    monkeypatch.setattr(schedules, "_RETRY_SECONDS", 0.0)
+    tries: list[str] = []
+    written = asyncio.Event()
+
+    async def check() -> None:
+        tries.append("check")
+        raise StoreUnavailable("down") if tries.count("check") < 2 else TenantNotFound("no tenant")
+
+    async def declare() -> None:
+        tries.append("declare")
+        if tries.count("declare") < 4:
+            raise StoreUnavailable("down")
+        written.set()
+
+    async def host() -> None:
+        async with an_app()._declarations.written([check, declare]):
+            await asyncio.wait_for(written.wait(), 60)
+
+    asyncio.run(host())
+    assert (tries.count("check"), tries.count("declare")) == (2, 4)
