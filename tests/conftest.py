@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 import psycopg
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import engine
 
 from freehold.lab.devpostgres import DevPostgres, DevPostgresError
 from tests.browser.chromium import missing_browser
@@ -67,6 +68,9 @@ settings.register_profile(
     "long", deadline=None, print_blob=True, derandomize=True, max_examples=1500
 )
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=2000)
+#: A failing test must print its example before its time is over; by default Hypothesis shrinks it
+#: for five minutes, which is that time.
+engine.MAX_SHRINKING_SECONDS = 60
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
