@@ -5,4 +5,6 @@ urlpatterns = []
 if apps.is_installed("django.contrib.admin"):
     from django.contrib import admin
 
-    urlpatterns.append(path("admin/", admin.site.urls))
+    from freehold.contrib.django.dashboard import dashboard_urls
+
+    urlpatterns += [path("admin/", admin.site.urls), path("queue/", dashboard_urls())]
