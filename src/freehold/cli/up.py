@@ -141,7 +141,7 @@ def _api(app: Freehold, settings: Settings, folder: Path) -> Iterator[Part | Non
     usually serves there, and is then the reason why the address is taken."""
     try:
         from freehold.http.server import listening, serve_on
-    except ImportError as error:
+    except (ImportError, BadSettings) as error:  # at the import: a package is missing
         log.warning("no API is served (%s): install `freehold[http]`, or use --no-http", error)
         yield None
         return

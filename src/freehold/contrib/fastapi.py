@@ -12,9 +12,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
-from starlette.responses import StreamingResponse
-
 from freehold.app import Freehold
+from freehold.contrib.missing_package import missing
+
+try:
+    from starlette.responses import StreamingResponse
+except ImportError as error:
+    raise missing(error, "starlette", "freehold[http]") from None
+
 from freehold.http.events import STREAM
 from freehold.http.job_stream import job_messages, read_job
 from freehold.http.request_limits import RequestLimits

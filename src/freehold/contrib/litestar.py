@@ -11,15 +11,20 @@ from typing import Any
 from urllib.parse import unquote
 
 import click
-from litestar import Litestar, asgi
-from litestar.config.app import AppConfig
-from litestar.di import Provide
-from litestar.plugins import CLIPluginProtocol, InitPluginProtocol
-from litestar.types import ASGIApp, Receive, Scope, Send
 
 from freehold.app import Freehold
+from freehold.contrib.missing_package import missing
 from freehold.http import api
 from freehold.http.auth import Identify
+
+try:
+    from litestar import Litestar, asgi
+    from litestar.config.app import AppConfig
+    from litestar.di import Provide
+    from litestar.plugins import CLIPluginProtocol, InitPluginProtocol
+    from litestar.types import ASGIApp, Receive, Scope, Send
+except ImportError as error:
+    raise missing(error, "litestar", "litestar") from None
 
 
 class FreeholdPlugin(InitPluginProtocol, CLIPluginProtocol):

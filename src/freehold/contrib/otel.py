@@ -19,15 +19,11 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import msgspec
-from opentelemetry import metrics, propagate, trace
-from opentelemetry.context import Context as TraceContext
-from opentelemetry.context import attach, detach
-from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, TracerProvider
 
 from freehold.app import Freehold
 from freehold.client import JobHandle
 from freehold.clock import monotonic
+from freehold.contrib.missing_package import missing
 from freehold.errors import BadInput, BadSettings
 from freehold.extensions import EndedAttempt, Extension, child_preparations, default_extensions
 from freehold.model.handler_exceptions import (
@@ -43,6 +39,15 @@ from freehold.model.meta import decode_meta, encode_meta
 from freehold.model.outcome import OutcomeKind
 from freehold.version import VERSION
 from freehold.worker.execution.context import Context
+
+try:
+    from opentelemetry import metrics, propagate, trace
+    from opentelemetry.context import Context as TraceContext
+    from opentelemetry.context import attach, detach
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, TracerProvider
+except ImportError as error:
+    raise missing(error, "opentelemetry", "freehold[otel]") from None
 
 Propagation = Literal["link", "parent", "none"]
 SYSTEM = "freehold"

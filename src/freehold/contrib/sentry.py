@@ -16,14 +16,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import msgspec
-import sentry_sdk
-from sentry_sdk.crons import capture_checkin
-from sentry_sdk.integrations.logging import ignore_logger
-from sentry_sdk.scope import use_isolation_scope
-from sentry_sdk.utils import event_from_exception
 
 from freehold.app import Freehold
 from freehold.client import JobHandle
+from freehold.contrib.missing_package import missing
 from freehold.errors import BadInput
 from freehold.extensions import EndedAttempt, Extension
 from freehold.model.handler_exceptions import AttemptEnded, Cancel, Pause, Snooze
@@ -35,6 +31,15 @@ from freehold.model.state import State
 from freehold.model.timing import Cron
 from freehold.worker.execution.context import Context
 from freehold.worker.execution.handler_store import NoStore
+
+try:
+    import sentry_sdk
+    from sentry_sdk.crons import capture_checkin
+    from sentry_sdk.integrations.logging import ignore_logger
+    from sentry_sdk.scope import use_isolation_scope
+    from sentry_sdk.utils import event_from_exception
+except ImportError as error:
+    raise missing(error, "sentry_sdk", "freehold[sentry]") from None
 
 _ORIGIN = "auto.queue.freehold"
 _TRACE_KEY, _BAGGAGE_KEY = "sentry-trace", "baggage"

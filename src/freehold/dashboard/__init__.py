@@ -8,6 +8,15 @@ Every page is a row of a route table (`TABLE`), as every path of the API is. Pag
 jobs through `operator`, and work without JavaScript.
 """
 
-from freehold.dashboard.application import TABLE, dashboard
+from freehold.errors import BadSettings
+
+try:
+    from freehold.dashboard.application import TABLE, dashboard
+except ImportError as error:
+    if (error.name or "").partition(".")[0] not in ("jinja2", "markupsafe", "starlette"):
+        raise
+    raise BadSettings(
+        f"the dashboard needs more packages ({error}): install `freehold[http]`"
+    ) from None
 
 __all__ = ["TABLE", "dashboard"]
