@@ -20,8 +20,21 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "fastapi"
 ANN, BOB = {"X-Token": "token-of-ann"}, {"X-Token": "token-of-bob"}
 
 
-@pytest.fixture
-def shop(tmp_path: Path, postgres_url: str) -> Iterator[httpx.Client]:
+#: With the file of an open socket, and two processes each. gunicorn loads the application before it
+#: forks them.
+SERVERS = {
+    "uvicorn": ("uvicorn", "shop:web", "--workers", "2", "--fd"),
+    "gunicorn": (
+        *("gunicorn", "shop:web", "-k", "asgi", "--preload", "--no-control-socket"),
+        *("--workers", "2", "--bind"),
+    ),
+}
+
+
+@pytest.fixture(params=SERVERS)
+def shop(
+    request: pytest.FixtureRequest, tmp_path: Path, postgres_url: str
+) -> Iterator[httpx.Client]:
     env = {name: text for name, text in os.environ.items() if not name.startswith("FREEHOLD")}
     env |= {"PYTHONPATH": str(EXAMPLE), "FREEHOLD_URL": postgres_url}
     python = [sys.executable, "-m"]
@@ -29,9 +42,9 @@ def shop(tmp_path: Path, postgres_url: str) -> Iterator[httpx.Client]:
     subprocess.run(command, cwd=tmp_path, env=env, check=True, capture_output=True, timeout=120)
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        listening = str(listener.fileno())
+        file = f"{'fd://' if request.param == 'gunicorn' else ''}{listener.fileno()}"
         for command in (
-            [*python, "uvicorn", "shop:web", "--workers", "2", "--fd", listening],
+            [*python, *SERVERS[request.param], file],
             *[[*python, "freehold", "worker", "--app", "shop:queue", "--concurrency", "2"]] * 2,
         ):
             process = subprocess.Popen(

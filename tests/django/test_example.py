@@ -71,10 +71,10 @@ def manage(environment: dict[str, str], *arguments: str) -> str:
 def test_orders_are_billed_by_the_workers(postgres_url: str) -> None:
     environment, port = settings_of(postgres_url), free_port()
     manage(environment, "migrate", "--run-syncdb", "-v", "0")
-    web = ("-m", "gunicorn", "website.wsgi", "--workers", "2", "--bind", f"127.0.0.1:{port}")
+    web = ("-m", "gunicorn", "website.wsgi", "--no-control-socket", "--workers", "2", "--bind")
     workers = ("--default-count", "2", "--max-count", "2", "--no-http")
     with (
-        started(environment, *web),
+        started(environment, *web, f"127.0.0.1:{port}"),
         started(environment, "manage.py", "freehold", "up", *workers),
         contextlib.closing(Freehold(postgres_url)) as app,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=LIMIT_SECONDS) as client,
