@@ -340,6 +340,11 @@ def test_the_job_of_a_tick_must_start_by_its_time(store: StoreUnderTest) -> None
     missed, jittered = map(store.job, jobs(store))
     assert missed.start_by == store.now() + timedelta(seconds=300), "counted from now"
     assert jittered.start_by == jittered.run_at + timedelta(seconds=300)
+    put(store, job=job, overlap="allow")
+    store.advance(HOUR)
+    fire(store)
+    at_once = store.job(jobs(store)[-1])
+    assert at_once.start_by == store.now() + timedelta(seconds=300)
     with pytest.raises(BadInput, match="would be over after one tick"):
         a_definition(job=NewJob(task="t", start_by=store.now()))
 

@@ -3,7 +3,7 @@ insert into job (created_at, run_at, stage, priority, max_attempts, timeout_seco
     target, limit_key, unique_key, tags, policy, args, meta, start_by)
 select clock(), due_at, case when due_at > clock() then {scheduled} else {ready} end, priority,
     max_attempts, timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, args,
-    meta, max(due_at, clock()) + cast(round(start_by_seconds * 1000000) as integer)
+    meta, coalesce(max(due_at, clock()), clock()) + cast(round(start_by_seconds * 1000000) as integer)
 from (
     select json_extract(value, '$.run_at_micros') as due_at,
         json_extract(value, '$.priority') as priority,
