@@ -8,6 +8,8 @@ from freehold.model.job import ErrorInfo, NewJob, StopRequest
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.retry import Retry
+from freehold.model.schedule import ScheduleDefinition
+from freehold.model.timing import Every
 from freehold.model.waiting import Waiting
 
 OWNERS = ("w1", "w2", "w3")
@@ -74,8 +76,17 @@ outcomes = successes | st.builds(
     reason=reasons,
     delay_seconds=st.sampled_from([None, None, 3.0]),
     retryable=st.sampled_from([True, True, False]),
-    waits_for=st.sampled_from([None, "sleep/a"]),
+    waits_for=st.sampled_from([None, "sleep/a", "signal/paid"]),
 )
 leases = st.sampled_from([10.0, 30.0])
 known_tasks = st.sampled_from([None, frozenset({"t"}), frozenset({"u"})])
 requests_seen = st.sampled_from([None, *StopRequest])
+signal_names = st.sampled_from(["paid", "sent"])
+schedules = st.builds(
+    ScheduleDefinition,
+    name=st.just("tick"),
+    timing=st.sampled_from([Every(seconds=9), Every(seconds=20)]),
+    job=st.sampled_from([NewJob(task="t", queue="a"), NewJob(task="u", queue="b", start_by=7.0)]),
+    overlap=st.sampled_from(["skip", "allow", "queue"]),
+    catch_up=st.sampled_from(["last", "all", "none"]),
+)

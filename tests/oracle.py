@@ -36,18 +36,24 @@ from freehold.model.outcome import (
     stage_after,
 )
 from freehold.model.policy import pack
+from freehold.model.schedule import ScheduleDefinition, Tick, packed_policy
+from freehold.model.schedule_changes import Schedule
 from freehold.model.state import FINAL, Stage, State, state_of
 from freehold.store.types import (
     AttemptEnd,
+    AwaitedSignal,
     ClaimRequest,
     Finished,
+    Firing,
     LeaseKey,
     QueueDemand,
     Recovered,
     Renewed,
 )
 from tests.oracle_maintenance import Maintenance
-from tests.oracle_table import READY, Change, attempt_of, seconds, unpacked
+from tests.oracle_schedules import OneSchedule
+from tests.oracle_signals import Signals, StoredStep
+from tests.oracle_table import READY, Change, attempt_of, seconds
 from tests.oracle_waiting import WaitingKeys
 
 #: The step by which the store spreads one random number over a batch.
@@ -63,8 +69,8 @@ class Oracle(Maintenance):
         self._last_id = 0
         self._bulks = 0
         self._last_token = 0
-        #: The steps of each job: the token of the attempt that wrote it, and when.
-        self.steps: dict[int, dict[str, tuple[int, datetime]]] = {}
+        self.signals = Signals(self)
+        self.schedule = OneSchedule(self, self._insert_tick)
 
     # -- enqueue -----------------------------------------------------------------------------
 
@@ -166,6 +172,29 @@ class Oracle(Maintenance):
             return new.start_by
         return max(due or self.now, self.now) + seconds(new.start_by)
 
+    # -- schedules ---------------------------------------------------------------------------
+
+    def put_schedule(self, definition: ScheduleDefinition) -> None:
+        self.schedule.put(definition)
+
+    def pause_or_resume_schedule(self, until: datetime | None) -> None:
+        self.schedule.pause_or_resume(until)
+
+    def fire_schedules(self) -> Firing:
+        return self.schedule.fire()
+
+    def the_schedule(self) -> Schedule | None:
+        return self.schedule.stored
+
+    def _insert_tick(self, new: NewJob, tick: Tick) -> tuple[int, bool]:
+        holder = self._unique_holder(new.unique_key)
+        if holder is not None:
+            return holder, False
+        job_id = self._insert(new)
+        policy = msgspec.json.encode(packed_policy(new.policy, tick)).decode()
+        self.jobs[job_id] = replace(self.jobs[job_id], policy_json=policy)
+        return job_id, True
+
     # -- claim, mark_running, renew ----------------------------------------------------------
 
     def claim(self, request: ClaimRequest) -> list[Attempt]:
@@ -233,14 +262,24 @@ class Oracle(Maintenance):
     def put_steps(self, owner: str, leases: Sequence[LeaseKey], name: str) -> tuple[int, ...]:
         for key in leases:
             if self._valid_lease(owner, key):
-                self.steps.setdefault(key.job_id, {}).setdefault(name, (key.token, self.now))
-                job = self.jobs[key.job_id]
-                marked = {**unpacked(job), "steps": True}
-                self.jobs[job.id] = replace(job, policy_json=msgspec.json.encode(marked).decode())
+                self.signals.put_step(key, name)
         return self._lost(owner, leases)
 
-    def all_steps(self) -> dict[int, dict[str, tuple[int, datetime]]]:
-        return self.steps
+    def all_steps(self) -> dict[int, dict[str, StoredStep]]:
+        return self.signals.steps
+
+    def await_signal(
+        self, owner: str, lease: LeaseKey, name: str, wait_seconds: float
+    ) -> AwaitedSignal | None:
+        if self._valid_lease(owner, lease) is None:
+            return None
+        return self.signals.wait(lease, name, wait_seconds)
+
+    def send_signal(self, name: str, value: bytes, keep_seconds: float) -> bool:
+        return self.signals.send(name, value, keep_seconds)
+
+    def deliver_signals(self) -> int:
+        return self.signals.deliver()
 
     def stop_requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
         return {
@@ -294,6 +333,8 @@ class Oracle(Maintenance):
         decision = decide(end.attempt, end.outcome, job.stop_request, end.chance)
         delay = decision.delay_seconds
         run_at = self.now + seconds(delay) if delay else None
+        if self.signals.is_there_for(decision.waits_for):
+            run_at = None
         if decision.parks and run_at is not None:
             self.parked_until.setdefault(job.id, run_at)
             run_at = self.due[job.id]
@@ -480,7 +521,7 @@ class Oracle(Maintenance):
         gone = [job for job in found if job.stage is not Stage.LEASED]
         for job in gone:
             del self.jobs[job.id], self.events[job.id]
-            self.steps.pop(job.id, None)
+            self.signals.steps.pop(job.id, None)
         self.promote(job.target for job in found)
         return sorted(job.id for job in gone)
 

@@ -154,5 +154,6 @@ class Maintenance(Table):
             by=job.lease.owner if job.lease else None,
             reason=REFUSED,
             run_at=self.due[job.id],
+            keeps_run_at=True,
             keeps_start_by=False,
         )

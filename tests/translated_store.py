@@ -11,17 +11,23 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from freehold.model import schedule_changes
 from freehold.model.audit import Author
 from freehold.model.bulk import Amendment, BulkVerb
 from freehold.model.history import Event
 from freehold.model.job import Attempt, Enqueued, Job, NewJob, StopRequest
 from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.schedule import ScheduleDefinition
+from freehold.model.schedule_changes import Schedule
 from freehold.model.state import State
-from freehold.store.rows import event_of, time_of
+from freehold.model.step import StepKind
+from freehold.store.rows import event_of, maybe_time, time_of
 from freehold.store.types import (
     AttemptEnd,
+    AwaitedSignal,
     ClaimRequest,
     Finished,
+    Firing,
     JobFilter,
     LeaseKey,
     Misfit,
@@ -32,6 +38,7 @@ from freehold.store.types import (
 )
 from tests.broken_rows import FORBIDDEN, LOST_TOO_OFTEN, mend, poison
 from tests.oracle_maintenance import REFUSED
+from tests.oracle_signals import StoredStep
 from tests.stores import StoreUnderTest
 
 #: An id that no job has, in the stores or in the oracle.
@@ -41,7 +48,9 @@ select id, job_id, at, kind, state, attempt, by, reason, cast(error as text), to
     started_at, due_at from {s}event order by id
 """
 
-_STEPS = "select job_id, name, token, at from {s}step"
+_STEPS = "select job_id, name, token, at, kind, until, cast(value as text) from {s}step"
+#: The one schedule of the oracle.
+SCHEDULE = "tick"
 
 
 class TranslatedStore:
@@ -64,14 +73,45 @@ class TranslatedStore:
                 self._learn_id(result.id)
         return [replace(result, id=self._oracle_ids[result.id]) for result in results]
 
+    def _newest(self) -> int:
+        return max((i for i in self._oracle_ids if i != NO_JOB), default=0)
+
     def _learn_id(self, store_id: int) -> None:
         oracle_id = len(self._oracle_ids)
-        newest = max((i for i in self._oracle_ids if i != NO_JOB), default=0)
-        assert store_id > newest, "ids must grow"
+        assert store_id > self._newest(), "ids must grow"
         self._oracle_ids[store_id], self._store_ids[oracle_id] = oracle_id, store_id
 
     def oracle_id(self, store_id: int) -> int:
         return self._oracle_ids[store_id]
+
+    # -- schedules ---------------------------------------------------------------------------
+
+    def put_schedule(self, definition: ScheduleDefinition) -> None:
+        self._store.put_schedule(definition, "ops")
+
+    def pause_or_resume_schedule(self, until: datetime | None) -> None:
+        def change(schedule: Schedule, now: datetime) -> Schedule:
+            resumed = schedule_changes.resumed(schedule, now)
+            return resumed or schedule_changes.paused(schedule, now, "ops", None, until)
+
+        self._store.change_schedule(SCHEDULE, change)
+
+    def fire_schedules(self) -> Firing:
+        firing = self._store.fire_schedules(1000, 0.0)
+        made = f"select id from {{s}}job where id > {self._newest()} order by id"
+        for (store_id,) in self.under_test.sql(made):
+            self._learn_id(store_id)
+        return firing
+
+    def the_schedule(self) -> Schedule | None:
+        found = self._store.read_schedule(SCHEDULE)
+        if found is None:
+            return None
+        return replace(
+            found,
+            last_job=self._oracle_ids.get(found.last_job or 0),
+            skipped_for=self._oracle_ids.get(found.skipped_for or 0),
+        )
 
     # -- claim, mark_running, renew ----------------------------------------------------------
 
@@ -103,12 +143,26 @@ class TranslatedStore:
         lost = self._store.put_steps(owner, steps)
         return self._all_oracle_ids([key.job_id for key in lost])
 
-    def all_steps(self) -> dict[int, dict[str, tuple[int, datetime]]]:
-        found: dict[int, dict[str, tuple[int, datetime]]] = {}
-        for job_id, name, token, at in self.under_test.sql(_STEPS):
+    def all_steps(self) -> dict[int, dict[str, StoredStep]]:
+        found: dict[int, dict[str, StoredStep]] = {}
+        for job_id, name, token, at, kind, until, value in self.under_test.sql(_STEPS):
             steps = found.setdefault(self._oracle_ids[job_id], {})
-            steps[name] = (self._tokens[token], time_of(at))
+            times = time_of(at), StepKind(kind), maybe_time(until)
+            steps[name] = StoredStep(self._tokens[token], *times, value)
         return found
+
+    def await_signal(
+        self, owner: str, lease: LeaseKey, name: str, wait_seconds: float
+    ) -> AwaitedSignal | None:
+        (key,) = self._keys([lease])
+        found = self._store.await_signal(owner, key, name, 1, wait_seconds)
+        return found and replace(found, left_seconds=round(found.left_seconds, 6))
+
+    def send_signal(self, name: str, value: bytes, keep_seconds: float) -> bool:
+        return self._store.send_signal(name, value, "ops", keep_seconds)
+
+    def deliver_signals(self) -> int:
+        return self._store.deliver_signals(1000)
 
     def stop_requests(self, owner: str) -> dict[LeaseKey, StopRequest]:
         requests = self._store.stop_requests(owner)

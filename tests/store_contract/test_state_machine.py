@@ -28,7 +28,10 @@ from freehold.model.bulk import Amendment, BulkVerb
 from freehold.model.job import Attempt, Job, NewJob, StopRequest
 from freehold.model.operator_actions import NoChange, OperatorVerb, plan
 from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.schedule import ScheduleDefinition
 from freehold.model.state import FINAL, HOLDS_LANE, Stage, State
+from freehold.model.step import StepKind
+from freehold.model.suspension import signal
 from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
 from tests.job_strategies import (
     OWNERS,
@@ -42,6 +45,8 @@ from tests.job_strategies import (
     queues,
     reasons,
     requests_seen,
+    schedules,
+    signal_names,
     waiting_jobs,
 )
 from tests.oracle import Oracle
@@ -138,6 +143,50 @@ class StoresAgree(RuleBasedStateMachine):
     def put_steps(self, data: st.DataObject, stale: bool, name: str) -> None:
         owner, keys = self._keys(data, stale)
         self.all(lambda store: store.put_steps(owner, keys, name))
+
+    @precondition(lambda self: self._in(Stage.READY, Stage.LANE_HEAD))
+    @rule(
+        owner=owners,
+        queue=queues,
+        name=signal_names,
+        wait=st.sampled_from([8.0, 8.0, 0.0]),
+        sends=st.sampled_from(["before", "after", "never"]),
+    )
+    def run_until_a_signal(
+        self, owner: str, queue: str, name: str, wait: float, sends: str
+    ) -> None:
+        """The signal may come before or after the suspension."""
+        known = len(self.attempts)
+        self._claim(ClaimRequest(owner=owner, lease_seconds=30.0, demands=(QueueDemand(queue, 1),)))
+        for attempt in self.attempts[known:]:
+            key = LeaseKey(attempt.job_id, attempt.token)
+            found = self._await_signal(owner, key, name, wait)
+            if found.kind is StepKind.WAIT:
+                outcome = Outcome(
+                    kind=OutcomeKind.SUSPEND,
+                    delay_seconds=found.left_seconds,
+                    waits_for=signal(name),
+                )
+                if sends == "before":
+                    self.send_signal(name, b"3", False)
+                self._finish(owner, AttemptEnd(attempt, outcome))
+                if sends == "after":
+                    self.send_signal(name, b"4", True)
+
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data(), name=signal_names)
+    def await_signal_with_any_hand(self, data: st.DataObject, name: str) -> None:
+        owner, keys = self._keys(data, stale=True)
+        self._await_signal(owner, keys[0], name, 8.0)
+
+    def _await_signal(self, owner: str, key: LeaseKey, name: str, wait: float) -> Any:
+        return self.all(lambda store: store.await_signal(owner, key, name, wait))
+
+    @rule(name=signal_names, value=st.sampled_from([b"1", b"2"]), delivers=st.booleans())
+    def send_signal(self, name: str, value: bytes, delivers: bool) -> None:
+        self.all(lambda store: store.send_signal(name, value, 15.0))
+        if delivers:
+            self.all(lambda store: store.deliver_signals())
 
     @precondition(lambda self: self._holding())
     @rule(data=st.data(), outcome=outcomes, request=requests_seen, chance=chances)
@@ -238,7 +287,28 @@ class StoresAgree(RuleBasedStateMachine):
             self.all(lambda store: store.pause_queue(name, until))
         self.last = "pause"
 
+    @precondition(lambda self: self.last != "schedule")
+    @rule(definition=schedules)
+    def put_schedule(self, definition: ScheduleDefinition) -> None:
+        self.all(lambda store: store.put_schedule(definition))
+        self.last = "schedule"
+
+    @precondition(lambda self: self.oracle.the_schedule() and self.last != "schedule")
+    @rule(for_seconds=st.sampled_from([None, 12.0]))
+    def pause_or_resume_schedule(self, for_seconds: float | None) -> None:
+        until = self.oracle.now + timedelta(seconds=for_seconds) if for_seconds else None
+        self.all(lambda store: store.pause_or_resume_schedule(until))
+        self.last = "schedule"
+
     # -- upkeep and time ---------------------------------------------------------------------
+
+    @precondition(lambda self: self._next_tick() and len(self.oracle.jobs) < 15)
+    @rule(early=st.booleans())
+    def fire_schedules(self, early: bool) -> None:
+        """The clock moves exactly to the next tick, or to just before it."""
+        wait = (self._next_tick() - self.oracle.now).total_seconds() - (0.000001 if early else 0)
+        self.all(lambda store: store.advance(max(0.0, wait)))
+        self.all(lambda store: store.fire_schedules())
 
     @precondition(lambda self: self._in(Stage.LEASED))
     @rule(limit=st.sampled_from([1, 2, EVERYTHING]), chance=chances)
@@ -316,6 +386,7 @@ class StoresAgree(RuleBasedStateMachine):
             assert side.all_events() == recorded, side.under_test.kind
             assert side.all_steps() == self.oracle.all_steps(), side.under_test.kind
             assert side.next_due_seconds() == self.oracle.next_due_seconds()
+            assert side.the_schedule() == self.oracle.the_schedule(), side.under_test.kind
 
     @invariant()
     def a_lane_has_one_holder(self) -> None:
@@ -382,6 +453,10 @@ class StoresAgree(RuleBasedStateMachine):
         keys = [LeaseKey(attempt.job_id, attempt.token) for attempt in attempts]
         return attempts[0].owner, keys
 
+    def _next_tick(self) -> Any:
+        schedule = self.oracle.the_schedule()
+        return None if schedule is None else schedule.next_at
+
     def _coming(self) -> list[datetime]:
         live = [job for job in self.oracle.jobs.values() if job.stage is not None]
         times = [job.lease.expires_at if job.lease else job.run_at for job in live]
@@ -391,6 +466,7 @@ class StoresAgree(RuleBasedStateMachine):
             for job in live
             if job.stage is Stage.PARKED and job.id in self.oracle.parked_until
         ]
+        times += self.oracle.signals.times
         return sorted({when for when in times if when > self.oracle.now})[:2]
 
 
