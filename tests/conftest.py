@@ -15,6 +15,7 @@ from hypothesis.internal.conjecture import engine
 
 from freehold.lab.devpostgres import DevPostgres, DevPostgresError
 from tests.browser.chromium import missing_browser
+from tests.chaos.pooler import missing_pooler
 from tests.database_pool import DatabasePool
 from tests.processor_time import ProcessorTime, ProcessorTimeReport
 from tests.progress import Progress
@@ -172,6 +173,8 @@ def pytest_terminal_summary(
         )
     if _is_whole(config) and (missing := missing_browser()):
         terminalreporter.write_line(f"NOT RUN: tests/browser: {missing}", yellow=True)
+    if _is_whole(config) and not is_long() and (missing := missing_pooler()):
+        terminalreporter.write_line(f"NOT RUN: steps through PgBouncer: {missing}", yellow=True)
     is_selected = _is_whole(config) or any("promela" in each for each in config.args)
     if is_selected and not is_long() and (missing := missing_tools()):
         terminalreporter.write_line(f"NOT RUN: tests/promela with Spin: {missing}", yellow=True)
@@ -184,6 +187,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     named = {item for item in items if item.nodeid in config.args}.__contains__
     left_out = {"long_form"} | ({"needs_spin"} if missing_tools() else set())
+    if missing_pooler():
+        left_out.add("needs_pgbouncer")
     if missing_browser() and _is_whole(config):
         left_out.add("needs_browser")
     without = [

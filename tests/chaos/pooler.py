@@ -36,6 +36,11 @@ def pooler_is_installed() -> bool:
     return _program() is not None
 
 
+def missing_pooler() -> str | None:
+    """How to get it; None if it is there."""
+    return None if pooler_is_installed() else "PgBouncer not found: apt-get install pgbouncer"
+
+
 def _program() -> str | None:
     return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 

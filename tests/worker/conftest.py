@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from freehold import Freehold
 from freehold.lab.devpostgres import DevPostgres
 from freehold.worker import lease_renewer
 from tests.testing.virtual_app import VirtualApp
 from tests.worker.app_processes import app_with_processes
 from tests.worker.fleet import Fleet
 from tests.worker.fleet_app import app
-from tests.worker.local_worker import LocalWorker
+from tests.worker.local_worker import LocalWorker, opened
 
 
 @pytest.fixture
@@ -54,9 +53,9 @@ def fleet(request: pytest.FixtureRequest) -> Fleet:
 def local_worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalWorker]:
     """A worker inside this process, on each store."""
     if request.param == "sqlite":
-        yield from _local_worker(str(tmp_path / "jobs.db"))
+        yield from opened(str(tmp_path / "jobs.db"))
     else:
-        yield from _local_worker(request.getfixturevalue("postgres_store_url"))
+        yield from opened(request.getfixturevalue("postgres_store_url"))
 
 
 @pytest.fixture
@@ -67,18 +66,9 @@ def slow_renewer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def postgres_local_worker(postgres_store_url: str) -> Iterator[LocalWorker]:
-    yield from _local_worker(postgres_store_url)
+    yield from opened(postgres_store_url)
 
 
 @pytest.fixture
 def sqlite_local_worker(tmp_path: Path) -> Iterator[LocalWorker]:
-    yield from _local_worker(str(tmp_path / "jobs.db"))
-
-
-def _local_worker(url: str) -> Iterator[LocalWorker]:
-    app = Freehold(url)
-    app.migrate()
-    try:
-        yield LocalWorker(app)
-    finally:
-        app.close()
+    yield from opened(str(tmp_path / "jobs.db"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -94,6 +94,16 @@ class LocalWorker:
         (attempt,) = store.claim(request)
         assert attempt.job_id == job_id
         return attempt
+
+
+def opened(url: str) -> Iterator[LocalWorker]:
+    """For fixtures: a worker on this store, closed at the end."""
+    app = Freehold(url)
+    app.migrate()
+    try:
+        yield LocalWorker(app)
+    finally:
+        app.close()
 
 
 def entry(text: str) -> str:

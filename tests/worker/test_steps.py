@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from freehold import Context, LeaseLost, Retry, Snooze
-from freehold.store.types import LeaseKey, NewStep
+from freehold.store.types import NewStep
 from freehold.store.verbs import steps as step_verbs
 from tests.testing.virtual_app import VirtualApp
-from tests.worker.durable_handlers import durable
+from tests.worker.durable_handlers import durable, the_old_owner_of_a_step_loses
 from tests.worker.local_worker import AT_ONCE, ONCE, LocalWorker, kinds
 
 
@@ -348,41 +348,7 @@ def test_functions_of_every_form_can_be_steps(local_worker: LocalWorker) -> None
 def test_of_two_owners_that_write_the_same_step_the_old_one_loses(
     local_worker: LocalWorker, kind: str
 ) -> None:
-    """The old one gets LeaseLost, and its value is nowhere."""
-    seen: list[str] = []
-    store = local_worker.app._client.store
-
-    def theirs(job_id: int) -> str:
-        thief = local_worker.steal(job_id)
-        key = LeaseKey(thief.job_id, thief.token)
-        assert store.put_steps("thief", [NewStep(key, "charge", 1, value=b'"new"')]) == ()
-        return "old"
-
-    async def coroutine(ctx: Context) -> None:
-        async def call() -> str:
-            return theirs(ctx.job.job_id)
-
-        try:
-            await ctx.step("charge", call)
-        except LeaseLost:
-            seen.append("LeaseLost")
-        assert not ctx.lease.held
-
-    def plain(ctx: Context) -> None:
-        try:
-            ctx.step("charge", theirs, ctx.job.job_id)
-        except LeaseLost:
-            seen.append("LeaseLost")
-        assert not ctx.lease.held
-
-    job_id = local_worker.add(coroutine if kind == "coroutine" else plain, retry=AT_ONCE)
-    worker = local_worker.run()
-    assert seen == ["LeaseLost"]
-    assert [step.value for step in store.read_steps(job_id)] == ['"new"']
-    job = local_worker.job(job_id)
-    assert job.lease is not None
-    assert job.lease.owner == "thief"
-    assert worker.telemetry.total("stale_writes", "step") == 1
+    the_old_owner_of_a_step_loses(local_worker, kind)
 
 
 def test_the_write_of_a_step_outlasts_an_outage(virtual: VirtualApp) -> None:
