@@ -55,10 +55,11 @@ def test_the_example_runs(block: Block, tmp_path: Path, request: pytest.FixtureR
     assert ended.returncode == 0, ended.stderr
 
 
-def test_the_readme_can_be_typed_into_a_shell(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/five-minutes.md"])
+def test_the_page_can_be_typed_into_a_shell(page: str, tmp_path: Path) -> None:
     """All commands run in one folder, from top to bottom, and print the output shown."""
-    write_files("README.md", tmp_path)
-    typed = list(commands("README.md"))
+    write_files(page, tmp_path)
+    typed = list(commands(page))
     assert typed
     for command in typed:
         _type(tmp_path, command)
@@ -103,10 +104,12 @@ def _served(folder: Path, more: Mapping[str, str]) -> Iterator[str]:
 
 
 def test_every_script_named_in_the_documentation_exists() -> None:
-    for page in ("README.md", "CONTRIBUTING.md"):
-        named = set(re.findall(r"\bscripts/[a-z_]+(?:\.py)?", (ROOT / page).read_text("utf-8")))
-        assert named
-        assert [name for name in named if not (ROOT / name).is_file()] == []
+    docs = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")]
+    found = set()
+    for page in ("README.md", "CONTRIBUTING.md", *docs):
+        found |= set(re.findall(r"`scripts/[a-z_]+(?:\.py)?", (ROOT / page).read_text("utf-8")))
+    assert len(found) > 10
+    assert [name for name in found if not (ROOT / name[1:]).is_file()] == []
 
 
 def _type(folder: Path, command: Command, more: Mapping[str, str] | None = None) -> None:

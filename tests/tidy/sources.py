@@ -13,6 +13,7 @@ PACKAGE = ROOT / "src" / "freehold"
 #: What the repository consists of, besides the files at its top.
 FOLDERS = (
     ".ci",
+    ".github",
     "bench",
     "deploy",
     "docs",

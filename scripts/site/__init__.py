@@ -1,0 +1,1 @@
+"""The documentation site: its generated pages, and the folder that it is built from."""
