@@ -13,6 +13,7 @@ from sqlalchemy import create_engine
 from freehold.errors import BadInput, SchemaMissing
 from freehold.model.job import Enqueued, NewJob
 from freehold.model.payload import encode
+from freehold.model.waiting import Throttle, waiting_of
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import AsyncStore, Store
 from tests.store_postgres.caller_libraries import (
@@ -292,6 +293,35 @@ def test_connections_in_autocommit_commit_at_once(
 
     assert asyncio.run(scenario()) == [True, False]
     assert queue.counts().ready == 1
+
+
+@pytest.mark.requirement("S0.18", "N4")
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2", "alchemy", "asyncpg", "async alchemy"])
+def test_a_throttle_on_a_connection_in_autocommit_is_one_transaction(
+    database: PostgresDatabase, queue: Store, driver: str
+) -> None:
+    """Its window, its job and the end of its window are stored together, or none of them."""
+    waiting = waiting_of("t", Throttle("k", 60))
+
+    async def scenario() -> list[bool]:
+        async with in_autocommit(driver, database.url) as caller:
+            job, broken = (NewJob(task="t", queue=name, waiting=waiting) for name in ("q", "\0"))
+            with pytest.raises(Exception, match=r"(?i)unicode"):
+                await caller.enqueue(database, [broken])
+            assert windows("true") == 0, "the lock of its window was rolled back"
+            return [(await caller.enqueue(database, [job]))[0].created for _ in range(2)]
+
+    def windows(condition: str) -> int:
+        query = f"""select count(*) from freehold.throttle w
+            left join freehold.job j on j.waiting_key = w.key where {condition}"""
+        with psycopg.connect(database.url) as connection:
+            row = connection.execute(query.encode()).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    assert asyncio.run(scenario()) == [True, False]
+    assert queue.counts().ready == 1
+    assert windows("w.xmin = j.xmin") == 1, "the last transaction has written both"
 
 
 @pytest.mark.requirement("S0.18", "P9")

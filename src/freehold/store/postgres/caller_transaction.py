@@ -1,8 +1,14 @@
-"""Sessions inside a transaction of the caller: nothing is committed here."""
+"""Sessions inside a transaction of the caller: nothing is committed here.
+
+A connection in autocommit has none. There a group of several statements gets its own, as from a
+session of the store.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import TypeAlias
 
 from freehold.store.postgres.caller_drivers import AsyncCallerConnection, CallerConnection
 from freehold.store.postgres.errors import caller_error
@@ -13,6 +19,11 @@ from freehold.store.statements import Conflict, Rows, StatementGroup
 _SAVEPOINT: SqlAndValues = (b"savepoint freehold", [])
 _ROLLBACK: SqlAndValues = (b"rollback to savepoint freehold", [])
 _RELEASE: SqlAndValues = (b"release savepoint freehold", [])
+_BEGIN: SqlAndValues = (b"begin", [])
+_COMMIT: SqlAndValues = (b"commit", [])
+_ABORT: SqlAndValues = (b"rollback", [])
+#: Yields statements, and is sent their rows.
+Exchange: TypeAlias = Generator[SqlAndValues, Rows, list[Rows]]
 
 
 class CallerSession:
@@ -31,6 +42,8 @@ class CallerSession:
                     rows = self._connection.rows(*next_statement)
                 except Exception as error:
                     next_statement = exchange.throw(caller_error(error))
+                except BaseException as error:  # the call is canceled
+                    next_statement = exchange.throw(error)
                 else:
                     next_statement = exchange.send(rows)
         except StopIteration as end:
@@ -54,6 +67,8 @@ class AsyncCallerSession:
                     rows = await self._connection.rows(*next_statement)
                 except Exception as error:
                     next_statement = exchange.throw(caller_error(error))
+                except BaseException as error:  # the call is canceled
+                    next_statement = exchange.throw(error)
                 else:
                     next_statement = exchange.send(rows)
         except StopIteration as end:
@@ -62,13 +77,22 @@ class AsyncCallerSession:
 
 def _exchange(
     group: StatementGroup, statements: Statements, is_in_transaction: Callable[[], bool]
-) -> Generator[SqlAndValues, Rows, list[Rows]]:
-    """Yields statements, and is sent their rows."""
+) -> Exchange:
+    has_transaction = is_in_transaction()
+    exchange = _statements_of(group, statements, has_transaction)
+    if has_transaction or len(group.statements) == 1:
+        return exchange
+    return _in_a_transaction(exchange)
+
+
+def _statements_of(
+    group: StatementGroup, statements: Statements, has_transaction: bool
+) -> Exchange:
     results = []
     for statement in all_statements(group):
         prepared = statements.prepare(statement)
         # A savepoint keeps the caller's transaction alive.
-        needs_savepoint = statement.name in statements.can_conflict and is_in_transaction()
+        needs_savepoint = has_transaction and statement.name in statements.can_conflict
         if needs_savepoint:
             yield _SAVEPOINT
         try:
@@ -80,3 +104,17 @@ def _exchange(
         if needs_savepoint:
             yield _RELEASE
     return results[: len(group.statements)]
+
+
+def _in_a_transaction(exchange: Exchange) -> Exchange:
+    yield _BEGIN
+    try:
+        results = yield from exchange
+    except GeneratorExit:
+        raise
+    except BaseException:
+        with suppress(Exception):  # the first error is the cause
+            yield _ABORT
+        raise
+    yield _COMMIT
+    return results
