@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from freehold.model.job import Enqueued, NewJob
@@ -14,6 +16,8 @@ from freehold.model.outcome import OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.state import Stage
 from freehold.model.waiting import Debounce, Throttle, Unique, waiting_of
+from freehold.store.statements import Rows, Session, StatementGroup, run
+from freehold.store.verbs.enqueue import enqueue
 from tests.stores import StoreUnderTest
 
 pytestmark = pytest.mark.requirement("N4")
@@ -272,10 +276,57 @@ def test_a_call_with_all_kinds_keeps_their_order(store: StoreUnderTest) -> None:
     assert [answers[2].id, answers[8].id] == [answers[1].id] * 2
 
 
+class CountingSession:
+    def __init__(self, inner: Session) -> None:
+        self._inner = inner
+        self.groups: list[StatementGroup] = []
+
+    def execute(self, group: StatementGroup) -> list[Rows]:
+        self.groups.append(group)
+        return self._inner.execute(group)
+
+
 def test_many_calls_of_one_key_in_one_batch_make_one_job(store: StoreUnderTest) -> None:
-    answers = store.store.enqueue([unique(n, "args") for n in range(50)])
+    """In as many transactions as one job."""
+    session = CountingSession(store.database.session())
+    run(enqueue([unique(0, "args", key="other")]), session)
+    needed = len(session.groups)
+    answers = run(enqueue([unique(n, "args") for n in range(50)]), session)
+    assert len(session.groups) == 2 * needed
     assert {each.id for each in answers} == {answers[0].id}
+    assert [each.created for each in answers] == [True] + 49 * [False]
+    assert [each.replaced for each in answers] == [False] + 49 * [True]
     assert store.job(answers[0].id).args == '{"n":49}'
+
+
+def _variants(key: str) -> Iterator[list[NewJob]]:
+    """Jobs of one key for one call."""
+    many: dict[str, Any] = {"key": key, "tags": ("a",), "meta_json": encode_meta({"v": 1})}
+    yield [unique(1, key=key), unique(2, key=key, priority=3)]
+    for names in (("args",), ("meta", "tags"), ("priority",), ("args", "run_at")):
+        yield [unique(1, *names, key=key), unique(2, *names, **many, priority=2)]
+        times: list[dict[str, Any]] = [{}, {"delay_seconds": 60.0}, {"delay_seconds": 30.0}, {}]
+        for fields in ({}, {"target": f"lane {key}"}, {"pending": True}):
+            yield [unique(n, *names, **many, **time, **fields) for n, time in enumerate(times)]
+            yield [unique(n, *names, **many, **time, **fields) for n, time in enumerate(times[:3])]
+
+
+@pytest.mark.parametrize("is_held", [False, True], ids=["free", "held"])
+def test_jobs_of_one_call_end_as_if_each_had_its_own(store: StoreUnderTest, is_held: bool) -> None:
+    for number, (jobs, twins) in enumerate(
+        zip(_variants("together"), _variants("apart"), strict=True)
+    ):
+        seen = []
+        for group, calls in ((jobs, [jobs]), (twins, [[job] for job in twins])):
+            if is_held:
+                put(store, msgspec.structs.replace(group[0], args=b'{"n":99}', priority=1))
+            answers = [each for call in calls for each in store.store.enqueue(call)]
+            assert len({each.id for each in answers}) == 1
+            job = store.job(answers[0].id)
+            shown = (job.args, job.priority, job.tags, job.meta, job.stage, job.run_at)
+            seen.append((shown, [(each.created, each.replaced) for each in answers]))
+            store.store.delete([job.id])
+        assert seen[0] == seen[1], number
 
 
 def test_a_deleted_job_frees_its_key(store: StoreUnderTest) -> None:

@@ -237,7 +237,7 @@ def _enqueue_keyed(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued])
         if jobs[0][1].waiting is None:
             yield from _insert_or_find(jobs, answers)
         else:
-            yield from store_waiting(jobs, [_waiting_row(*each) for each in jobs], answers)
+            yield from store_waiting(jobs, _waiting_row, answers)
     except StoreError as error:
         written = any(each.created or each.replaced for each in answers.values())
         if isinstance(error, OutcomeUnknown) or not written:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
+
+import msgspec
 
 from freehold.errors import StoreUnavailable
 from freehold.model.job import Enqueued, NewJob
@@ -15,16 +17,22 @@ Placed: TypeAlias = list[tuple[int, NewJob]]
 
 #: A holder can be claimed between the insert and the read, but hardly this often.
 _READS = 20
+#: The fields of a new job for a name of `replace`, where they are not that name.
+_FIELDS = {
+    "args": ("args", "policy"),
+    "meta": ("meta_json",),
+    "run_at": ("run_at", "delay_seconds"),
+}
 
 
 def same_kind(jobs: Sequence[NewJob], limit: int) -> Iterator[Placed]:
     """The jobs with their positions, in order, in parts that one statement can store: with a
-    waiting key or without, and with the same rules. A key that occurs again begins a new part,
-    because the second job meets the first."""
+    waiting key or without, and with the same rules. A key that occurs again begins a new part, if
+    the second job must meet the first as it is stored."""
     part: Placed = []
     keys: set[str] = set()
     for position, job in enumerate(jobs):
-        key = None if job.waiting is None else job.waiting.key
+        key = None if job.waiting is None or _is_foldable(job) else job.waiting.key
         if part and (len(part) == limit or _rules(part[0][1]) != _rules(job) or key in keys):
             yield part
             part, keys = [], set()
@@ -35,6 +43,12 @@ def same_kind(jobs: Sequence[NewJob], limit: int) -> Iterator[Placed]:
         yield part
 
 
+def _is_foldable(job: NewJob) -> bool:
+    """Whether the effect of a second job with its key is known here. Where the time is replaced, it
+    depends on the stage of the stored job, which is simple only outside of lanes."""
+    return "run_at" not in _rule(job).replace or (job.target is None and not job.pending)
+
+
 def _rules(job: NewJob) -> tuple[object, ...] | None:
     waiting = job.waiting
     if waiting is None:
@@ -43,13 +57,43 @@ def _rules(job: NewJob) -> tuple[object, ...] | None:
 
 
 def store_waiting(
-    jobs: Placed, rows: list[dict[str, Any]], answers: dict[int, Enqueued]
+    jobs: Placed, row_of: Callable[[int, NewJob], dict[str, Any]], answers: dict[int, Enqueued]
 ) -> Verb[None]:
     """Insert jobs whose keys are free, and replace what the waiting jobs of the other keys carry. A
     waiting job that keeps all it has is read; if it was claimed meanwhile, its key is free."""
-    waiting = dict(jobs)
+    waiting, later = _folded(jobs)
+    yield from _store_first(waiting, row_of, answers)
+    for position, first in later.items():
+        found, replaces = answers[first], bool(_rule(jobs[0][1]).replace)
+        answers[position] = msgspec.structs.replace(found, created=False, replaced=replaces)
+
+
+def _folded(jobs: Placed) -> tuple[dict[int, NewJob], dict[int, int]]:
+    """The first job of each key, as it is after the later ones have replaced what they may; and the
+    position of the first job for each later one."""
+    first: dict[str, int] = {}
+    folded: dict[int, NewJob] = {}
+    later: dict[int, int] = {}
+    for position, job in jobs:
+        rule = _rule(job)
+        holder = first.setdefault(rule.key, position)
+        if holder == position:
+            folded[position] = job
+            continue
+        later[position] = holder
+        fields = [field for name in rule.replace for field in _FIELDS.get(name, (name,))]
+        changes = {field: getattr(job, field) for field in fields}
+        folded[holder] = msgspec.structs.replace(folded[holder], **changes)
+    return folded, later
+
+
+def _store_first(
+    waiting: dict[int, NewJob],
+    row_of: Callable[[int, NewJob], dict[str, Any]],
+    answers: dict[int, Enqueued],
+) -> Verb[None]:
     for _ in range(_READS):
-        left = [row for row in rows if row["position"] in waiting]
+        left = [row_of(position, job) for position, job in waiting.items()]
         statements = _statements(list(waiting.values()), left)
         results = yield from together(*statements)
         for position, id_, created, created_at in results[len(statements) // 2]:  # the middle one
