@@ -97,7 +97,7 @@ def test_a_clone_is_a_new_job_that_names_the_old_one(store: StoreUnderTest) -> N
         max_attempts=4,
         timeout_seconds=9.0,
         tags=("eu", "schedule:books"),
-        policy=Policy(on_drain="pause", secret_args=("n",)),
+        policy=Policy(on_drain="pause"),
         meta_json='{"batch":7}',
     )
     made = Operator(store.store).clone(old, by="ann", reason="again")
@@ -113,6 +113,18 @@ def test_a_clone_is_a_new_job_that_names_the_old_one(store: StoreUnderTest) -> N
         "ann",
         "again",
     )
+
+
+def test_a_clone_does_not_get_the_mark_of_a_secret_as_its_value(store: StoreUnderTest) -> None:
+    old = store.add(args=b'{"n":1,"password":"p4ss"}', policy=Policy(secret_args=("password",)))
+    operator, before = Operator(store.store), store.everything()
+    for args in (None, '{"n":2}', '{"n":2,"password":"[secret]"}'):
+        with pytest.raises(BadInput, match="give other arguments with password"):
+            operator.clone(old, CloneChanges(args=args), by="ann")
+    assert store.everything() == before
+    operator.clone(old, CloneChanges(args='{"n":2,"password":"other"}'), by="ann")
+    claimed = store.claim("w1", 2)
+    assert [attempt.args for attempt in claimed][1] == '{"n":2,"password":"other"}'
 
 
 def test_a_clone_of_a_finished_job_with_other_values(store: StoreUnderTest) -> None:

@@ -16,6 +16,7 @@ from freehold.model.job import Enqueued, Job, NewJob
 from freehold.model.meta import encode_meta
 from freehold.model.operator_actions import ActionResult
 from freehold.model.schedule import PREFIX
+from freehold.model.secrets import HIDDEN
 from freehold.operations.input_checks import author_of
 from freehold.operations.job_ids import checked_ids, existing
 from freehold.store.statements import Verb, method
@@ -62,6 +63,14 @@ def clone(
 ) -> Verb[Enqueued]:
     """A new job of the same task, with the arguments of the old one or others. It has the same
     lane, limit key, tags and policy, and no unique key; `meta.cloned_from` is the old job."""
+    new = yield from preview_clone(job_id, changes, check=check)
+    return (yield from verbs.clone(job_id, new, author_of(by, via, reason)))
+
+
+def preview_clone(
+    job_id: int, changes: CloneChanges = _NO_CHANGES, *, check: ArgumentCheck | None = None
+) -> Verb[NewJob]:
+    """The job that `clone` would store, after the same checks. Nothing is written."""
     job = yield from existing(job_id)
     amendment = Amendment(changes.priority, changes.queue, changes.run_at, changes.max_attempts)
     if amendment != Amendment():
@@ -69,7 +78,7 @@ def clone(
     new = _clone_of(job, changes)
     if check is not None:
         check(new.task, new.args)
-    return (yield from verbs.clone(job_id, new, author_of(by, via, reason)))
+    return new
 
 
 def _clone_of(job: Job, changes: CloneChanges) -> NewJob:
@@ -79,6 +88,7 @@ def _clone_of(job: Job, changes: CloneChanges) -> NewJob:
         if not isinstance(values, dict):
             raise BadInput("the arguments are no JSON object: give one object by parameter name")
         args = payload.encode("the arguments", values)
+    _check_secrets(job, args)
     return NewJob(
         task=job.task,
         args=args,
@@ -96,6 +106,18 @@ def _clone_of(job: Job, changes: CloneChanges) -> NewJob:
     )
 
 
+def _check_secrets(job: Job, args: bytes) -> None:
+    """A `Job` has no secret values, so a clone cannot copy them."""
+    values = payload.stored_object(args.decode()) or {}
+    missing = [name for name in job.policy.secret_args if values.get(name, HIDDEN) == HIDDEN]
+    if missing:
+        raise BadInput(
+            f"job {job.id} has secret arguments, which are not copied: give other arguments "
+            f"with {', '.join(missing)}"
+        )
+
+
 class EditActions:
     amend = method(amend)
     clone = method(clone)
+    preview_clone = method(preview_clone)
