@@ -295,12 +295,13 @@ class Freehold(ScheduleDeclarer, SignalSender):
     @property
     def operator(self) -> Operator:
         """Everything an operator can read and do: list, explain, cancel, pause, retry, ..."""
-        return Operator(self._client.store, check=self.tasks.check_args)
+        return Operator(self._client.store, check=self.tasks.check_args, tenant=self._tenant_name)
 
     @property
     def aoperator(self) -> AsyncOperator:
         """The same for asyncio."""
-        return AsyncOperator(self._client.awaited, check=self.tasks.check_args)
+        check, tenant = self.tasks.check_args, self._tenant_name
+        return AsyncOperator(self._client.awaited, check=check, tenant=tenant)
 
     def migrate(self) -> list[Migration]:
         """Bring the store's schema up to date."""

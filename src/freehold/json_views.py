@@ -14,6 +14,7 @@ import msgspec
 from freehold.model.history import Event, TimelineEntry
 from freehold.model.job import ErrorInfo, Job, Lease, Report, StopRequest
 from freehold.model.job_log import Progress
+from freehold.model.lease_history import LeaseRecord
 from freehold.model.meta import MetaValue
 from freehold.model.payload import stored_object
 from freehold.model.state import Stage, State
@@ -79,13 +80,14 @@ class StepDocument(msgspec.Struct, frozen=True):
 
 
 class JobDetailDocument(msgspec.Struct, frozen=True):
-    """A job with its timeline, its log and its steps, oldest first. ``complete``: false if there
-    are more entries or lines than these, which are the newest 1,000 of each."""
+    """A job with its timeline, its log, its steps and its leases, oldest first. ``complete``:
+    false if there are more entries or lines than these, which are the newest 1,000 of each."""
 
     job: JobDocument
     timeline: list[TimelineEntry]
     log: list[LogLineDocument]
     steps: list[StepDocument]
+    leases: list[LeaseRecord]
     complete: bool
 
 
@@ -126,6 +128,7 @@ def job_detail_document(
         entries,
         [LogLineDocument(line.at, line.token, line.line) for line in detail.log],
         [_step_document(step, show_value=show_args) for step in detail.steps],
+        detail.leases,
         detail.complete,
     )
 

@@ -17,6 +17,7 @@ from freehold.model.audit import OPERATOR, PYTHON, AuditFilter, AuditPage, Autho
 from freehold.model.history import TimelineEntry, timeline
 from freehold.model.job import Job
 from freehold.model.job_log import LogLine
+from freehold.model.lease_history import LeaseRecord, lease_history
 from freehold.model.limit import ALL_QUEUES, Limit
 from freehold.model.names import check_key, check_name
 from freehold.model.operator_actions import ActionResult, ActionStatus, OperatorVerb
@@ -53,14 +54,15 @@ T = TypeVar("T")
 
 
 class JobDetail(msgspec.Struct, frozen=True):
-    """A job with its timeline, its log and its steps. ``complete``: false if it has more events or
-    log lines than are shown, which are the newest."""
+    """A job with its timeline, its log, its steps and its leases. ``complete``: false if it has
+    more events or log lines than are shown, which are the newest."""
 
     job: Job
     timeline: list[TimelineEntry]
     log: list[LogLine]
     steps: list[Step]
     complete: bool = True
+    leases: list[LeaseRecord] = []
 
 
 def show(job_id: int) -> Verb[JobDetail]:
@@ -73,7 +75,8 @@ def show(job_id: int) -> Verb[JobDetail]:
     shown = [step.shown() for step in stored or []]
     entries = timeline(job, events)
     complete = max(len(entries), len(log)) <= SHOWN_LIMIT
-    return JobDetail(job, entries[-SHOWN_LIMIT:], log[-SHOWN_LIMIT:], shown, complete)
+    leases = lease_history(job, events[-SHOWN_LIMIT:])
+    return JobDetail(job, entries[-SHOWN_LIMIT:], log[-SHOWN_LIMIT:], shown, complete, leases)
 
 
 def act(
@@ -300,18 +303,24 @@ class _Actions(
 
 class Operator(_Actions, BlockingMethods):
     """For callers that block. ``via``: the interface that the audit records. ``check``: of the
-    arguments of clones, by the signatures of known tasks."""
+    arguments of clones, by the signatures of known tasks. ``tenant``: the one of the jobs, for
+    commands in remedies."""
 
     def __init__(
-        self, store: BlockingMethods, via: str = PYTHON, check: ArgumentCheck | None = None
+        self,
+        store: BlockingMethods,
+        via: str = PYTHON,
+        check: ArgumentCheck | None = None,
+        tenant: str | None = None,
     ) -> None:
         super().__init__(store.session)
         self._via = via
         self._check = check
+        self._tenant = tenant
 
     def through(self, via: str) -> Operator:
         """The same for another interface."""
-        return Operator(self, via, self._check)
+        return Operator(self, via, self._check, self._tenant)
 
     @property
     def bulk(self) -> Bulk:
@@ -319,25 +328,34 @@ class Operator(_Actions, BlockingMethods):
         return Bulk(self.session, self._via)
 
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, T]:
-        return super()._as_method(bound(verb, via=self._via, check=self._check))
+        return super()._as_method(
+            bound(verb, via=self._via, check=self._check, tenant=self._tenant)
+        )
 
 
 class AsyncOperator(_Actions, AsyncMethods):
     """The same for asyncio."""
 
     def __init__(
-        self, store: AsyncMethods, via: str = PYTHON, check: ArgumentCheck | None = None
+        self,
+        store: AsyncMethods,
+        via: str = PYTHON,
+        check: ArgumentCheck | None = None,
+        tenant: str | None = None,
     ) -> None:
         super().__init__(store.session)
         self._via = via
         self._check = check
+        self._tenant = tenant
 
     def through(self, via: str) -> AsyncOperator:
-        return AsyncOperator(self, via, self._check)
+        return AsyncOperator(self, via, self._check, self._tenant)
 
     @property
     def bulk(self) -> AsyncBulk:
         return AsyncBulk(self.session, self._via)
 
     def _as_method(self, verb: Callable[P, Verb[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-        return super()._as_method(bound(verb, via=self._via, check=self._check))
+        return super()._as_method(
+            bound(verb, via=self._via, check=self._check, tenant=self._tenant)
+        )

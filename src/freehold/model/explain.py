@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
+from freehold.model.command_text import command, typed
 from freehold.model.job import Job
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
 from freehold.model.outcome import WAITS_FOR_CODE
@@ -77,6 +77,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[LiveWorker, ...] = ()
     #: That made the job, if it still exists.
     schedule: Schedule | None = None
+    #: Of the job, for the commands of the remedies.
+    tenant: str | None = None
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -91,26 +93,26 @@ def explain(job: Job, facts: Facts, seen_by: str | None = None) -> list[Cause]:
     """Every cause that keeps the job from running now. A leased job has one cause: its lease.
     ``seen_by``: the one tenant that the sentences may be about, for a caller of that tenant."""
     if job.state is not State.QUEUED:
-        return [_by_state(job), *_schedule(job, facts)]
+        return [_by_state(job, facts.tenant), *_schedule(job, facts)]
     causes = _waiting_causes(job, facts)
     for rules in facts.queue_rules:
-        causes += _queue_causes(rules, seen_by)
+        causes += _queue_causes(rules, seen_by, facts.tenant)
     if facts.lane_pause is not None:
-        causes.append(_lane_paused(job, facts.lane_pause))
+        causes.append(_lane_paused(job, facts.lane_pause, facts.tenant))
     if job.limit_key is not None:
         causes += _use_causes(f"key {job.limit_key}", facts.key_use)
-    causes += _worker_causes(job, facts.workers)
+    causes += _worker_causes(job, facts)
     return (causes or [_in_queue(job, facts)]) + _start_by(job, facts) + _schedule(job, facts)
 
 
-def _by_state(job: Job) -> Cause:
+def _by_state(job: Job, tenant: str | None) -> Cause:
     why = f": {job.reason}" if job.reason else ""
     if job.state in LEASED:
         assert job.lease is not None
         text = f"it is {job.state}, leased by {job.lease.owner} until {_at(job.lease.expires_at)}"
         return Cause("leased", text)
     if job.state is State.PENDING:
-        remedy = f"freehold job submit {job.id}"
+        remedy = command(f"job submit {job.id}", tenant)
         return Cause("pending", "it was created but never put into the queue", remedy)
     if job.state is State.PAUSED:
         return Cause("paused", f"it is paused{why}", "resume it")
@@ -153,23 +155,23 @@ def _lane(job: Job, holder: Job) -> Cause:
     return Cause("lane_busy", text)
 
 
-def _lane_paused(job: Job, pause: PauseInfo) -> Cause:
+def _lane_paused(job: Job, pause: PauseInfo, tenant: str | None) -> Cause:
     text = f"its lane {job.target} is paused{_paused_by(pause)}"
-    lane = typed(job.target or "")
-    return Cause("lane_paused", text, f"resume the lane: freehold lanes resume {lane}")
+    resume = command(f"lanes resume {typed(job.target or '')}", tenant)
+    return Cause("lane_paused", text, f"resume the lane: {resume}")
 
 
 _LIMITED = {ALL_QUEUES: "all queues", ALL_TENANTS: "all tenants"}
 
 
-def _queue_causes(rules: QueueRules, seen_by: str | None) -> list[Cause]:
+def _queue_causes(rules: QueueRules, seen_by: str | None, tenant: str | None) -> list[Cause]:
     causes = []
     if rules.pause is not None:
         is_all = rules.name == ALL_QUEUES
         what = "all queues are" if is_all else f"its queue {rules.name} is"
-        remedy = f"freehold queues resume {typed(rules.name)}"
-        if is_all:
-            remedy += "; of a tenant: freehold tenants resume NAME"
+        remedy = command(f"queues resume {typed(rules.name)}", tenant)
+        if is_all and tenant is not None:
+            remedy = command(f"tenants resume {typed(tenant)}", None)
         causes.append(Cause("queue_paused", f"{what} paused{_paused_by(rules.pause)}", remedy))
     what = _LIMITED.get(rules.name, f"queue {rules.name}")
     return causes + _use_causes(what, rules.use, seen_by)
@@ -212,12 +214,12 @@ def _use_by_tenant(use: LimitUse, seen_by: str | None) -> str:
     return f"{own} in this tenant, {use.leased - own} in others"
 
 
-def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
+def _worker_causes(job: Job, facts: Facts) -> list[Cause]:
     if job.stage not in (Stage.READY, Stage.LANE_HEAD, Stage.PARKED):
         return []
     serving = [
         each
-        for each in workers
+        for each in facts.workers
         if each.state is WorkerState.WORKING
         and (job.queue in each.queues or ALL_QUEUES in each.queues)
     ]
@@ -226,7 +228,7 @@ def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
             Cause(
                 "no_worker",
                 f"no worker that serves the queue {job.queue} is alive",
-                f"start a worker with its task: freehold worker --app … --queue {job.queue}",
+                f"start a worker with its task: {_start_worker(job, facts.tenant)}",
             )
         ]
     knowing = [worker for worker in serving if job.task in worker.tasks]
@@ -240,6 +242,10 @@ def _worker_causes(job: Job, workers: Sequence[LiveWorker]) -> list[Cause]:
         text = f"all {slots} slots of the {count(len(knowing), 'worker')} that can run it are busy"
         return [Cause("no_free_slot", text, "it runs when a slot is free; start more workers")]
     return []
+
+
+def _start_worker(job: Job, tenant: str | None) -> str:
+    return command(f"worker --app … --queue {typed(job.queue)}", tenant)
 
 
 def _start_by(job: Job, facts: Facts) -> list[Cause]:
@@ -276,11 +282,6 @@ def _in_queue(job: Job, facts: Facts) -> Cause:
         f"it is ready; {jobs} ahead of it in queue {job.queue}",
         "it runs when a worker of its queue has a free slot",
     )
-
-
-def typed(name: str) -> str:
-    """As it can be typed into a shell."""
-    return name if re.fullmatch(r"[\w.@:/-]+", name) else "'" + name.replace("'", "'\\''") + "'"
 
 
 def _paused_by(pause: PauseInfo) -> str:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from freehold.model.bulk import BulkOperation, BulkState
-from freehold.model.explain import PauseInfo, typed
+from freehold.model.command_text import command, typed
+from freehold.model.explain import PauseInfo
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.live_jobs import BlockedLane, JobCounts, QueueInfo
 from freehold.model.plural import bounded, count
@@ -71,6 +72,10 @@ class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     overdue_leases: int = 0
     schedules: tuple[ScheduleInfo, ...] = ()
     bulk: tuple[BulkOperation, ...] = ()
+    tenant: str | None = None
+
+    def command(self, words: str) -> str:
+        return command(words, self.tenant)
 
 
 class Rule(NamedTuple):
@@ -100,7 +105,9 @@ def _lanes(facts: FindingFacts) -> Iterator[Finding]:
             level=Level.ERROR,
             text=f"{bounded(failed, facts.count_bound)} failed {verb}: {names}",
             advice="resume or cancel",
-            remedy=_of_heads(heads) if failed == len(heads) else _jobs("state:failed"),
+            remedy=_of_heads(facts, heads)
+            if failed == len(heads)
+            else _jobs(facts, "state:failed"),
         )
     paused = [each for each in blocked if each.state is State.PAUSED]
     if paused:
@@ -110,19 +117,19 @@ def _lanes(facts: FindingFacts) -> Iterator[Finding]:
             level=Level.NOTICE,
             text=f"{count(len(paused), 'lane')} blocked by a paused job: {names}",
             advice="resume or cancel",
-            remedy=_of_heads(paused),
+            remedy=_of_heads(facts, paused),
         )
 
 
-def _of_heads(heads: Sequence[BlockedLane]) -> Remedy:
+def _of_heads(facts: FindingFacts, heads: Sequence[BlockedLane]) -> Remedy:
     if len(heads) > 1:
-        return _jobs(f"state:{heads[0].state}")
+        return _jobs(facts, f"state:{heads[0].state}")
     job_id = str(heads[0].job_id)
-    return Remedy("resume", "job", job_id, f"freehold job resume {job_id}")
+    return Remedy("resume", "job", job_id, facts.command(f"job resume {job_id}"))
 
 
-def _jobs(search: str) -> Remedy:
-    return Remedy("show", "jobs", search, f"freehold jobs {typed(search)}")
+def _jobs(facts: FindingFacts, search: str) -> Remedy:
+    return Remedy("show", "jobs", search, facts.command(f"jobs {typed(search)}"))
 
 
 def _tasks(facts: FindingFacts) -> Iterator[Finding]:
@@ -135,7 +142,7 @@ def _tasks(facts: FindingFacts) -> Iterator[Finding]:
             text=f"{bounded(parked, facts.count_bound)} {wait} parked, because a worker did not "
             "know the task or its code did not fit the arguments",
             advice="see freehold job explain, then start a worker that fits",
-            remedy=_jobs("state:queued"),
+            remedy=_jobs(facts, "state:queued"),
         )
 
 
@@ -148,7 +155,7 @@ def _leases(facts: FindingFacts) -> Iterator[Finding]:
             level=Level.ERROR,
             text=f"{leases} expired more than {OVERDUE_SECONDS:g} s ago and {verb} not recovered",
             advice="start a worker: every worker recovers the jobs of lost ones",
-            remedy=_jobs("state:assigned,running"),
+            remedy=_jobs(facts, "state:assigned,running"),
         )
 
 
@@ -170,7 +177,10 @@ def _served(facts: FindingFacts) -> Iterator[Finding]:
             text=f"no worker serves {_names(unserved)}, where jobs are ready",
             advice="start one",
             remedy=Remedy(
-                "show", "queue", unserved[0], f"freehold worker --app … --queue {unserved[0]}"
+                "show",
+                "queue",
+                unserved[0],
+                facts.command(f"worker --app … --queue {typed(unserved[0])}"),
             ),
         )
 
@@ -183,7 +193,7 @@ def _stuck(facts: FindingFacts) -> Iterator[Finding]:
             level=Level.ERROR,
             text=f"a handler does not stop in {_names(stuck)}",
             advice="a manager replaces the process; otherwise restart it",
-            remedy=Remedy("show", "worker", stuck[0], "freehold workers"),
+            remedy=Remedy("show", "worker", stuck[0], facts.command("workers")),
         )
 
 
@@ -192,14 +202,13 @@ def _schedules(facts: FindingFacts) -> Iterator[Finding]:
     for each in facts.schedules:
         text = _schedule_problem(each, facts.now, known)
         if text is not None:
+            show = facts.command(f"schedules show {typed(each.name)}")
             yield Finding(
                 check="schedules",
                 level=Level.ERROR,
                 text=text,
-                advice=f"see freehold schedules show {each.name}",
-                remedy=Remedy(
-                    "show", "schedule", each.name, f"freehold schedules show {each.name}"
-                ),
+                advice=f"see {show}",
+                remedy=Remedy("show", "schedule", each.name, show),
             )
 
 
@@ -222,39 +231,41 @@ def _schedule_problem(each: ScheduleInfo, now: datetime, known: set[str]) -> str
 def _pauses(facts: FindingFacts) -> Iterator[Finding]:
     """A pause is intended, and is no error."""
     if facts.pause_of_all is not None:
-        yield _pause("all queues are paused", ALL_QUEUES, facts.pause_of_all.at, facts.now)
+        yield _pause("all queues are paused", ALL_QUEUES, facts.pause_of_all.at, facts)
         return
     paused = [queue for queue in facts.queues if queue.paused_at is not None]
     if paused:
         oldest = min(paused, key=lambda queue: queue.paused_at or facts.now)
         assert oldest.paused_at is not None
         text = f"paused: {_names([queue.name for queue in paused])}"
-        yield _pause(text, oldest.name, oldest.paused_at, facts.now)
+        yield _pause(text, oldest.name, oldest.paused_at, facts)
 
 
-def _pause(text: str, queue: str, at: datetime, now: datetime) -> Finding:
-    is_long = now - at > _LONG_PAUSE
-    command = f"freehold queues resume {typed(queue)}"
+def _pause(text: str, queue: str, at: datetime, facts: FindingFacts) -> Finding:
+    is_long = facts.now - at > _LONG_PAUSE
+    resume = facts.command(f"queues resume {typed(queue)}")
+    if queue == ALL_QUEUES and facts.tenant is not None:
+        resume = command(f"tenants resume {typed(facts.tenant)}", None)
     return Finding(
         check="pauses",
         level=Level.WARNING if is_long else Level.NOTICE,
         text=f"{text}; for more than a day" if is_long else text,
-        advice=f"{command} resumes",
-        remedy=Remedy("resume", "queue", queue, command),
+        advice=f"{resume} resumes",
+        remedy=Remedy("resume", "queue", queue, resume),
     )
 
 
 def _bulk(facts: FindingFacts) -> Iterator[Finding]:
     for each in facts.bulk:
         if each.state is BulkState.STOPPED:
-            command = f"freehold bulk resume {each.id}"
+            resume = facts.command(f"bulk resume {each.id}")
             yield Finding(
                 check="bulk operations",
                 level=Level.WARNING,
                 text=f"bulk operation {each.id} ({each.verb}) is stopped; "
                 f"{count(each.left, 'job')} left",
-                advice=f"{command} continues it",
-                remedy=Remedy("resume", "bulk", str(each.id), command),
+                advice=f"{resume} continues it",
+                remedy=Remedy("resume", "bulk", str(each.id), resume),
             )
 
 

@@ -20,16 +20,18 @@ _AHEAD_IN_LIST = 1_000
 EXPLAINED_LIMIT = 50
 
 
-def why_not_running(job_id: int, *, seen_by: str | None = None) -> Verb[list[Cause]]:
+def why_not_running(
+    job_id: int, *, seen_by: str | None = None, tenant: str | None = None
+) -> Verb[list[Cause]]:
     """Every cause that keeps the job from running now. ``seen_by``: leave out what concerns other
-    tenants than this one."""
+    tenants than this one. ``tenant``: of the operator, for commands."""
     job = yield from existing(job_id)
-    facts = yield from _facts(job, AHEAD_BOUND)
+    facts = yield from _facts(job, AHEAD_BOUND, tenant)
     return explain(job, facts, seen_by)
 
 
 def why_none_running(
-    ids: Sequence[int], *, seen_by: str | None = None
+    ids: Sequence[int], *, seen_by: str | None = None, tenant: str | None = None
 ) -> Verb[dict[int, list[Cause]]]:
     """The same for the jobs of a list, without those that do not exist. Their facts are read
     together: it takes no more round trips than for one job."""
@@ -37,16 +39,16 @@ def why_none_running(
         raise BadInput(f"{len(ids)} jobs: give at most {EXPLAINED_LIMIT}")
     jobs = yield from queries.read_jobs(checked_ids(ids))
     waiting = [job for job in jobs.values() if job.state is State.QUEUED]
-    facts = yield from side_by_side([_facts(job, _AHEAD_IN_LIST) for job in waiting])
+    facts = yield from side_by_side([_facts(job, _AHEAD_IN_LIST, tenant) for job in waiting])
     found = {job.id: explain(job, each, seen_by) for job, each in zip(waiting, facts, strict=True)}
-    now = yield from queries.now()
+    others = Facts(now=(yield from queries.now()), tenant=tenant)
     return {
-        job_id: found[job_id] if job_id in found else explain(job, Facts(now=now), seen_by)
+        job_id: found[job_id] if job_id in found else explain(job, others, seen_by)
         for job_id, job in jobs.items()
     }
 
 
-def _facts(job: Job, ahead_bound: int) -> Verb[Facts]:
+def _facts(job: Job, ahead_bound: int, tenant: str | None) -> Verb[Facts]:
     now = yield from queries.now()
     queue_rules = yield from limits.queue_rules(job.queue)
     holder = yield from queries.lane_holder(job.target) if job.target else nothing()
@@ -66,6 +68,7 @@ def _facts(job: Job, ahead_bound: int) -> Verb[Facts]:
         ahead_bound=ahead_bound,
         workers=tuple(live_workers),
         schedule=schedule,
+        tenant=tenant,
     )
 
 

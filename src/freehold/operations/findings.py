@@ -12,8 +12,8 @@ from freehold.store.verbs import bulk, queries, workers
 _OPERATIONS = 20
 
 
-def read_facts() -> Verb[FindingFacts]:
-    """What the rules look at. The number of jobs does not matter."""
+def read_facts(tenant: str | None = None) -> Verb[FindingFacts]:
+    """What the rules look at. The number of jobs does not matter. ``tenant``: of the operator."""
     counts = yield from queries.counts(QUEUE_LIST_BOUND)
     queues = yield from queries.queues(bound=1)
     live_workers = yield from workers.workers()
@@ -31,12 +31,13 @@ def read_facts() -> Verb[FindingFacts]:
         overdue_leases=(yield from queries.overdue_leases(OVERDUE_SECONDS)),
         schedules=tuple(found),
         bulk=tuple(operations),
+        tenant=tenant,
     )
 
 
-def find() -> Verb[list[Finding]]:
+def find(tenant: str | None = None) -> Verb[list[Finding]]:
     """What needs a person: at most 10 findings, worst first, each with its remedy."""
-    return findings((yield from read_facts()))
+    return findings((yield from read_facts(tenant)))
 
 
 class FindingActions:
