@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from freehold.model.audit import AuditFilter, AuditKind
 from freehold.model.worker_info import Heartbeat, WorkerState
+from freehold.operator import Operator
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 EXPIRY = 30.0
@@ -134,3 +136,17 @@ def test_the_order_is_that_of_coming(store: StoreUnderTest) -> None:
         store.advance(1.0)
     store.store.heartbeat(replace(word("c"), running=1), EXPIRY)
     assert owners(store) == ["c", "a", "b"]
+
+
+def test_the_decisions_of_a_manager_are_in_the_audit(store: StoreUnderTest) -> None:
+    store.store.record_scaling("m1", 2, 6, "40 ready, 3 leased")
+    store.store.record_scaling("m2", 6, 4, "2 workers idle")
+    operator = Operator(store.store)
+    (found,) = operator.audit(AuditFilter(kind=AuditKind.FLEET, subject="m1")).entries
+    assert (found.by, found.via, found.verb, found.reason) == (
+        "m1",
+        "manager",
+        "scale",
+        "40 ready, 3 leased",
+    )
+    assert found.after == {"from": 2, "to": 6}

@@ -17,6 +17,7 @@ import secrets
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from freehold.errors import Refused, StoreError, StoreUnavailable
 from freehold.exit_codes import EXIT_DONE, EXIT_KILLED
@@ -50,6 +51,14 @@ def already_runs(folder: Path) -> Refused:
         f"manager {process_slots.manager_in(folder)} already runs here for this store: "
         "stop it, or give this one another --name"
     )
+
+
+class ScaleDecision(NamedTuple):
+    """Another number of workers, and why."""
+
+    before: int
+    after: int
+    reason: str
 
 
 class Manager:
@@ -170,7 +179,8 @@ class Manager:
             return
         self._store_part.works()
         self._fleet.record_heartbeats(snapshot.workers, loop.time())
-        self._rescale(snapshot, loop.time())
+        if decision := self._rescale(snapshot, loop.time()):
+            await self._record(decision)
 
     async def _hand_back(self) -> None:
         """End the leases of workers that have died, so that their jobs need not wait for the
@@ -183,7 +193,14 @@ class Manager:
             await self._store.remove_worker(owner)
             del self._fleet.dead[pid]
 
-    def _rescale(self, snapshot: StoreSnapshot, now: float) -> None:
+    async def _record(self, decision: ScaleDecision) -> None:
+        """For people: a manager that cannot write it goes on."""
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_SNAPSHOT_SECONDS):
+                await self._store.record_scaling(self.name, *decision)
+
+    def _rescale(self, snapshot: StoreSnapshot, now: float) -> ScaleDecision | None:
+        """Returns what it has decided, if it is a change."""
         working = self._fleet.working(now)
         # Workers that were taken over, or were not idle, count as wanted until they end.
         before = Scale(
@@ -192,13 +209,10 @@ class Manager:
         load = snapshot.load(self._queues, self._fleet.owners)
         after = rescale(self._rule, before, load, now)
         if after.wanted > before.wanted:
-            log.info(
-                "scaling up from %d to %d workers: %d ready, %d leased",
-                before.wanted,
-                after.wanted,
-                load.ready,
-                load.leased,
-            )
+            why = f"{load.ready} ready, {load.leased} leased"
+            log.info("scaling up from %d to %d workers: %s", before.wanted, after.wanted, why)
+            self._scale = after
+            return ScaleDecision(before.wanted, after.wanted, why)
         self._scale = after
         if after.wanted < len(working):
             idle = [each for each in working if _is_idle(each, snapshot)]
@@ -206,9 +220,12 @@ class Manager:
             leaving = idle[after.wanted - len(working) :]
             # If none is idle there is no change, and the next snapshot tries again.
             self._scale = Scale(wanted=len(working) - len(leaving)) if leaving else before
+            self._fleet.stop_if_idle(leaving, now)
             if leaving:
                 log.info("scaling down from %d to %d workers", len(working), self._scale.wanted)
-            self._fleet.stop_if_idle(leaving, now)
+                why = f"{count(len(idle), 'worker')} idle, {load.ready} ready, {load.leased} leased"
+                return ScaleDecision(len(working), self._scale.wanted, why)
+        return None
 
     async def _drain_all(self, loop: asyncio.AbstractEventLoop) -> None:
         """Drain all workers. A second stop signal stops their jobs; then what is left is killed."""

@@ -31,6 +31,8 @@ class ManagerStore(SnapshotStore, Protocol):
 
     async def remove_worker(self, owner: str) -> None: ...
 
+    async def record_scaling(self, manager: str, before: int, after: int, reason: str) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:

@@ -17,6 +17,8 @@ HTTP = "http"
 DASHBOARD = "dashboard"
 #: The configured weights and limits, which a worker writes when it starts.
 SETTINGS = "settings"
+#: A manager, which changes the number of its workers.
+MANAGER = "manager"
 
 
 class AuditKind(StrEnum):
@@ -30,6 +32,8 @@ class AuditKind(StrEnum):
     BULK = "bulk"
     RETENTION = "retention"
     SCHEDULE = "schedule"
+    #: The workers of a manager, by its name: the manager itself changes their number.
+    FLEET = "fleet"
 
 
 class Author(msgspec.Struct, frozen=True):

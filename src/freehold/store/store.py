@@ -126,6 +126,7 @@ class Verbs:
     apply_audit_retention = method(auditing.apply_audit_retention)
     heartbeat = method(worker_rows.heartbeat)
     remove_worker = method(worker_rows.remove_worker)
+    record_scaling = method(worker_rows.record_scaling)
     workers = method(worker_rows.workers)
     remove_silent_workers = method(worker_rows.remove_silent_workers)
     tenants = method(directory.tenants)

@@ -84,6 +84,9 @@ class TenantBacklog:
     async def remove_worker(self, owner: str) -> None:
         await self._served.control.remove_worker(owner)
 
+    async def record_scaling(self, manager: str, before: int, after: int, reason: str) -> None:
+        await self._served.control.record_scaling(manager, before, after, reason)
+
     async def now(self) -> datetime:
         return await self._served.control.now()
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from freehold.model.audit import MANAGER, AuditKind, Author
 from freehold.model.worker_info import Heartbeat, LiveWorker, WorkerState
 from freehold.store.rows import json_text, names_of, time_of
-from freehold.store.statements import Statement, Verb, read, write
+from freehold.store.statements import Statement, Verb, read, together, write
+from freehold.store.verbs import audit
 
 
 def heartbeat(heartbeat: Heartbeat, heartbeat_seconds: float) -> Verb[None]:
@@ -44,6 +46,12 @@ def heartbeat_statement(heartbeat: Heartbeat, heartbeat_seconds: float) -> State
 def remove_worker(owner: str) -> Verb[None]:
     """Remove a worker that has ended from the list."""
     yield from write("remove_worker", owner=owner)
+
+
+def record_scaling(manager: str, before: int, after: int, reason: str) -> Verb[None]:
+    """Record in the audit that a manager changes the number of its workers, and why."""
+    author, values = Author(manager, MANAGER, reason), {"from": before, "to": after}
+    yield from together(*audit.of_setting(author, "scale", AuditKind.FLEET, manager, values))
 
 
 def workers() -> Verb[list[LiveWorker]]:
