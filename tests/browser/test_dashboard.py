@@ -119,9 +119,9 @@ def test_a_change_appears_and_focus_details_and_ticks_stay(app: Freehold, tab: T
     row = tab.page.locator(f"#job-{first}")
     row.locator("summary").click()
     row.locator("a.id").focus()
-    for _ in range(3):
-        newer = greet.using(delay=3600).enqueue("y").id
-        expect(tab.page.locator(f"#job-{newer}")).to_be_visible(timeout=TIMEOUT_MS)
+    for number in range(1, 4):
+        greet.using(delay=3600).enqueue("y")
+        expect(tab.page.locator("[data-new]")).to_have_text(f"↑ {number} new", timeout=TIMEOUT_MS)
     assert tab.page.evaluate("document.activeElement.textContent") == str(first)
     assert row.locator("details").get_attribute("open") is not None
     row.locator("input").check()

@@ -39,6 +39,12 @@ ROLES = {
     "GET /jobs": Role.VIEWER,
     "GET /jobs/{id}": Role.VIEWER,
     "POST /jobs/{id}/private": Role.OPERATOR,
+    "GET /jobs/{id}/amend": Role.OPERATOR,
+    "POST /jobs/{id}/amend": Role.OPERATOR,
+    "GET /jobs/{id}/clone": Role.OPERATOR,
+    "POST /jobs/{id}/clone/arguments": Role.OPERATOR,
+    "POST /jobs/{id}/clone/preview": Role.OPERATOR,
+    "POST /jobs/{id}/clone": Role.OPERATOR,
     "GET /actions": Role.OPERATOR,
     "POST /actions": Role.OPERATOR,
     "GET /failures": Role.VIEWER,
@@ -81,6 +87,7 @@ ROLES = {
     "POST /system/sessions/end": Role.ADMIN,
     "GET /audit": Role.OPERATOR,
     "GET /live": Role.VIEWER,
+    "POST /demo/kill": Role.ADMIN,
 }
 #: Routes about all tenants: refused to a caller of one tenant, and under the path of one.
 NOT_FOR_TENANTS = {

@@ -99,7 +99,7 @@ def test_arguments_results_and_traces_are_in_no_page(filled: BrowserClient) -> N
 
 def test_a_lane_shows_its_head_and_what_is_next(filled: BrowserClient) -> None:
     text = text_of(filled.visitor().page("/lanes/a%2Fb"))
-    assert "it has failed" in text
+    assert "It has failed" in text
     assert "The lane stands until job" in text
 
 

@@ -23,9 +23,12 @@ from freehold.dashboard.pages import (
     actions,
     audit,
     bulk,
+    demo,
+    edits,
     events,
     failures,
     help,
+    job,
     jobs,
     lanes,
     limits,
@@ -58,6 +61,8 @@ TABLE: tuple[Route, ...] = (
     *help.routes,
     *overview.routes,
     *jobs.routes,
+    *job.routes,
+    *edits.routes,
     *actions.routes,
     *failures.routes,
     *queues.routes,
@@ -72,6 +77,7 @@ TABLE: tuple[Route, ...] = (
     *system.routes,
     *audit.routes,
     *live.routes,
+    *demo.routes,
 )
 #: Values that can contain a slash.
 _PATTERNS = {"{target}": "{target:path}", "{file}": "{file:path}"}
@@ -83,12 +89,14 @@ def dashboard(
     *,
     identify: Identify | None = None,
     service: ApiService | None = None,
+    demo_controls: demo.DemoControls | None = None,
 ) -> Starlette:
     """The dashboard of an app or of one tenant (``app.tenant(name)``), to be mounted anywhere.
 
     Visitors sign in with a token of the settings. ``identify`` replaces that: it gets the request
     and returns its `Caller`, or None; its role and tenant are what the visitor may see and do.
-    ``service``: the API beside it, with which it shares tokens and limits."""
+    ``service``: the API beside it, with which it shares tokens and limits. ``demo_controls``: for
+    the demo, whose visitors can kill its workers."""
     settings = settings or load()
     if service is None:
         service = ApiService(
@@ -101,7 +109,9 @@ def dashboard(
     secret = None
     if identify is None and not settings.http.tokens:
         secret = Path(local_token()).read_text("ascii").strip()
-    board = Board(service, settings, identify, SignInLimit(), UsedCodes(), secret, {})
+    board = Board(
+        service, settings, identify, SignInLimit(), UsedCodes(), secret, {}, demo_controls
+    )
     application = Starlette(
         routes=list(_starlette_routes(board)), exception_handlers={HTTPException: _no_route}
     )

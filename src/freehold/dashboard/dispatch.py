@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from freehold.dashboard.page_request import Page, PageRequest, Redirect
+from freehold.dashboard.pages.demo import DemoControls
 from freehold.dashboard.rendering import address_of, rendered
 from freehold.dashboard.sign_in_limit import SignInLimit, UsedCodes
 from freehold.dashboard.visitor import (
@@ -67,6 +68,7 @@ class Board:
     secret: str | None
     #: By tenant; None is the store of the service.
     watchers: dict[str | None, Watcher]
+    demo: DemoControls | None = None
 
 
 async def dispatch(board: Board, route: Route, request: Request) -> Response:
@@ -103,7 +105,7 @@ async def _respond(board: Board, route: Route, request: Request, visitor: Visito
         request,
         caller,
         converted(params, route.path),
-        converted(query_of(request, route.query), route.query),
+        converted(_query(request, route), route.query),
         body,
         root,
         visitor.form_token,
@@ -132,6 +134,12 @@ def _in_tenant(caller: Caller, params: dict[str, Any], request: Request) -> tupl
     if caller.tenant not in (None, tenant):
         raise ApiError(403, "Forbidden", "this token is of another tenant")
     return caller._replace(tenant=tenant), f"{root}/t/{quote(tenant, safe='')}"
+
+
+def _query(request: Request, route: Route) -> dict[str, Any]:
+    """An empty field of a form is a missing one."""
+    found = query_of(request, route.query)
+    return {name: value for name, value in found.items() if value != ""}
 
 
 async def _form(board: Board, route: Route, request: Request, visitor: Visitor) -> Any:
@@ -219,7 +227,7 @@ def _error_page(
     problem, headers = problem_of(error, hide_details=bool(of_tenant))
     if isinstance(error, TenantNotFound):
         problem = Problem("", "Not found", 404, "there is no such tenant")
-    known = caller or Caller("anyone", Role.ANYONE)
+    known, root = _place_of_error(caller, request, error)
     is_part = _is_part(request)
     looks_again = problem.status == 503 and request.method == "GET" and not is_part
     shown = PageRequest(
@@ -229,7 +237,7 @@ def _error_page(
         None,
         None,
         None,
-        request.scope.get("root_path", ""),
+        root,
         "" if visitor is None else visitor.form_token,
     )
     page = Page(
@@ -242,3 +250,16 @@ def _error_page(
     text = rendered(shown, page, is_part=is_part)
     again = {"Refresh": str(_REFRESH_SECONDS)} if looks_again else {}
     return HTMLResponse(text, problem.status, {**(headers or {}), **again})
+
+
+def _place_of_error(
+    caller: Caller | None, request: Request, error: Exception
+) -> tuple[Caller, str]:
+    """The links of an error under `/t/NAME/` stay in that tenant, if the caller may be there."""
+    known, root = caller or Caller("anyone", Role.ANYONE), request.scope.get("root_path", "")
+    if caller is None or isinstance(error, TenantNotFound):
+        return known, root
+    try:
+        return _in_tenant(caller, dict(request.path_params), request)
+    except ApiError:
+        return known, root

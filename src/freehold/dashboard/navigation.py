@@ -6,31 +6,41 @@ from typing import NamedTuple
 
 from freehold.http_auth import Role
 
+#: Groups of the navigation; they are sorted by the number.
+WORK, ORDER, PROCESSES, RECORD, PLACE = (
+    "1 Work",
+    "2 Order",
+    "3 Processes",
+    "4 Record",
+    "5 Place",
+)
+
 
 class Section(NamedTuple):
-    """``key``: after g, it opens the page."""
+    """``key``: after g, it opens the page. A new page also gets an icon in `icons.html`."""
 
     name: str
     path: str
     key: str
+    group: str
     role: Role = Role.VIEWER
     #: Not for a caller of one tenant.
     of_all: bool = False
 
 
 SECTIONS = (
-    Section("Overview", "", "o"),
-    Section("Jobs", "jobs", "j"),
-    Section("Failures", "failures", "f"),
-    Section("Queues", "queues", "q"),
-    Section("Lanes", "lanes", "l"),
-    Section("Limits", "limits", "i"),
-    Section("Tasks", "tasks", "t"),
-    Section("Workers", "workers", "w"),
-    Section("Schedules", "schedules", "c"),
-    Section("Events", "events", "e"),
-    Section("Bulk", "bulk", "b"),
-    Section("Tenants", "tenants", "n"),
-    Section("System", "system", "s", Role.ADMIN, of_all=True),
-    Section("Audit", "audit", "a", Role.OPERATOR),
+    Section("Overview", "", "o", WORK),
+    Section("Jobs", "jobs", "j", WORK),
+    Section("Failures", "failures", "f", WORK),
+    Section("Queues", "queues", "q", ORDER),
+    Section("Lanes", "lanes", "l", ORDER),
+    Section("Limits", "limits", "i", ORDER),
+    Section("Schedules", "schedules", "c", ORDER),
+    Section("Tasks", "tasks", "t", PROCESSES),
+    Section("Workers", "workers", "w", PROCESSES),
+    Section("Events", "events", "e", RECORD),
+    Section("Bulk", "bulk", "b", RECORD),
+    Section("Audit", "audit", "a", RECORD, Role.OPERATOR),
+    Section("Tenants", "tenants", "n", PLACE),
+    Section("System", "system", "s", PLACE, Role.ADMIN, of_all=True),
 )

@@ -23,7 +23,7 @@ class PageRequest(ApiRequest):
     def url(self, *parts: str | int, **query: Any) -> str:
         """The address of a page. Each part is one segment, whatever it contains."""
         path = "/".join(quote(str(part), safe="") for part in parts)
-        pairs = [(key, value) for key, value in query.items() if value not in (None, "", ())]
+        pairs = [(key, value) for key, value in query.items() if value not in (None, "", (), [])]
         return f"{self.root}/{path}" + (f"?{urlencode(pairs, doseq=True)}" if pairs else "")
 
     def command_line(self, *words: str | int) -> str:
@@ -57,7 +57,7 @@ class PageRequest(ApiRequest):
 class Page:
     """A page: its template and values. ``section`` is its entry of the navigation; ``command``
     prints the same on the command line; ``topics`` are the changes after which it is loaded
-    again."""
+    again, from ``refresh`` if that is not its own address."""
 
     template: str
     title: str
@@ -65,6 +65,7 @@ class Page:
     values: dict[str, Any] = field(default_factory=dict)
     command: str | None = None
     topics: tuple[str, ...] = ()
+    refresh: str | None = None
     status: int = 200
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -15,13 +16,17 @@ from starlette.responses import HTMLResponse
 from freehold.dashboard import static_files
 from freehold.dashboard.navigation import SECTIONS
 from freehold.dashboard.page_request import Page, PageRequest
+from freehold.dashboard.pages.demo import controls_of
+from freehold.dashboard.spans import kind_of
 from freehold.dashboard.words import (
     bounded,
     duration,
     number,
     plural,
+    sentence,
     stage_words,
     state_words,
+    step_words,
     visible,
 )
 from freehold.http_auth import Role
@@ -48,6 +53,9 @@ def environment() -> Environment:
         "time": time_tag,
         "stage_words": stage_words,
         "state_words": state_words,
+        "step_words": step_words,
+        "sentence": sentence,
+        "outcome_kind": kind_of,
     }
     found.globals |= {"bounded": bounded, "plural": plural, "Role": Role}
     return found
@@ -95,6 +103,7 @@ def rendered(
         "theme": theme_of(request.http),
         "version": VERSION,
         "done": done,
+        "demo": controls_of(request) is not None,
         "here": address_of(request.http),
         **page.values,
     }
@@ -109,12 +118,13 @@ def address_of(request: Request) -> str:
 
 def not_found_page(request: Request, status: int) -> HTMLResponse:
     root = escape(request.scope.get("root_path", ""))
+    tenant = re.match(r"/t/[^/]+(?=/)", address_of(request).removeprefix(quote(root)))
     text = "There is no such page" if status == 404 else "This page does not accept that"
     template = environment().get_template("plain.html")
     return HTMLResponse(
         template.render(
             text=text,
-            home=f"{root}/",
+            home=f"{root}{tenant[0] if tenant else ''}/",
             static=f"{root}/static/{static_files.version()}",
             theme=theme_of(request),
             status=status,

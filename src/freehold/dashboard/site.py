@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from freehold.app import Freehold
 from freehold.clock import system_micros
 from freehold.dashboard.application import dashboard
+from freehold.dashboard.pages.demo import DemoControls
 from freehold.http.asgi import api
 from freehold.http.request import ApiService
 from freehold.http_auth import local_token, sign_in_code
@@ -26,11 +27,15 @@ class Site:
     """The dashboard at `/ui/`, to which `/` leads browsers; everything else is the API."""
 
     def __init__(
-        self, app: Freehold, settings: Settings, telemetry: Telemetry | None = None
+        self,
+        app: Freehold,
+        settings: Settings,
+        telemetry: Telemetry | None = None,
+        demo_controls: DemoControls | None = None,
     ) -> None:
         self._api = api(app, settings, telemetry=telemetry)
         self.service: ApiService = self._api.state.service
-        pages = dashboard(app, settings, service=self.service)
+        pages = dashboard(app, settings, service=self.service, demo_controls=demo_controls)
         self._pages = Starlette(routes=[Mount(PATH, pages)])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from freehold.model.state import Stage, State
+from freehold.model.step import StepKind
 
 #: Stages in words; a state that says the same has none.
 _STAGES = {
@@ -33,6 +34,24 @@ SHAPES = {
     State.FAILED: "✕",
     State.CANCELED: "–",
 }
+
+
+_STEPS = {
+    StepKind.RESULT: "done",
+    StepKind.SLEEP: "sleep",
+    StepKind.WAIT: "waits for a signal",
+    StepKind.SIGNAL: "signal received",
+    StepKind.TIMEOUT: "no signal in time",
+}
+
+
+def step_words(kind: StepKind) -> str:
+    return _STEPS[kind]
+
+
+def sentence(text: str) -> str:
+    """With a capital letter at its beginning; names inside keep theirs."""
+    return text[:1].upper() + text[1:]
 
 
 def stage_words(stage: Stage | None) -> str:

@@ -15,6 +15,7 @@ import uvicorn
 from h11 import ProtocolError
 
 from freehold.app import Freehold
+from freehold.dashboard.pages.demo import DemoControls
 from freehold.dashboard.site import Site, dashboard_address
 from freehold.errors import BadSettings
 from freehold.http import connections
@@ -58,10 +59,18 @@ async def serve_http(
     *,
     telemetry: Telemetry | None = None,
     on_ready: Callable[[str], None] | None = None,
+    demo_controls: DemoControls | None = None,
 ) -> None:
     """Serves on http.host and http.port until canceled; calls ``on_ready`` with the address."""
     with listening(settings) as listener:
-        await serve_on(listener, app, settings, telemetry=telemetry, on_ready=on_ready)
+        await serve_on(
+            listener,
+            app,
+            settings,
+            telemetry=telemetry,
+            on_ready=on_ready,
+            demo_controls=demo_controls,
+        )
 
 
 async def serve_on(
@@ -71,9 +80,10 @@ async def serve_on(
     *,
     telemetry: Telemetry | None = None,
     on_ready: Callable[[str], None] | None = None,
+    demo_controls: DemoControls | None = None,
 ) -> None:
     """Serves until canceled. Then streams end, and running requests may finish."""
-    application = Site(app, settings, telemetry)
+    application = Site(app, settings, telemetry, demo_controls)
     host = settings.http.host
     address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
     for name in ("uvicorn.error", "asyncio"):

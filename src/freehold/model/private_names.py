@@ -59,6 +59,20 @@ def value_text(value: Any) -> str:
     return f"{text[:SHOWN_LIMIT]}\n… the rest is not shown"
 
 
+def unmasked(edited: Any, stored: Any) -> Any:
+    """Edited arguments with the stored values where the mask was left as it was shown."""
+    if isinstance(edited, list) and isinstance(stored, list) and len(edited) == len(stored):
+        return [unmasked(*pair) for pair in zip(edited, stored, strict=True)]
+    if not isinstance(edited, dict) or not isinstance(stored, dict):
+        return stored if edited == TOO_DEEP else edited
+    return {
+        name: stored[name]
+        if value == MASKED and name in stored
+        else unmasked(value, stored.get(name))
+        for name, value in edited.items()
+    }
+
+
 def masked(value: Any, depth: int = 0) -> Any:
     if not isinstance(value, dict | list):
         return value

@@ -12,6 +12,7 @@ from freehold.model.job import Job
 from freehold.model.names import check_key, check_name
 from freehold.model.signal import SignalInfo
 from freehold.operations.input_checks import check_filter
+from freehold.operations.job_ids import checked_ids
 from freehold.store.statements import Verb, method
 from freehold.store.types import (
     DEPTH_BOUND,
@@ -50,6 +51,14 @@ def jobs(filter: JobFilter, reads: int | None = None) -> Verb[JobPage]:
             break
         filter = msgspec.structs.replace(filter, before=page.next)
     return JobPage(tuple(found), page.next, page.looked_until)
+
+
+def jobs_by_id(ids: Sequence[int]) -> Verb[dict[int, Job]]:
+    """Those of these jobs that exist, in the order of the ids."""
+    if len(ids) > PAGE_LIMIT:
+        raise BadInput(f"{len(ids)} jobs: give at most {PAGE_LIMIT}")
+    found = yield from queries.read_jobs(list(dict.fromkeys(checked_ids(ids))))
+    return {job_id: found[job_id] for job_id in dict.fromkeys(ids) if job_id in found}
 
 
 def counts(bound: int = DEPTH_BOUND) -> Verb[JobCounts]:
@@ -120,6 +129,7 @@ def signals(after: str = "", limit: int = 100) -> Verb[list[SignalInfo]]:
 
 class ListActions:
     jobs = method(jobs)
+    jobs_by_id = method(jobs_by_id)
     counts = method(counts)
     queues = method(queues)
     queue = method(queue)

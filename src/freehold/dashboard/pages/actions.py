@@ -14,7 +14,7 @@ from msgspec import Meta
 from freehold.dashboard.page_request import Page, PageRequest, Redirect
 from freehold.errors import BadInput
 from freehold.http.routes import Routes
-from freehold.http.schemas import Id, Reason
+from freehold.http.schemas import Id, Key, Reason
 from freehold.http_auth import Role
 from freehold.model.bulk import BulkPreview, BulkVerb, JobPreview, PreviewStatus
 from freehold.model.plural import count
@@ -44,6 +44,8 @@ class ActionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     ids: tuple[Id, ...] = ()
     q: Text = ""
     state: tuple[State, ...] = ()
+    #: Retry one job from this step.
+    step: Key | None = None
 
 
 class ActionForm(ActionQuery, frozen=True, kw_only=True):
@@ -93,7 +95,8 @@ async def _act(request: PageRequest, form: ActionForm, preview: Preview) -> Redi
     ids = [each.id for each in preview.jobs if each.status is not PreviewStatus.REFUSED]
     if ids:
         act = getattr(request.operator, form.verb)
-        await act(*ids, by=request.by, reason=form.reason)
+        more = {} if form.step is None else {"from_step": form.step}
+        await act(*ids, by=request.by, reason=form.reason, **more)
     done = f"{count(len(ids), 'job')} {_DONE[form.verb]}"
     if preview.counts.requested:
         done += f", of {preview.counts.requested} of which the worker was asked"
@@ -107,6 +110,8 @@ async def _act(request: PageRequest, form: ActionForm, preview: Preview) -> Redi
 def _check_role(request: PageRequest, query: ActionQuery) -> None:
     if query.verb == "delete":
         request.check_role(Role.ADMIN, "deleting jobs")
+    if query.step is not None and (query.verb != "retry" or len(query.ids) != 1):
+        raise BadInput("a step is for the retry of one job")
 
 
 async def _filter(request: PageRequest, query: ActionQuery) -> JobFilter:
@@ -166,6 +171,7 @@ def _back(request: PageRequest, query: ActionQuery) -> str:
 
 def _command(request: PageRequest, query: ActionQuery) -> str:
     if query.ids:
-        return request.command_line("job", query.verb, *query.ids)
+        step = [] if query.step is None else ["--from", query.step]
+        return request.command_line("job", query.verb, *query.ids, *step)
     states = [f"--state={state.value}" for state in query.state]
     return request.command_line("jobs", *([query.q] if query.q else []), *states, query.verb)

@@ -1,26 +1,22 @@
-"""Jobs: the list with its filter, and the page of one job."""
+"""The list of jobs with its filter. A list that is loaded again keeps its rows: new ones are
+counted, not inserted, so that nothing moves while it is read."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import RedirectResponse, Response
 
-from freehold.dashboard.forms import ReasonForm
 from freehold.dashboard.page_request import Page, PageRequest
-from freehold.errors import BadInput, IllegalTransition
+from freehold.errors import BadInput
 from freehold.http.routes import Routes
-from freehold.http.schemas import Id, JobPath, value_or_none
+from freehold.http.schemas import Id, value_or_none
 from freehold.http_auth import Role
-from freehold.model.bulk import BulkVerb, plan_delete
 from freehold.model.job import Job
-from freehold.model.operator_actions import NoChange, OperatorVerb, plan
-from freehold.model.payload import stored_object
-from freehold.model.private_names import arguments_text, value_text
 from freehold.model.state import LEASED, State
-from freehold.store.types import JobCounts, JobFilter
+from freehold.store.types import JobCounts, JobFilter, JobPage
 
 routes = Routes()
 _SHOWN = 50
@@ -30,11 +26,23 @@ Text = Annotated[str, Meta(max_length=2000)]
 
 
 class JobPageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """``q``: a search; ``before``: the cursor of the page before."""
+    """``q``: a search; ``before``: the cursor of the page before; ``shown``: the rows of a page
+    that is loaded again."""
 
     q: Text = ""
     state: tuple[State, ...] = ()
     before: Id | UnsetType = UNSET
+    shown: tuple[Id, ...] = ()
+
+
+class Rows(NamedTuple):
+    """``new``: jobs that match and have no row; ``left``: rows that match no longer."""
+
+    page: JobPage
+    jobs: tuple[Job, ...]
+    next: int | None
+    new: int = 0
+    left: frozenset[int] = frozenset()
 
 
 @routes.get("/jobs", Role.VIEWER, query=JobPageQuery, responses={200: str})
@@ -43,25 +51,24 @@ async def job_list(request: PageRequest) -> Page | Response:
     query: JobPageQuery = request.query
     if query.q.strip().isascii() and query.q.strip().isdecimal():
         return RedirectResponse(request.url("jobs", int(query.q)), 303)
-    problem, filter = None, JobFilter(limit=_SHOWN)
+    if len(query.shown) > _SHOWN:
+        raise BadInput(f"{len(query.shown)} rows: a page has at most {_SHOWN}")
+    problem, rows = None, Rows(JobPage((), None), (), None)
     try:
-        filter = await _filter(request, query)
-        page = await request.operator.jobs(filter, reads=request.reads)
+        rows = await _rows(request, query)
     except BadInput as error:
-        problem, page = str(error), None
-    jobs = () if page is None else page.jobs
+        problem = str(error)
     counts = await request.operator.counts(_BOUND)
+    waiting = [job.id for job in rows.jobs if job.state is State.QUEUED]
     values = {
         "search": query.q,
         "states": query.state,
         "problem": problem,
-        "found": page,
-        "jobs": jobs,
-        "causes": await request.operator.explain_many(
-            [job.id for job in jobs if job.state is State.QUEUED], seen_by=request.tenant
-        ),
+        "rows": rows,
+        "causes": await request.operator.explain_many(waiting, seen_by=request.tenant),
         "chips": _chips(request, query, counts),
         "bound": _BOUND,
+        "page_size": _SHOWN,
         "is_filtered": bool(query.q or query.state),
         "is_first": query.before is UNSET,
     }
@@ -72,7 +79,35 @@ async def job_list(request: PageRequest) -> Page | Response:
         values=values,
         command=_command(request, query),
         topics=("jobs",),
+        refresh=_address(request, query, shown=[job.id for job in rows.jobs]),
     )
+
+
+async def _rows(request: PageRequest, query: JobPageQuery) -> Rows:
+    page = await request.operator.jobs(await _filter(request, query), reads=request.reads)
+    if not query.shown:
+        return Rows(page, page.jobs, page.next)
+    kept = await request.operator.jobs_by_id(query.shown)
+    matching = {job.id for job in page.jobs}
+    oldest = min(query.shown)
+    # A full page has no room for older jobs, whatever leaves it.
+    floor = oldest if len(query.shown) == _SHOWN else 0
+    new = sum(floor < each and each not in kept for each in matching)
+    examined = page.next or 0
+    left = frozenset(each for each in kept if each not in matching and each >= examined)
+    has_older = page.next is not None or any(each < oldest for each in matching)
+    return Rows(
+        page,
+        tuple(kept.values()),
+        min(page.next or oldest, oldest) if has_older else None,
+        new if query.before is UNSET else 0,
+        left,
+    )
+
+
+def _address(request: PageRequest, query: JobPageQuery, **more: Any) -> str:
+    states = [each.value for each in query.state]
+    return request.url("jobs", q=query.q, state=states, before=value_or_none(query.before), **more)
 
 
 async def _filter(request: PageRequest, query: JobPageQuery) -> JobFilter:
@@ -104,79 +139,3 @@ def _chips(request: PageRequest, query: JobPageQuery, counts: JobCounts) -> list
 def _command(request: PageRequest, query: JobPageQuery) -> str:
     states = [f"--state={state.value}" for state in query.state]
     return request.command_line("jobs", *([query.q] if query.q else []), *states)
-
-
-@routes.get("/jobs/{id}", Role.VIEWER, path=JobPath, responses={200: str})
-async def job_page(request: PageRequest) -> Page:
-    """One job: why it is not running, its timeline, attempts, log and settings."""
-    return await _job_page(request, is_private_shown=False)
-
-
-@routes.post(
-    "/jobs/{id}/private", Role.OPERATOR, path=JobPath, body=ReasonForm, responses={200: str}
-)
-async def show_private(request: PageRequest) -> Page:
-    """The same page with arguments, result and traceback. The audit records it."""
-    await request.operator.record_private_look(request.path.id, request.by, request.body.reason)
-    return await _job_page(request, is_private_shown=True)
-
-
-async def _job_page(request: PageRequest, *, is_private_shown: bool) -> Page:
-    job_id: int = request.path.id
-    detail = await request.operator.show(job_id)
-    job = detail.job
-    causes = await request.operator.explain(job_id, seen_by=request.tenant)
-    return Page(
-        template="job.html",
-        title=f"Job {job_id}: {job.task}",
-        section="Jobs",
-        values={
-            "job": job,
-            "causes": causes,
-            "timeline": detail.timeline,
-            "log": detail.log,
-            "complete": detail.complete,
-            "policy": _policy(job),
-            "verbs": _verbs(request, job),
-            "private": _private(job) if is_private_shown else None,
-        },
-        command=request.command_line("job", "show", job_id),
-        # What was shown once is not loaded again.
-        topics=() if is_private_shown else (f"job-{job_id}",),
-    )
-
-
-_VERBS = (*OperatorVerb, BulkVerb.DELETE)
-
-
-def _verbs(request: PageRequest, job: Job) -> list[dict[str, Any]]:
-    """Each verb with its effect on this job, refused ones with the reason."""
-    if not request.may(Role.OPERATOR):
-        return []
-    found = []
-    for verb in _VERBS:
-        refused = None
-        try:
-            step = plan_delete(job) if verb is BulkVerb.DELETE else plan(OperatorVerb(verb), job)
-        except IllegalTransition as error:
-            step, refused = None, str(error)
-        if verb is BulkVerb.DELETE and not request.may(Role.ADMIN):
-            refused = "deleting jobs needs the role admin"
-        if not isinstance(step, NoChange):
-            found.append({"verb": verb.value, "refused": refused})
-    return found
-
-
-def _private(job: Job) -> dict[str, str | None]:
-    report = job.report
-    error = None if report is None else report.error
-    return {
-        "Arguments": arguments_text(job.args),
-        "Result": None if report is None or report.result is None else value_text(report.result),
-        "Traceback": None if error is None else error.trace,
-    }
-
-
-def _policy(job: Job) -> dict[str, Any]:
-    """The settings of a job that differ from the default."""
-    return (stored_object(job.policy_json) or {}) if job.policy_json else {}

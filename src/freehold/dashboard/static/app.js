@@ -1,8 +1,8 @@
 // The script of the dashboard: times, keys, ticks, copying, live updates. Every page works without it.
 
 const root = document.body.dataset.root ?? "";
-const $ = (selector) => document.querySelector(selector);
-const $$ = (selector) => [...document.querySelectorAll(selector)];
+const $ = (selector, within = document) => within.querySelector(selector);
+const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
 
 // -- times: ages and the zone of the browser ------------------------------------------------
 
@@ -19,9 +19,9 @@ function age(seconds) {
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
-function showTimes() {
+function showTimes(within = document) {
   const now = Date.now();
-  for (const element of $$("time[datetime]")) {
+  for (const element of $$("time[datetime]", within)) {
     const at = new Date(element.dateTime);
     element.title ||= element.textContent;
     const isToday = at.toDateString() === new Date(now).toDateString();
@@ -34,8 +34,8 @@ function showTimes() {
 
 // -- copying --------------------------------------------------------------------------------
 
-function showCopyButtons() {
-  if (navigator.clipboard) for (const button of $$("button.copy[hidden]")) button.hidden = false;
+function showCopyButtons(within = document) {
+  if (navigator.clipboard) for (const button of $$("button.copy[hidden]", within)) button.hidden = false;
 }
 
 document.addEventListener("click", async (event) => {
@@ -48,17 +48,17 @@ document.addEventListener("click", async (event) => {
 
 // -- ticks ----------------------------------------------------------------------------------
 
-const ticks = () => $$("input[name=ids]");
+const ticks = () => $$("main:not(.probe) input[name=ids]");
 let lastTick = null;
 
-function showTicks() {
-  const all = $("#tick-all");
+function showTicks(within = document) {
+  const all = $("#tick-all", within);
   if (!all) return;
   all.hidden = false;
   const count = ticks().filter((each) => each.checked).length;
   all.checked = count > 0 && count === ticks().length;
   all.indeterminate = count > 0 && !all.checked;
-  for (const element of $$("[data-ticked]")) element.textContent = count ? `${count} ticked` : "tick some jobs";
+  for (const element of $$("[data-ticked]", within)) element.textContent = count ? `${count} ticked` : "tick some jobs";
   for (const button of $$("button[data-needs-ticks]")) button.disabled = count === 0;
 }
 
@@ -111,6 +111,7 @@ const KEYS = {
   w: () => chosenRow()?.querySelector("[data-why]")?.click(),
   r: () => $("[data-verb=retry]")?.click(),
   c: () => $("[data-verb=cancel]")?.click(),
+  n: () => $("[data-new]")?.click(),
   p: () => $("#live-button")?.click(),
 };
 
@@ -131,6 +132,30 @@ document.addEventListener("keydown", (event) => {
   if (act) { event.preventDefault(); act(); }
 });
 
+// -- the log of a job: it follows new lines until it is scrolled up ---------------------------------
+
+let following = true;
+
+function followLog(within = document) {
+  const lines = $("#log-lines", within), box = $("#follow", within);
+  if (!lines || !box) return;
+  box.closest(".follow").hidden = false;
+  box.checked = following;
+  if (following) lines.scrollTop = lines.scrollHeight;
+}
+
+document.addEventListener("change", (event) => {
+  if (event.target.id !== "follow") return;
+  following = event.target.checked;
+  followLog();
+});
+document.addEventListener("scroll", (event) => {
+  if (event.target.id !== "log-lines") return;
+  const { scrollTop, scrollHeight, clientHeight } = event.target;
+  following = scrollTop + clientHeight >= scrollHeight - 4;
+  if ($("#follow")) $("#follow").checked = following;
+}, true);
+
 // -- small screens: the list of pages is closed at first --------------------------------------
 
 const sections = $("details.sections");
@@ -140,8 +165,8 @@ narrow.addEventListener("change", fitSections);
 
 // -- live: a message of the stream makes the page load itself again -----------------------------
 //
-// Not while updates are paused, a row is ticked, or a form of the page is in use: nothing moves
-// under the pointer. Without a stream the page looks every five seconds.
+// Not while updates are paused, a row is ticked, or a form of the page is in use. Without a stream
+// the page looks every five seconds.
 
 const stream = $("#stream");
 const live = $("#live");
@@ -181,6 +206,69 @@ function changed() {
   }, Math.max(0, lastLoad + TURN_MILLISECONDS - Date.now()));
 }
 
+// -- nothing moves under the pointer ------------------------------------------------------------
+//
+// New content is laid out beside the page, invisibly, before it replaces the old. If what the
+// pointer is on would be elsewhere, the page stays as it is until the pointer moves on.
+
+const page = $("#page");
+const POINTED = "a, button, summary, input, select, label, tr, li, dd, rect, h2, p";
+let pointer = null, held = null;
+
+document.addEventListener("pointermove", (event) => {
+  pointer = event.pointerType === "mouse" ? [event.clientX, event.clientY] : null;
+  if (held && pointed() !== held) { held = null; changed(); }
+});
+document.documentElement.addEventListener("pointerleave", () => {
+  pointer = null;
+  if (held) { held = null; changed(); }
+});
+
+function pointed() {
+  const found = pointer && document.elementFromPoint(...pointer)?.closest(POINTED);
+  return found && page?.contains(found) ? found : null;
+}
+
+// How to find the same element in other content: the id above it, and its number below that.
+function place(element, within) {
+  const anchor = element.closest("[id]");
+  const known = anchor && anchor !== within && within.contains(anchor) ? anchor : within;
+  const number = known === element ? -1 : $$(element.localName, known).indexOf(element);
+  return (other) => {
+    const base = known === within ? other : other.querySelector(`#${CSS.escape(known.id)}`);
+    return number < 0 ? base : base && $$(element.localName, base)[number];
+  };
+}
+
+function wouldMove(element, text) {
+  const probe = page.cloneNode(false);
+  probe.removeAttribute("id");
+  probe.classList.add("probe");
+  probe.innerHTML = text;
+  probe.style.width = `${page.offsetWidth}px`;
+  page.parentElement.append(probe);
+  for (const open of $$("details[open]", page)) {
+    const same = place(open, page)(probe);
+    if (same) same.open = true;
+  }
+  dress(probe);
+  const now = element.getBoundingClientRect(), from = page.getBoundingClientRect();
+  const then = place(element, page)(probe)?.getBoundingClientRect(), to = probe.getBoundingClientRect();
+  probe.remove();
+  return !then || Math.abs((then.top - to.top) - (now.top - from.top)) > 2
+    || Math.abs((then.left - to.left) - (now.left - from.left)) > 8;
+}
+
+page?.addEventListener("htmx:before:swap", (event) => {
+  const element = pointed(), text = event.detail.ctx?.text;
+  if (!element || typeof text !== "string" || !wouldMove(element, text)) return;
+  event.preventDefault();
+  if (page._htmx) page._htmx.ptag = "-";  // this content was not shown: the next request must not be told that it was
+  held = element;
+  waiting += 1;
+  showLive("paused", "held under the pointer");
+});
+
 if (stream) {
   showLive("", "live");
   stream.addEventListener("opened", () => { if (heard) changed(); heard = true; showLive(paused ? "paused" : "", paused ? "paused" : "live"); });
@@ -188,21 +276,23 @@ if (stream) {
   stream.addEventListener("away", () => showLive("away", "the store is away"));
   stream.addEventListener("htmx:sse:error", () => showLive("away", "no connection"));
   setInterval(() => { if (!heard && !document.hidden) changed(); }, FALLBACK_SECONDS * 1000);
-  setInterval(() => { if (waiting && !paused && !isBusy()) changed(); }, TURN_MILLISECONDS);
+  setInterval(() => { if (waiting && !held && !paused && !isBusy()) changed(); }, TURN_MILLISECONDS);
   $("#live-button").addEventListener("click", () => {
     paused = !paused;
     if (paused) showLive("paused", "paused");
     else changed();
   });
-  document.addEventListener("htmx:after:swap", refresh);
+  document.addEventListener("htmx:after:swap", () => dress());
 }
 
-function refresh() {
-  showTimes();
-  showCopyButtons();
-  showTicks();
+// What the script adds to the content from the server.
+function dress(within = document) {
+  showTimes(within);
+  showCopyButtons(within);
+  showTicks(within);
+  followLog(within);
 }
 
 fitSections();
-refresh();
-setInterval(showTimes, 1000);
+dress();
+setInterval(() => showTimes(), 1000);

@@ -19,6 +19,7 @@ from freehold.errors import BadInput
 from freehold.http_auth import local_token
 from freehold.lab.demo.check import Check
 from freehold.lab.demo.kinds import KINDS
+from freehold.lab.demo.living import LivingDemo, define_order
 from freehold.lab.demo.load import QUEUES
 from freehold.lab.demo.report import demo_report
 from freehold.lab.demo.run import run_demo
@@ -45,7 +46,12 @@ class Serve(Protocol):
     """`serve_http`, an extra that may not be installed."""
 
     def __call__(
-        self, app: Freehold, settings: Settings, *, on_ready: Callable[[str], None] | None = None
+        self,
+        app: Freehold,
+        settings: Settings,
+        *,
+        on_ready: Callable[[str], None] | None = None,
+        demo_controls: LivingDemo | None = None,
     ) -> Coroutine[Any, Any, None]: ...
 
 
@@ -132,6 +138,7 @@ class Demo:
         self._serve = _server() if serve else None
         self._app = Freehold(url, schema=SCHEMA)
         define(self._app, KINDS.values())
+        define_order(self._app)
         self._rule = ScaleRule(
             default_count=MIN_WORKERS,
             max_count=max_workers,
@@ -180,24 +187,27 @@ class Demo:
                 await app._database.aclose()
 
     async def _serve_until(self, stopped: asyncio.Event, serve: Serve) -> None:
-        on_ready = self._print_addresses
-        serving = asyncio.create_task(serve(self._app, self._settings, on_ready=on_ready))
+        living = LivingDemo(self._app, self._processes)
+        served = serve(
+            self._app, self._settings, on_ready=self._print_addresses, demo_controls=living
+        )
         stopping = asyncio.create_task(stopped.wait())
+        parts = [asyncio.create_task(served), asyncio.create_task(living.run())]
         try:
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                serving.result()  # raises the error that ended it
+            done, _ = await asyncio.wait({*parts, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            for part in done - {stopping}:
+                part.result()  # raises the error that ended it
         finally:
-            serving.cancel()
-            stopping.cancel()
-            await asyncio.gather(serving, stopping, return_exceptions=True)
+            for task in (*parts, stopping):
+                task.cancel()
+            await asyncio.gather(*parts, stopping, return_exceptions=True)
 
     def _print_addresses(self, address: str) -> None:
         from freehold.dashboard.site import dashboard_address  # needs the HTTP extra
 
         where = f"--url '{self._app._database.shown}' --schema {SCHEMA}"
         self._console.print(
-            f"The manager and its workers keep running; Ctrl-C ends them.\n"
+            f"Jobs keep coming, for the manager and its workers; Ctrl-C ends them.\n"
             f"  dashboard    {dashboard_address(address, self._settings)}\n"
             f"  HTTP API     {address}   (described in {address}/api/openapi.json)\n"
             f"  its token    {local_token()}\n"

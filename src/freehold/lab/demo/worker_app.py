@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from freehold.app import Freehold
 from freehold.lab.demo.kinds import KINDS
+from freehold.lab.demo.living import define_order
 from freehold.lab.demo.tasks import define
 
 app = Freehold()
 define(app, KINDS.values())
+define_order(app)
