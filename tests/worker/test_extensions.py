@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -252,6 +255,42 @@ def test_a_hook_that_hangs_is_not_logged_as_an_outcome_that_was_lost(
     assert job.read().state is State.SUCCEEDED
     assert "1 end of attempts not passed on; the outcomes are stored" in caplog.text
     assert "could not be written" not in caplog.text
+
+
+_HANGS_IN_A_PROGRAM = """
+import asyncio, threading
+from freehold import Extension, Freehold
+from freehold.worker import ended_calls
+
+ended_calls.FLUSH_SECONDS = 0.01
+
+class Hangs(Extension):
+    def ended(self, attempt):
+        threading.Event().wait()
+
+app = Freehold("jobs.db")
+app.extend(Hangs())
+
+@app.task(name="greet")
+async def greet():
+    return "hello"
+
+async def main():
+    job = await greet.aenqueue()
+    await app.arun_worker(until_idle=True)
+    print(await job.aresult(30))
+
+asyncio.run(main())
+"""
+
+
+def test_a_plain_hook_that_hangs_does_not_keep_an_event_loop_or_its_process(tmp_path: Path) -> None:
+    """A web server that runs a worker ends, too: its event loop waits for asyncio's own threads."""
+    command = [sys.executable, "-c", _HANGS_IN_A_PROGRAM]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
 
 
 @pytest.mark.parametrize("is_awaited", [False, True])

@@ -6,8 +6,10 @@ A slow extension holds up no job. If it is too slow for good, calls are dropped,
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 from collections import deque
+from functools import partial
 
 from freehold.extensions import EndedAttempt, Extension, Extensions
 from freehold.model.job import Attempt
@@ -15,6 +17,7 @@ from freehold.model.outcome import NEVER_STARTED, Decision, Outcome
 from freehold.model.plural import count
 from freehold.rare_warning import RareWarning
 from freehold.telemetry import fields, log
+from freehold.worker.hook_thread import HookThread
 
 UNCALLED_LIMIT = 10_000
 #: So long a worker that ends waits for calls.
@@ -30,6 +33,7 @@ class EndedCalls:
         self.extensions = extensions.endings
         self._uncalled: deque[EndedAttempt] = deque()
         self._calling: asyncio.Task[None] | None = None
+        self._thread = HookThread()
 
     def add(self, attempt: Attempt, outcome: Outcome, decision: Decision) -> None:
         if not self.extensions or outcome.kind in NEVER_STARTED:
@@ -51,6 +55,7 @@ class EndedCalls:
         if self._calling.cancel():
             text = "extensions are too slow: %s of attempts not passed on; the outcomes are stored"
             log.error(text, count(len(self._uncalled) + 1, "end"))
+        self._thread.shutdown()
 
     async def _call_all(self) -> None:
         while self._uncalled:
@@ -63,7 +68,8 @@ class EndedCalls:
             if inspect.iscoroutinefunction(extension.ended):
                 await extension.ended(ended)
             else:
-                await asyncio.to_thread(extension.ended, ended)
+                call = partial(contextvars.copy_context().run, extension.ended, ended)
+                await asyncio.get_running_loop().run_in_executor(self._thread, call)
         except Exception:
             job = ended.job
             log.exception(
