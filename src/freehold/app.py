@@ -184,16 +184,16 @@ class Freehold(ScheduleDeclarer, SignalSender):
         if tenants is None:
             if chosen.managed_in is None:  # else the manager has checked it
                 await self._check_rights()
-            apply = apply_settings if self._tenant_name is None else apply_to_tenant
-            await apply(self.aoperator, configured)
-            declared = self._declarations.written([self._declare_schedules])
+            to_store = apply_settings if self._tenant_name is None else apply_to_tenant
+            writers: list[Writer] = [partial(to_store, self.aoperator, configured)]
+            declared = self._declarations.written([*writers, self._declare_schedules])
             async with declared, self._prepared_worker(chosen):
                 worker = Worker(self._database, self.tasks, chosen, tenant=self._tenant_name)
                 return await _run_until(stop, worker)
         served = self.tenants.served(None if tenants == "all" else tenants, without_tenants)
         own = HostRegistration(served.control, new_owner(), chosen.managed_in, chosen.slot_file)
         apply = partial(apply_to_all_tenants, self.aoperator, configured)
-        writers: list[Writer] = [served.check, apply, partial(self._declare_for_tenants, served)]
+        writers = [served.check, apply, partial(self._declare_for_tenants, served)]
         async with self._declarations.written(writers), self._prepared_worker(chosen):
             host = TenantHost(
                 served, self.tasks, chosen, registration=own, name_worker=own.name_worker

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,6 +20,7 @@ from freehold.store.sqlite.database import SqliteDatabase
 from freehold.telemetry import Telemetry
 from freehold.testing import VirtualLoop, virtual_worker
 from freehold.worker.config import WorkerSettings
+from freehold.worker.worker import Worker
 from tests.store_sqlite.test_file_errors import limit_pages
 from tests.testing.virtual_app import VirtualApp
 from tests.worker import fleet_app
@@ -295,3 +297,23 @@ def test_a_worker_without_the_rights_of_one_ends_at_start(postgres_fleet: Fleet)
 def _as(url: str, role: str) -> str:
     assert "user=postgres" in url
     return url.replace("user=postgres", f"user={role}")
+
+
+@pytest.mark.parametrize("configured", ["[queues.mail]\nweight = 2.0", "[limits.api]\nmax = 3"])
+def test_a_worker_starts_during_an_outage_whatever_is_configured(
+    configured: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the settings say is written as soon as the store can be reached."""
+    started: list[Worker] = []
+
+    async def run(worker: Worker) -> int:
+        started.append(worker)
+        return 0
+
+    monkeypatch.setattr(Worker, "run", run)
+    monkeypatch.chdir(tmp_path)
+    Path("freehold.toml").write_text(configured)
+    app = Freehold("postgresql://127.0.0.1:1/none")
+    assert app.run_worker() == 0
+    assert len(started) == 1
+    app.close()
