@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from freehold.cli import main
 from freehold.model.outcome import OutcomeKind
 from freehold.model.worker_info import Heartbeat
 from freehold.store.sqlfiles import load_migrations
@@ -31,6 +32,15 @@ def test_without_a_schema_every_command_names_the_remedy(
     postgres_url: str, command: tuple[str, ...]
 ) -> None:
     assert "run `freehold migrate`" in refusal(run(*command, "--url", postgres_url), 3)
+
+
+def test_the_remedy_names_the_program_that_was_called(
+    postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`freehold migrate` alone would migrate another store than that of a Django project."""
+    with pytest.raises(SystemExit):
+        main.main(["jobs", "--url", postgres_url], prog_name="manage.py freehold")
+    assert "run `manage.py freehold migrate`" in capsys.readouterr().err
 
 
 def test_a_plan_changes_nothing_and_migrating_twice_is_harmless(postgres_url: str) -> None:

@@ -63,7 +63,7 @@ class ErrorReportingGroup(click.Group):
             # Without standalone mode Click leaves errors and the code of an Exit to its caller.
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except Exception as error:
-            code = _report(error)
+            code = _report(error, prog_name or "freehold")
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -82,7 +82,8 @@ def _escape_unprintable_output() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _report(error: Exception) -> int:
+def _report(error: Exception, program: str) -> int:
+    """``program``: how this command line is called, which is what a remedy must name."""
     if isinstance(error, PipeClosed):
         _discard_output()
         return PIPE_CLOSED
@@ -96,7 +97,7 @@ def _report(error: Exception) -> int:
     if os.environ.get("FREEHOLD_DEBUG") == "1":
         traceback.print_exception(error)
     if isinstance(error, FreeholdError):
-        return _print_error(str(error), _code(error))
+        return _print_error(str(error).replace("`freehold ", f"`{program} "), _code(error))
     return _print_error(
         f"this is a bug in freehold: {type(error).__name__}: {error} "
         "(FREEHOLD_DEBUG=1 shows where; please report it)",

@@ -21,6 +21,7 @@ from freehold.contrib.django.extension import DatabaseConnections, WorkerSignal
 from freehold.contrib.django.handlers import defined_task
 from freehold.contrib.django.options import BackendOptions
 from freehold.contrib.django.store_url import MEMORY_URL, url_of_database
+from freehold.errors import SchemaMissing
 from freehold.model.history import Event
 from freehold.model.job import Job, NewJob
 from freehold.operator import SHOWN_LIMIT, Operator
@@ -85,13 +86,25 @@ class BackendStore:
             self.task(task)
 
     def enqueue(self, jobs: Sequence[NewJob]) -> list[JobHandle]:
-        if not self.is_in_django_database:
-            return self.app.enqueue_many(jobs)
-        connection = connections[self.options.database]
-        if not connection.get_autocommit():
-            return self.app.enqueue_many(jobs, connection=connection)
-        with transaction.atomic(using=self.options.database):  # all of them, or none
-            return self.app.enqueue_many(jobs, connection=connection)
+        with self._named_remedy():
+            if not self.is_in_django_database:
+                return self.app.enqueue_many(jobs)
+            connection = connections[self.options.database]
+            if not connection.get_autocommit():
+                return self.app.enqueue_many(jobs, connection=connection)
+            with transaction.atomic(using=self.options.database):  # all of them, or none
+                return self.app.enqueue_many(jobs, connection=connection)
+
+    @contextmanager
+    def _named_remedy(self) -> Iterator[None]:
+        """`freehold migrate` alone would migrate another store."""
+        try:
+            yield
+        except SchemaMissing as error:
+            command = (
+                "manage.py migrate" if self.is_in_django_database else "manage.py freehold migrate"
+            )
+            raise SchemaMissing(str(error).replace("freehold migrate", command)) from error
 
     def read(self, job_id: int) -> tuple[Job, list[Event]] | None:
         """A job and its events."""
@@ -104,18 +117,20 @@ class BackendStore:
     @contextmanager
     def _store(self) -> Iterator[Store]:
         client = self.app._client
-        if not self.is_in_django_database:
-            yield client.store
-            return
-        connection = connections[self.options.database]
-        yield Store(client.database.caller_session(connection))
+        with self._named_remedy():
+            if not self.is_in_django_database:
+                yield client.store
+                return
+            connection = connections[self.options.database]
+            yield Store(client.database.caller_session(connection))
 
     @contextmanager
     def operator(self, via: str, *, writes: bool = False) -> Iterator[Operator]:
         """On Django's connection too: a request may hold locks already. Changes are in one
         transaction; reads are in none, which SQLite would begin with a lock for writing."""
         if not self.is_in_django_database:
-            yield self.app.operator.through(via)
+            with self._named_remedy():
+                yield self.app.operator.through(via)
             return
         changes = transaction.atomic(using=self.options.database) if writes else nullcontext()
         with changes, self._store() as store:

@@ -38,7 +38,7 @@ def check_backend(backend: FreeholdBackend) -> Sequence[Any]:
         return [checks.Error(text, id="freehold.E002")]
     try:
         check_schema(options.schema)
-        backend.store.app  # noqa: B018 - it reads the settings of the database
+        backend.store.app._missing_file  # noqa: B018 - it reads the settings, and the URL
     except (ImproperlyConfigured, FreeholdError) as error:
         return [checks.Error(f"{where}: {error}", id="freehold.E003")]
     return [*_installed(where), *_transactions(backend, where)]

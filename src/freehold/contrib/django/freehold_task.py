@@ -97,6 +97,13 @@ def task(
     backend than Freehold's, as in tests, gets the task without them.
     """
 
+    if unknown := options.keys() - {"retry", "limit", "isolation", *JOB_OPTIONS}:
+        raise TypeError(
+            f"@task has no option {', '.join(sorted(unknown))}; Django's options are priority, "
+            "queue_name, backend and takes_context, Freehold's retry, limit, isolation, "
+            f"{', '.join(JOB_OPTIONS)}"
+        )
+
     def define(function: Callable[..., Any]) -> Any:
         kind = task_backends[backend].task_class
         return kind(

@@ -57,7 +57,18 @@ def problems(given: Mapping[str, Any]) -> list[str]:
             found.append(f"OPTIONS has no {name!r}: the options of this backend are {known}")
         elif not isinstance(value, _TYPES[name]):
             wanted = " or ".join(each.__name__ for each in _TYPES[name])
-            found.append(f"OPTIONS[{name!r}] is {value!r}: give a {wanted}")
+            found.append(f"OPTIONS[{name!r}] is {value!r}: give a value of the type {wanted}")
+        elif other := _wanted(name, value):
+            found.append(f"OPTIONS[{name!r}] is {value!r}: give {other}")
     if "DATABASE" in given and "URL" in given:
         found.append("OPTIONS has both DATABASE and URL: give one of them")
     return found
+
+
+def _wanted(name: str, value: Any) -> str | None:
+    """For a value of the right type that cannot be used."""
+    if name == "TIMEOUT" and not value > 0:
+        return "a number of seconds above 0"
+    if name == "AUTODISCOVER" and not all(isinstance(each, str) for each in value):
+        return "names of modules"
+    return None

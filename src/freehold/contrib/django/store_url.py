@@ -45,10 +45,10 @@ def _name(connection: Any) -> str:
 
 
 def _postgres_url(settings: dict[str, Any]) -> str:
-    """Everything but the name as parameters: a host may be the folder of a socket."""
+    """Everything but the name as parameters: a host may be the folder of a socket. The name is what
+    logs show of a URL."""
     options = settings.get("OPTIONS") or {}
     given = {
-        "dbname": settings.get("NAME"),
         "user": settings.get("USER"),
         "password": settings.get("PASSWORD"),
         "host": settings.get("HOST"),
@@ -56,4 +56,5 @@ def _postgres_url(settings: dict[str, Any]) -> str:
         **{name: value for name, value in options.items() if name not in _NOT_OF_LIBPQ},
     }
     present = {name: str(value) for name, value in given.items() if value not in (None, "")}
-    return f"postgresql:///?{urlencode(present, quote_via=quote)}"
+    name = quote(str(settings.get("NAME") or ""), safe="")
+    return f"postgresql:///{name}?{urlencode(present, quote_via=quote)}"

@@ -25,6 +25,7 @@ if not apps.ready:
     django.setup()
 
 from freehold.contrib.django.backend import FreeholdBackend, backend_of
+from freehold.contrib.django.checks import check_backend_errors
 from freehold.contrib.django.compat import task_backends
 
 
@@ -49,6 +50,9 @@ discover_tasks()
 def __getattr__(alias: str) -> Any:
     if alias not in freehold_aliases():
         raise AttributeError(alias)
-    store = backend_of(alias).store
+    backend = backend_of(alias)
+    if errors := check_backend_errors(backend):
+        raise BadSettings("; ".join(str(each.msg) for each in errors))
+    store = backend.store
     store.define_all()
     return store.app

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from freehold.cli import main
 from freehold.contrib.django.worker_app import freehold_aliases
+from freehold.errors import FreeholdError
 
 _APPS = "freehold.contrib.django.worker_app"
 #: Options of `manage.py` itself, which it has read already.
@@ -27,20 +28,27 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """With the arguments as they are: Freehold's command line reads them, not Django's."""
-        main.main(self._prepared(argv[2:]), prog_name=f"{Path(argv[0]).name} freehold")
+        try:
+            arguments = self._prepared(argv[2:])
+        except CommandError as error:
+            self.stderr.write(f"{type(error).__name__}: {error}")
+            sys.exit(error.returncode)
+        main.main(arguments, prog_name=f"{Path(argv[0]).name} freehold")
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("arguments", nargs=REMAINDER)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """For `call_command`."""
+        """For `call_command`: the program goes on, also after an error."""
+        arguments = self._prepared(options["arguments"])
         try:
-            main.main(self._prepared(options["arguments"]), standalone_mode=False)
-        except click.exceptions.Exit as ended:
-            if ended.exit_code:
-                raise CommandError("", returncode=ended.exit_code) from ended
+            code = click.Group.main(main, arguments, "manage.py freehold", standalone_mode=False)
         except click.ClickException as error:
             raise CommandError(error.format_message()) from error
+        except FreeholdError as error:
+            raise CommandError(str(error)) from error
+        if code:
+            raise CommandError(f"freehold ended with exit code {code}", returncode=int(code))
 
     def _prepared(self, arguments: list[str]) -> list[str]:
         rest, alias = _without_options(arguments)
@@ -48,11 +56,15 @@ class Command(BaseCommand):
         if alias is None and len(aliases) == 1:
             (alias,) = aliases
         alias = alias or "default"
+        if not aliases:
+            raise CommandError(
+                'TASKS has no backend of Freehold: set "BACKEND" of one of them to '
+                '"freehold.contrib.django.FreeholdBackend"'
+            )
         if alias not in aliases:
-            known = ", ".join(aliases) or "none"
             raise CommandError(
                 f"TASKS has no backend {alias!r} of Freehold: choose one with --backend; it has "
-                f"{known}"
+                f"{', '.join(aliases)}"
             )
         for name in _STORE_VARIABLES:
             if os.environ.pop(name, None) is not None:
