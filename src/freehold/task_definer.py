@@ -138,6 +138,8 @@ class TaskDefiner(Enqueuer[JobHandle]):
         )
         if isolation not in ("auto", "process"):
             raise BadSettings(f"isolation={isolation!r}: choose auto or process")
+        if limit is not None and not isinstance(limit, Limit):
+            raise BadSettings(f"limit={limit!r}: give a Limit, as in Limit(3)")
         if limit is not None and not limit:
             raise BadSettings("limit=Limit(): give the number of running jobs, a rate, or both")
 

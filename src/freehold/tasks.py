@@ -389,4 +389,4 @@ def script_name() -> str | None:
     if spec is not None:  # python -m package.module
         return str(spec.name).removesuffix(".__main__")
     file = getattr(main, "__file__", None)
-    return Path(file).stem if file else None
+    return Path(file).stem if file and file != "<stdin>" else None

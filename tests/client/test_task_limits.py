@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -63,3 +64,6 @@ def test_a_call_can_have_a_limit_key_of_its_own() -> None:
 def test_a_limit_that_limits_nothing_is_refused() -> None:
     with pytest.raises(BadSettings, match="give the number of running jobs"):
         TaskGroup().task(limit=Limit())
+    number: Any = 3
+    with pytest.raises(BadSettings, match=r"limit=3: give a Limit"):
+        TaskGroup().task(limit=number)

@@ -67,9 +67,15 @@ assert not any(name.startswith("freehold.contrib") for name in sys.modules)
 
 
 def test_an_app_runs_jobs_without_any_of_them_installed(tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-c", _PROGRAM]
+    """A program that Python reads from its standard input has no name, and needs none."""
     done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-W", "error", "-"],
+        input=_PROGRAM,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
