@@ -98,6 +98,19 @@ def test_an_edit_is_shown_and_reset(shell: Shell) -> None:
     assert (listed["time"], listed["is_edited"]) == ("every 1 h", False)
 
 
+@pytest.mark.requirement("N3", "N16")
+def test_the_audit_has_the_reasons_of_all_changes(shell: Shell) -> None:
+    put(shell, app="shop.app")
+    shell("schedules", "edit", "books", "--jitter", "30s", "--by", "ann")
+    for verb in ("pause", "resume", "run", "reset", "drop"):
+        change = shell("schedules", verb, "books", "--reason", f"why {verb}", "--by", "ann")
+        assert change.code == 0, change.err
+    entries = shell("audit", "--kind", "schedule", "--by", "ann", "--json").json["entries"]
+    assert {entry["via"] for entry in entries} == {"cli"}
+    reasons = {entry["reason"] for entry in entries} - {None}
+    assert reasons == {f"why {verb}" for verb in ("pause", "resume", "run", "reset", "drop")}
+
+
 @pytest.mark.requirement("N3")
 def test_run_now_also_while_paused(shell: Shell) -> None:
     put(shell)

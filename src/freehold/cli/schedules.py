@@ -12,7 +12,9 @@ from freehold.cli.common import (
     StoreChoice,
     StoreGroup,
     as_json,
+    author_options,
     by_option,
+    change_by,
     print_json,
     store_options,
 )
@@ -21,6 +23,7 @@ from freehold.cli.render import at, show
 from freehold.cli.schedule_view import schedule_table
 from freehold.cli.types import duration, timestamp
 from freehold.errors import BadInput
+from freehold.model.audit import CLI, Author
 from freehold.model.plural import count
 from freehold.model.schedule import CatchUp, Overlap
 from freehold.model.timing import Cron, Every, Timing
@@ -103,31 +106,31 @@ def pause(
 ) -> None:
     """Pause the schedule NAME. Ticks of the pause make no jobs, also not afterwards."""
     with store.open() as app:
-        app.operator.pause_schedule(name, by=by, reason=reason, until=until)
+        app.operator.pause_schedule(name, by=by, reason=reason, until=until, via=CLI)
     print_paused("schedule", "name", name, until, as_json)
 
 
 @schedules.command()
 @click.argument("name")
-@by_option
+@author_options
 @as_json
 @store_options
-def resume(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
+def resume(store: StoreChoice, name: str, author: Author, as_json: bool) -> None:
     """Resume the schedule NAME. It fires at its next tick."""
     with store.open() as app:
-        was_paused = app.operator.resume_schedule(name, by=by)
+        was_paused = app.operator.resume_schedule(name, **change_by(author))
     print_resumed("schedule", "name", name, was_paused, as_json)
 
 
 @schedules.command()
 @click.argument("name")
-@by_option
+@author_options
 @as_json
 @store_options
-def run(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
+def run(store: StoreChoice, name: str, author: Author, as_json: bool) -> None:
     """Make a job of the schedule NAME now. It may be paused."""
     with store.open() as app:
-        made = app.operator.run_schedule(name, by=by)
+        made = app.operator.run_schedule(name, **change_by(author))
     if as_json:
         print_json({"name": name, "job": made.id, "created": made.created})
     elif made.created:
@@ -173,7 +176,7 @@ def edit(
     with store.open() as app:
         before = app.operator.schedule(name)
         timing = _timing(before, cron, zone, every)
-        info = app.operator.edit_schedule(name, by=by, timing=timing, **changes)
+        info = app.operator.edit_schedule(name, by=by, timing=timing, via=CLI, **changes)
     if as_json:
         print_json(info)
     else:
@@ -211,7 +214,7 @@ def backfill(
     makes no tick's job again.
     """
     with store.open() as app:
-        made = app.operator.backfill_schedule(name, since, until, by=by)
+        made = app.operator.backfill_schedule(name, since, until, by=by, via=CLI)
     new = [each.id for each in made if each.created]
     if as_json:
         print_json({"name": name, "ticks": len(made), "jobs": new})
@@ -221,14 +224,14 @@ def backfill(
 
 @schedules.command()
 @click.argument("name")
-@by_option
+@author_options
 @as_json
 @store_options
-def drop(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
+def drop(store: StoreChoice, name: str, author: Author, as_json: bool) -> None:
     """Drop the schedule NAME. Its jobs stay; a worker whose code declares it brings it back."""
     with store.open() as app:
         info = app.operator.schedule(name)
-        app.operator.drop_schedule(name, by=by)
+        app.operator.drop_schedule(name, **change_by(author))
     if as_json:
         print_json({"name": name, "dropped": True})
         return
@@ -243,13 +246,13 @@ def drop(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
 
 @schedules.command()
 @click.argument("name")
-@by_option
+@author_options
 @as_json
 @store_options
-def reset(store: StoreChoice, name: str, by: str, as_json: bool) -> None:
+def reset(store: StoreChoice, name: str, author: Author, as_json: bool) -> None:
     """Undo edits: back to what the code declares."""
     with store.open() as app:
-        info = app.operator.reset_schedule(name, by=by)
+        info = app.operator.reset_schedule(name, **change_by(author))
     if as_json:
         print_json(info)
     else:
