@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from freehold.apply_settings import apply_settings, apply_to_all_tenants, apply_to_tenant
+from freehold.apply_settings import HostSettings, apply_settings, apply_to_tenant
 from freehold.client import Client, JobHandle, handle_of
 from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError, TenantNotFound
 from freehold.exit_codes import EXIT_CRASHED
@@ -192,12 +192,11 @@ class Freehold(ScheduleDeclarer, SignalSender):
                 return await _run_until(stop, worker)
         served = self.tenants.served(None if tenants == "all" else tenants, without_tenants)
         own = HostRegistration(served.control, new_owner(), chosen.managed_in, chosen.slot_file)
-        apply = partial(apply_to_all_tenants, self.aoperator, configured)
-        writers = [served.check, apply, partial(self._declare_for_tenants, served)]
+        rules = HostSettings(configured, self.aoperator, lambda name: self.tenant(name).aoperator)
+        declare = partial(self._declare_for_tenants, served)
+        writers = [served.check, rules.apply_to_all, declare]
         async with self._declarations.written(writers), self._prepared_worker(chosen):
-            host = TenantHost(
-                served, self.tasks, chosen, registration=own, name_worker=own.name_worker
-            )
+            host = TenantHost(served, self.tasks, chosen, registration=own, prepare=rules.apply_to)
             return await _run_until(stop, host)
 
     @contextlib.asynccontextmanager

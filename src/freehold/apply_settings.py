@@ -6,7 +6,7 @@ only, never into the store of one tenant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from freehold.model.audit import SETTINGS
 from freehold.model.limit import ALL_QUEUES, QueueRule
@@ -25,9 +25,27 @@ async def apply_to_tenant(operator: AsyncOperator, settings: Settings) -> None:
     await _apply_keys(operator, settings)
 
 
-async def apply_to_all_tenants(operator: AsyncOperator, settings: Settings) -> None:
-    rule = settings.queues.get(ALL_QUEUES)
-    await _apply_queues(operator, {ALL_QUEUES: rule} if rule is not None else {})
+class HostSettings:
+    """For a host of many tenants. Most of them have no work: a tenant's store is written before its
+    first worker of this process starts."""
+
+    def __init__(
+        self, settings: Settings, control: AsyncOperator, tenant: Callable[[str], AsyncOperator]
+    ) -> None:
+        self._settings = settings
+        self._control = control
+        self._tenant = tenant
+        self._has_rules = bool(settings.limits or settings.queues.keys() - {ALL_QUEUES})
+        self._applied: set[str] = set()
+
+    async def apply_to_all(self) -> None:
+        rule = self._settings.queues.get(ALL_QUEUES)
+        await _apply_queues(self._control, {ALL_QUEUES: rule} if rule is not None else {})
+
+    async def apply_to(self, tenant: str) -> None:
+        if self._has_rules and tenant not in self._applied:
+            await apply_to_tenant(self._tenant(tenant), self._settings)
+            self._applied.add(tenant)
 
 
 async def _apply_queues(operator: AsyncOperator, queues: Mapping[str, QueueRule]) -> None:

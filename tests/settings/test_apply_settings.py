@@ -91,3 +91,30 @@ def test_the_limit_of_all_queues_is_written_into_the_control_store_only(
     assert [(rule.name, rule.limit) for rule in app.operator.queue_limits()] == [("*", Limit(7))]
     assert [rule.name for rule in acme.operator.queue_limits()] == ["mail"]
     app.close()
+
+
+def test_a_host_writes_weights_and_limits_into_the_stores_of_tenants_with_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "freehold.toml").write_text(
+        "[queues.mail]\nweight = 5\nmax = 7\n[limits.smtp]\nmax = 2\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    app = Freehold()
+
+    @app.task(name="send", queue="mail")
+    async def send() -> None: ...
+
+    for name in ("acme", "beta"):
+        app.tenants.create(name)
+    job = send.using(tenant="acme").enqueue()
+    app.tenant("acme").operator.set_queue_limit("mail", Limit(1), "ann")
+    assert app.run_worker(tenants="all", until_idle=True) == 0
+    acme, beta = (app.tenant(name).operator for name in ("acme", "beta"))
+    assert acme.show(job.id).job.state == "succeeded"
+    (mail,) = acme.queues()
+    assert (mail.weight, mail.limit) == (5.0, Limit(7))
+    assert [(rule.name, rule.limit) for rule in acme.key_limits()] == [("smtp", Limit(2))]
+    assert beta.key_limits() == [], "its first worker writes them"
+    assert app.operator.key_limits() == []
+    app.close()

@@ -16,7 +16,7 @@ import contextlib
 import contextvars
 import random
 from collections import ChainMap
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -82,8 +82,9 @@ class TenantHost:
         renewal_thread: SharedRenewalThread | None = None,
         name_worker: Callable[[], str] = new_owner,
         registration: HostRegistration | None = None,
+        prepare: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
-        """``registration``: of a managed host."""
+        """``registration`` also names the workers; ``prepare`` runs before each of them."""
         self._directory = directory
         self._tasks = tasks
         self._settings = settings
@@ -91,13 +92,14 @@ class TenantHost:
         self.telemetry = telemetry or Telemetry()
         self._threads = threads or SharedThreads()
         self._renewal_thread = renewal_thread or SharedRenewalThread()
-        self._name_worker = name_worker
+        self._name_worker = name_worker if registration is None else registration.name_worker
         self.workers: dict[str, TenantWorker] = {}
         self._worker_tasks: set[asyncio.Task[None]] = set()
         self._attempts: ChainMap[asyncio.Task[None], HeldLease] = ChainMap()
         self._shards: dict[str, Shard | None] = {}
         self._check_requests: dict[str, asyncio.Event] = {}
         self._registration = registration
+        self._prepare = prepare
         self._parts = PartGroup(on_crash=self.stop_now)
         self._draining = asyncio.Event()
         self._changed = asyncio.Event()
@@ -417,6 +419,8 @@ class TenantHost:
     async def _run_worker(self, worker: TenantWorker) -> None:
         name, failure = worker.tenant.name, None
         try:
+            if self._prepare is not None:
+                await self._prepare(name)
             code = await worker.worker.run()
             if code == EXIT_CRASHED:
                 failure = "its worker crashed: see the log"
