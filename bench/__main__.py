@@ -9,6 +9,8 @@
     scripts/bench mixed   [--rounds 3] [--jobs 50000] [--only freehold,pgqueuer] [--quick]
     scripts/bench reads   [--finished 2000000] [--live 500000] [--queues 200] [--lanes 20000]
                           [--workers 50] [--rounds 50] [--quick]    the reads of operators
+    scripts/bench results [--clients 1000] [--ends 10] [--seconds 20] [--quick]
+                          callers of one process that wait for results
     scripts/bench report  the tables and charts of docs/performance.md, from bench/results
 
 Without --dsn it starts a PostgreSQL server of its own. The figures depend on the machine: read them
@@ -28,7 +30,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bench import core, growth, mixed, reads, report, wake
+from bench import core, growth, mixed, reads, report, waiting_callers, wake
 from bench.against import checkout, pairs
 from bench.fleet import MeasurementFailed
 from bench.measures import Bench
@@ -42,10 +44,11 @@ def main() -> None:
         return
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, _end)
-    if arguments.case == "reads":
-        sizes = _sizes(reads.QUICK if arguments.quick else reads.Sizes(), arguments)
+    if arguments.case in ("reads", "results"):
+        case = reads if arguments.case == "reads" else waiting_callers
+        sizes = _sizes(case.QUICK if arguments.quick else case.Sizes(), arguments)
         with server(arguments.dsn) as used:
-            reads.run(used, sizes, _out(arguments, "reads"))
+            case.run(used, sizes, _out(arguments, arguments.case))
         return
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         measure = _compare if arguments.against else _measure
@@ -123,7 +126,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    cases = ["core", "growth", "wide", "wake", "mixed", "reads", "report"]
+    cases = ["core", "growth", "wide", "wake", "mixed", "reads", "results", "report"]
     parser.add_argument("case", nargs="?", default="core", choices=cases)
     parser.add_argument("--dsn", help="of a role that may create databases")
     parser.add_argument("--node", type=Path, help="folder in which npm installed graphile-worker")
@@ -154,6 +157,7 @@ def _arguments() -> argparse.Namespace:
         "tenants",
         "workers",
         "clients",
+        "ends",
     ):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--seconds", type=float)

@@ -34,6 +34,14 @@ def test_the_reads_of_operators_are_measured(postgres_url: str, tmp_path: Path) 
     assert all(row["buffers"] > 0 for row in found["reads"].values())
 
 
+@pytest.mark.requirement("N5")
+def test_callers_that_wait_for_results_are_measured(postgres_url: str, tmp_path: Path) -> None:
+    found = bench(tmp_path / "results.json", "results", "--dsn", postgres_url)
+    assert found["ends"] == 10
+    assert found["statements_per_second"] > 0
+    assert 0 < found["delay_p50_ms"] <= found["delay_p95_ms"]
+
+
 @pytest.mark.long_form
 @pytest.mark.parametrize("contenders", [["raw-sql"], ["raw-sql", "freehold-sqlite"]], ids=len)
 def test_contenders_are_measured_and_a_missing_one_is_named(
