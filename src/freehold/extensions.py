@@ -128,6 +128,13 @@ class Extensions:
         hooks = (extension.enqueueing, extension.enqueued, extension.enqueue_failed)
         self._wait_in_enqueues |= any(map(inspect.iscoroutinefunction, hooks))
 
+    def replace(self, extension: Extension) -> None:
+        """Add it in place of all others of its class."""
+        lists = (self._enqueueing, self._enqueued, self._enqueue_failed, self._workers)
+        for registered in (*lists, self.attempts, self.endings):
+            registered[:] = [each for each in registered if type(each) is not type(extension)]
+        self.add(extension)
+
     # -- enqueues ----------------------------------------------------------------------------
 
     async def before_enqueue(self, jobs: Sequence[NewJob]) -> list[NewJob]:

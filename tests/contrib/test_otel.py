@@ -330,6 +330,13 @@ def test_instrumenting_twice_extends_new_apps_once(uninstrumented: None) -> None
         FreeholdInstrumentor().instrument(skip_dep_check=True)
     assert (len(default_extensions), len(child_preparations)) == (1, 1)
     assert len(Freehold("sqlite://:memory:").tasks.extensions.attempts) == 1
+    traced = Traced()  # its own call, beside `opentelemetry-instrument`
+    assert len(traced.app.tasks.extensions.attempts) == 1
+    traced.app.task(name="bill")(lambda: None)
+    with Harness(traced.app) as queue:
+        traced.app.tasks.get("bill").enqueue()
+        queue.run()
+    assert [each.name for each in traced.recorded.spans] == ["enqueue bill", "process bill"]
     FreeholdInstrumentor().uninstrument()
     assert (default_extensions, child_preparations) == ([], [])
 

@@ -71,8 +71,10 @@ def instrument(
 
     ``link``: an attempt begins a trace of its own, with a link to the enqueue; ``parent``: it is a
     child of the enqueue; ``none``: enqueues have no span, and nothing is stored with the jobs.
+    The last call counts, also in a program that `opentelemetry-instrument` has started.
     """
-    app.extend(OpenTelemetry(propagation, tracer_provider, meter_provider))
+    extension = OpenTelemetry(propagation, tracer_provider, meter_provider)
+    app.tasks.extensions.replace(extension)
 
 
 class FreeholdInstrumentor:

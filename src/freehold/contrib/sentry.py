@@ -52,10 +52,11 @@ _NO_FAILURE = (AttemptEnded, Cancel, Pause, Snooze)
 def instrument(app: Freehold, *, monitor_schedules: bool = True) -> None:
     """Report the failures of one app. Call it beside the app, so that child processes do it, too.
 
-    Log lines of the logger ``freehold`` make no reports: it logs each failure itself.
+    Log lines of the logger ``freehold`` make no reports: it logs each failure itself. The last
+    call counts.
     """
     ignore_logger("freehold")
-    app.extend(Sentry(app, monitor_schedules))
+    app.tasks.extensions.replace(Sentry(app, monitor_schedules))
 
 
 class _Failure(msgspec.Struct):
