@@ -165,7 +165,9 @@ class Bridge:
 
 
 def scope_of(request: HttpRequest, root: str) -> dict[str, Any]:
+    """With the host as Django knows it, which may be that of a proxy. Raises DisallowedHost."""
     client = request.META.get("REMOTE_ADDR")
+    headers = {**request.headers, "Host": request.get_host()}
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -178,7 +180,7 @@ def scope_of(request: HttpRequest, root: str) -> dict[str, Any]:
         "query_string": request.META.get("QUERY_STRING", "").encode("latin-1", "replace"),
         "headers": [
             (name.lower().encode("latin-1"), value.encode("latin-1", "replace"))
-            for name, value in request.headers.items()
+            for name, value in headers.items()
         ],
         "client": (client, 0) if client else None,
         "server": None,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import Permission, User
 from django.db import connections
-from django.test import TransactionTestCase
+from django.test import TransactionTestCase, override_settings
 
 from freehold import AuditFilter
 from freehold.contrib.django import backend_of
@@ -88,6 +88,20 @@ class DashboardTests(TransactionTestCase):
         form = {"ids": self.job.id, "verb": "pause", "reason": "why", "form_token": token}
         kind = "application/x-www-form-urlencoded"
         return self.client.post(f"{PAGES}actions", urlencode(form), content_type=kind)
+
+    def test_forms_are_accepted_behind_a_proxy_with_another_host(self) -> None:
+        self.sign_in("change_queuejob")
+        token = re.search(r'name="form_token" value="([^"]+)"', self.text(PAGES))
+        self.client.defaults |= {
+            "HTTP_X_FORWARDED_HOST": "shop.example.org",
+            "HTTP_ORIGIN": "https://shop.example.org",
+        }
+        with override_settings(ALLOWED_HOSTS=["shop.example.org", "testserver"]):
+            self.assertEqual(self.act(token[1]).status_code, 403)
+            with override_settings(USE_X_FORWARDED_HOST=True):
+                self.assertEqual(self.act(token[1]).status_code, 303)
+        with override_settings(USE_X_FORWARDED_HOST=True):
+            self.assertEqual(self.client.get(PAGES).status_code, 400)
 
     def test_a_superuser_is_an_admin(self) -> None:
         self.sign_in(is_superuser=True)
