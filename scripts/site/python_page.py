@@ -12,6 +12,7 @@ from typing import Any
 import freehold
 from freehold.errors import FreeholdError
 from freehold.model.handler_exceptions import HandlerException
+from freehold.store.statements import AsyncMethods, method
 from scripts.site.markdown import code, first_sentence, page, prose, table
 
 #: Names of the module `freehold`, by topic. Exceptions and unlisted names have sections of their own.
@@ -47,6 +48,8 @@ MODULES = (
 )
 _MODULE_PREFIX = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Za-z_])")
 _SIGNATURE_WIDTH = 92
+#: Parameters that callers do not give: of methods, and of the verbs of an operator.
+_HIDDEN = ("self", "cls", "via", "check")
 
 
 def python_page() -> str:
@@ -113,7 +116,7 @@ def _class(name: str, kind: type) -> str:
     parts.insert(0, code(signature(name, kind), "py"))
     rows = [[f"`{each}`", first_sentence(doc)] for each, doc in _members(kind)]
     if rows:
-        parts.append(table(["", "meaning"], rows))
+        parts.append(table(["member", "meaning"], rows))
     return "\n".join(parts)
 
 
@@ -121,18 +124,29 @@ def _inherited_doc(kind: type) -> str | None:
     return kind.__mro__[1].__doc__
 
 
-def _members(kind: type) -> Iterator[tuple[str, str | None]]:
-    """Public methods and properties with a docstring, those of bases in this package included."""
-    for name, value in inspect.getmembers_static(kind):
+def _members(kind: type) -> Iterator[tuple[str, str]]:
+    """Public members with a docstring, those of bases in this package included."""
+    members = dict(inspect.getmembers_static(kind))
+    for name, value in members.items():
         if name.startswith("_"):
             continue
-        if isinstance(value, property):
-            if value.__doc__:
-                yield name, value.__doc__
-        elif isinstance(value, classmethod | staticmethod) or inspect.isfunction(value):
-            function = getattr(kind, name)
-            if "freehold" in getattr(function, "__module__", ""):
-                yield signature(name, function, one_line=True), function.__doc__
+        function = _function(kind, name, value)
+        document = getattr(function, "__doc__", None)
+        if document is None and name.startswith("a") and name[1:] in members:
+            document = "The same for asyncio."
+        if document and "freehold" in (getattr(function, "__module__", None) or ""):
+            yield signature(name, function, one_line=True), document
+        elif document and isinstance(value, property):
+            yield name, document
+
+
+def _function(kind: type, name: str, value: Any) -> Any:
+    """What a member calls. A verb of the store is listed in its class as a `method`."""
+    if isinstance(value, method):
+        return None if issubclass(kind, AsyncMethods) else value._verb
+    if isinstance(value, classmethod | staticmethod) or inspect.isfunction(value):
+        return getattr(kind, name)
+    return value if isinstance(value, property) else None
 
 
 def signature(name: str, value: Any, *, one_line: bool = False) -> str:
@@ -141,7 +155,8 @@ def signature(name: str, value: Any, *, one_line: bool = False) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):
         return name
-    parameters = [p for p in found.parameters.values() if p.name not in ("self", "cls")]
+    hidden = _HIDDEN if one_line else _HIDDEN[:2]
+    parameters = [p for p in found.parameters.values() if p.name not in hidden]
     short = [_parameter(p, with_type=not one_line) for p in parameters]
     kinds = [p.kind for p in parameters]
     if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:

@@ -302,9 +302,9 @@ class _Actions(
 
 
 class Operator(_Actions, BlockingMethods):
-    """For callers that block. ``via``: the interface that the audit records. ``check``: of the
-    arguments of clones, by the signatures of known tasks. ``tenant``: the one of the jobs, for
-    commands in remedies."""
+    """`app.operator`, for callers that block. ``via``: the interface that the audit records.
+    ``check``: of the arguments of clones, by the signatures of known tasks. ``tenant``: the one of
+    the jobs, for commands in remedies."""
 
     def __init__(
         self,
@@ -334,7 +334,7 @@ class Operator(_Actions, BlockingMethods):
 
 
 class AsyncOperator(_Actions, AsyncMethods):
-    """The same for asyncio."""
+    """`app.aoperator`: the methods of `Operator` as coroutines."""
 
     def __init__(
         self,

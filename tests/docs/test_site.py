@@ -25,6 +25,7 @@ from scripts.site.errors_page import errors, errors_page
 from scripts.site.events_page import EVENTS, events_page
 from scripts.site.http_page import http_page
 from scripts.site.llms import navigation
+from scripts.site.matrix import with_row
 from scripts.site.metrics_page import metrics_page
 from scripts.site.pages import for_the_site, generated
 from scripts.site.paths import CONFIGURATION, DOCS, ROOT
@@ -134,3 +135,12 @@ def test_the_check_of_the_site_finds_broken_links_and_other_hosts(tmp_path: Path
         "index.html: a link to #b, which has no such heading",
         "index.html: a link to gone/, which does not exist",
     ]
+
+
+def test_a_row_of_the_tables_of_versions_is_replaced_in_its_own_table() -> None:
+    head = "| version |\n|---|\n"
+    empty = f"<!-- a -->\n{head}<!-- /a -->\n<!-- b -->\n{head}<!-- /b -->\n"
+    once = with_row(with_row(empty, "A", "10", "| A 10 | x |"), "A", "9", "| A 9 | x |")
+    again = with_row(once, "A", "10", "| A 10 | y |")
+    rows = "| A 9 | x |\n| A 10 | y |\n"
+    assert again == empty.replace(f"<!-- a -->\n{head}", f"<!-- a -->\n{head}{rows}")

@@ -44,6 +44,7 @@ class Tenants:
     # -- reading -----------------------------------------------------------------------------
 
     def all(self) -> list[Tenant]:
+        """Every tenant, by name."""
         return self._directory.tenants()
 
     def get(self, name: str) -> Tenant:
