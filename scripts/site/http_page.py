@@ -29,7 +29,8 @@ def http_page() -> str:
 def _topic(path: str) -> str:
     parts = [part for part in path.split("/") if part and not part.startswith("{")]
     name = parts[1] if parts[0] == "api" else parts[0]
-    return {"livez": "health", "readyz": "health", "metrics": "health"}.get(name, name)
+    of_the_service = ("livez", "readyz", "metrics", "openapi.json")
+    return "Service" if name in of_the_service else name.replace("-", " ").capitalize()
 
 
 def _row(path: str, method: str, operation: dict[str, Any], document: dict[str, Any]) -> list[str]:

@@ -45,5 +45,5 @@ def _first_sentence(text: str) -> str:
     for part in text.split("\n\n"):
         if re.match(r"[A-Z`*\[]", part):
             plain = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(part.split()))
-            return re.split(r"(?<=[.:])\s", plain)[0]
+            return re.split(r"(?<=\.)\s", plain)[0]
     return ""

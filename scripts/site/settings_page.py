@@ -7,14 +7,15 @@ import re
 import tomllib
 from typing import Any, get_args
 
-from freehold.settings import ENVIRONMENT_PREFIX, SETTING_TYPES
+from freehold.settings import SETTING_TYPES
 from scripts.site.markdown import code, page, table
 from scripts.site.paths import ROOT
 
 DEFAULTS = ROOT / "src" / "freehold" / "config" / "default.toml"
 INTRO = """Flags win over variables of the environment, those over the file `freehold.toml` in the current folder (or
 `[tool.freehold]` in `pyproject.toml`), and that over the defaults. `freehold config` shows every value and where it
-comes from. An unknown setting is refused with the most similar name. `FREEHOLD_URL` and `FREEHOLD_SCHEMA` are short
+comes from. An unknown setting is refused with the most similar name. The variable of `workers.max_count` is
+`FREEHOLD_WORKERS_MAX_COUNT`, and so on; lists are separated by commas. `FREEHOLD_URL` and `FREEHOLD_SCHEMA` are short
 names; `DATABASE_URL` is used if nothing else names the store."""
 OTHERS = """## Variables that are not settings
 
@@ -36,9 +37,8 @@ def settings_page() -> str:
         section, _, key = name.rpartition(".")
         default = defaults[section][key] if section else defaults[key]
         row = [f"`{key}`", f"`{json.dumps(default)}`", _type(kind), notes[name]]
-        variable = ENVIRONMENT_PREFIX + name.replace(".", "_").upper()
-        sections.setdefault(section, []).append([*row, f"`{variable}`"])
-    heads = ["setting", "default", "value", "meaning", "variable"]
+        sections.setdefault(section, []).append(row)
+    heads = ["setting", "default", "value", "meaning"]
     parts = [
         f"## {f'[{section}]' if section else 'At the top'}\n\n" + table(heads, rows)
         for section, rows in sections.items()
