@@ -111,26 +111,6 @@ def test_the_keyboard_alone_leads_from_the_overview_to_a_retried_job(
     tab.check()
 
 
-def test_a_change_appears_and_focus_details_and_ticks_stay(app: Freehold, tab: Tab) -> None:
-    greet = app.tasks.get("greet")
-    first = greet.using(delay=3600).enqueue("x").id
-    tab.open("/jobs")
-    expect(tab.page.locator("#live-text")).to_have_text("live")
-    row = tab.page.locator(f"#job-{first}")
-    row.locator("summary").click()
-    row.locator("a.id").focus()
-    for number in range(1, 4):
-        greet.using(delay=3600).enqueue("y")
-        expect(tab.page.locator("[data-new]")).to_have_text(f"↑ {number} new", timeout=TIMEOUT_MS)
-    assert tab.page.evaluate("document.activeElement.textContent") == str(first)
-    assert row.locator("details").get_attribute("open") is not None
-    row.locator("input").check()
-    greet.enqueue("z")
-    expect(tab.page.locator("#live-text")).to_contain_text("paused", timeout=TIMEOUT_MS)
-    assert row.locator("input").is_checked()
-    tab.check()
-
-
 def test_everything_works_without_javascript(app: Freehold, plain_tab: Tab) -> None:
     job_id = app.tasks.get("greet").enqueue("x").id
     page = plain_tab.page

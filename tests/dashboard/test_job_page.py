@@ -117,8 +117,8 @@ def test_a_picture_is_not_longer_than_its_attempts() -> None:
     until = START + timedelta(hours=1)
     assert scale_of([], START, until).since == START
     late = scale_of([span("w", 3500, 3510)], START, until)
-    assert late.since == until - timedelta(minutes=1, seconds=40)
-    assert scale_of([span("w", 3599, None)], START, until).since == until - timedelta(minutes=1)
+    assert late.since == until - timedelta(seconds=100)
+    assert scale_of([span("w", 3599, None)], START, until).since == until - timedelta(seconds=30)
 
 
 def test_a_lease_picture_has_a_bar_for_each_token() -> None:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from freehold.http_auth import Role
 
 #: Groups of the navigation; they are sorted by the number.
-WORK, ORDER, PROCESSES, RECORD, PLACE = (
+WORK, ORDER, PROCESSES, RECORD, SERVICE = (
     "1 Work",
     "2 Order",
     "3 Processes",
     "4 Record",
-    "5 Place",
+    "5 Service",
 )
 
 
@@ -41,6 +41,6 @@ SECTIONS = (
     Section("Events", "events", "e", RECORD),
     Section("Bulk", "bulk", "b", RECORD),
     Section("Audit", "audit", "a", RECORD, Role.OPERATOR),
-    Section("Tenants", "tenants", "n", PLACE),
-    Section("System", "system", "s", PLACE, Role.ADMIN, of_all=True),
+    Section("Tenants", "tenants", "n", SERVICE),
+    Section("System", "system", "s", SERVICE, Role.ADMIN, of_all=True),
 )

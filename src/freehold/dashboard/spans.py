@@ -102,9 +102,9 @@ def swimlanes(
 
 
 def scale_of(spans: Sequence[AttemptSpan], since: datetime, until: datetime) -> TimeScale:
-    """Not longer than the picture needs, but at least a minute."""
+    """Not longer than the picture needs, but at least half a minute."""
     first = min((span.leased_at for span in spans), default=since)
-    return TimeScale(max(since, min(first, until - timedelta(minutes=1))), until)
+    return TimeScale(max(since, min(first, until - timedelta(seconds=30))), until)
 
 
 def _packed(spans: Sequence[AttemptSpan], scale: TimeScale) -> tuple[tuple[Bar, ...], int]:

@@ -166,11 +166,11 @@ narrow.addEventListener("change", fitSections);
 // -- live: a message of the stream makes the page load itself again -----------------------------
 //
 // Not while updates are paused, a row is ticked, or a form of the page is in use. Without a stream
-// the page looks every five seconds.
+// the page looks every three seconds.
 
 const stream = $("#stream");
 const live = $("#live");
-const FALLBACK_SECONDS = 5;
+const FALLBACK_SECONDS = 3;
 const TURN_MILLISECONDS = 1000;
 let paused = false, waiting = 0, lastLoad = 0, timer = null, heard = false;
 
@@ -269,8 +269,36 @@ page?.addEventListener("htmx:before:swap", (event) => {
   showLive("paused", "held under the pointer");
 });
 
+// Browsers open at most six connections to a host. So at most four tabs have a stream; the others
+// look by themselves, until one of the four is closed or hidden.
+
+const STREAMS = 4;
+const untilHidden = () => new Promise((resolve) => {
+  document.addEventListener("visibilitychange", resolve, { once: true });
+});
+
+function openStream() {
+  stream.setAttribute("hx-sse:connect", stream.dataset.connect);
+  window.htmx?.process(stream);
+}
+
+function takesSlot(name) {
+  return new Promise((resolve) => {
+    navigator.locks.request(name, { ifAvailable: true }, (lock) => { resolve(!!lock); return lock && untilHidden(); });
+  });
+}
+
+async function connect() {
+  if (!navigator.locks) return openStream();
+  for (let slot = 0; slot < STREAMS; slot += 1) {
+    if (await takesSlot(`freehold-stream-${slot}`)) return openStream();
+  }
+  await navigator.locks.request("freehold-stream-0", () => { openStream(); return untilHidden(); });
+}
+
 if (stream) {
   showLive("", "live");
+  connect();
   stream.addEventListener("opened", () => { if (heard) changed(); heard = true; showLive(paused ? "paused" : "", paused ? "paused" : "live"); });
   stream.addEventListener("changed", changed);
   stream.addEventListener("away", () => showLive("away", "the store is away"));
