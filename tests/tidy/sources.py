@@ -120,4 +120,6 @@ def _read_text_files() -> Iterator[tuple[str, str]]:
         # `.git` is a file in a worktree.
         if "__pycache__" in path.parts or ".db" in path.name or path.name == ".git":
             continue
+        if path.suffix == ".png":
+            continue
         yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
