@@ -12,7 +12,7 @@
 
 -- Owner: owns the schemas; migrates, and creates, moves and drops tenants. No long-running program needs it.
 -- Worker: runs jobs, and operates on them: `freehold worker`, `up` and the HTTP API.
--- Producer: enqueues, and cannot read jobs.
+-- Producer: enqueues and sends signals, and cannot read jobs.
 -- Viewer: reads everything, job arguments included: `top`, `jobs`, reports, autoscalers.
 do $$
 declare
@@ -76,8 +76,7 @@ begin
             grant usage on sequences to freehold_worker', store);
 
         -- Objects that exist only once the schema is migrated.
-        if not exists (select from pg_attribute where attname = 'start_by'
-                       and attrelid = to_regclass(format('%I.job', store))) then
+        if to_regprocedure(format('%I.send_signal(text, json, interval, text)', store)) is null then
             raise notice '% is not migrated yet: migrate as its owner, then run this again', store;
             continue;
         end if;
@@ -87,6 +86,9 @@ begin
         execute format('revoke update on %I.audit from freehold_worker', store);
         execute format('grant execute on function %I.rotate_partitions(double precision, integer)
             to freehold_worker', store);
+        -- Runs as its owner: a producer can neither read nor change a signal that was sent.
+        execute format('grant execute on function %I.send_signal(text, json, interval, text)
+            to freehold_worker, freehold_producer', store);
         -- Enough to insert a job and to find the job of a key; no arguments, no owners, no history. A new job
         -- has these columns; the others are those of a lease, of attempts and of reports.
         execute format('revoke insert on %I.job from freehold_producer', store);

@@ -13,7 +13,8 @@ MIGRATIONS = ROOT / "src" / "freehold" / "store" / "postgres" / "migrations"
 FUNCTIONS = {
     "enqueue": "Stores a job in the caller's transaction: it exists if and only if that commits. Arguments are checked "
     "for size and form, not against the task's signature. It sends no notification: an idle worker finds the job by "
-    "polling, within 10 seconds. `created` is false if a key returned an existing job.",
+    "polling, within 10 seconds. `created` is false if a key returned an existing job. `start_by` is an option of the "
+    "other interfaces only.",
     "send_signal": "Sends a [signal](../steps.md#signals) in the caller's transaction. False: it was sent before, and "
     "keeps its first value.",
     "backlog": "For autoscalers: how many jobs can be claimed now, in one queue or in all, counted up to 10,000; none "

@@ -145,6 +145,40 @@ def test_a_producer_finds_the_job_that_waits_but_replaces_nothing(roles: Roles) 
     assert len(roles.app("viewer").operator.jobs(JobFilter(limit=100)).jobs) == 1
 
 
+@pytest.mark.requirement("N9")
+def test_a_producer_sends_signals_and_reads_none(roles: Roles) -> None:
+    app = roles.app("producer")
+    assert app.send_signal("paid:7", {"cents": 4200}, by="shop")
+    assert not app.send_signal("paid:7", {"cents": 1})
+    with roles.connect("producer") as connection:
+        assert connection.execute("select freehold.send_signal('paid:8')").fetchone() == (True,)
+        for wrong in (
+            "null",
+            "''",
+            "repeat('x', 201)",
+            "'x', null",
+            "'x', to_json(repeat('x', 1048576))",
+            "'x', '1', interval '0'",
+            "'x', '1', interval '11 years'",
+            "'x', '1', 'infinity'",
+            "'x', '1', '1 day', ''",
+            r"'x', '1', '1 day', E'a\u202E'",
+        ):
+            with pytest.raises(psycopg.DataError):
+                connection.execute(f"select freehold.send_signal({wrong})".encode())
+    for sql in (
+        "select value from freehold.signal",
+        "insert into freehold.signal (name, value, at, expires_at) values ('x', '1', now(), now())",
+        "update freehold.signal set value = '1'",
+        "delete from freehold.signal",
+    ):
+        roles.refuses("producer", sql)
+    roles.refuses("viewer", "select freehold.send_signal('paid:9')")
+    found = roles.app("viewer").operator.signals()
+    assert [(each.name, each.by) for each in found] == [("paid:7", "shop"), ("paid:8", None)]
+    assert roles.app("worker").send_signal("paid:9")
+
+
 def test_a_producer_reads_no_jobs_and_changes_none(roles: Roles) -> None:
     job_id = enqueue(roles.app("producer"))
     for sql in (

@@ -155,14 +155,36 @@ def test_old_steps_alone_make_retention_due(store: StoreUnderTest) -> None:
     attempt = store.claim_one()
     _put(store, attempt, ("charge", 1, b"1"))
     assert store.end(attempt, OutcomeKind.SUCCESS)
-    store.advance(31 * 86400.0)
     _apply_retention(store)
-    at = "'2020-01-01 UTC', false" if store.kind == "postgres" else "0, 0"
-    columns = "job_id, name, number, token, kind, at, hidden"
-    store.sql(f"insert into {{s}}step ({columns}) values ({job_id}, 'left', 1, 1, 'result', {at})")
-    assert store.store.retention_is_due(30.0) is True
+    store.advance(2 * 86400.0)
+    assert not store.store.retention_is_due(3.0)
+    store.sql(f"delete from {{s}}history where id = {job_id}")
+    assert store.store.retention_is_due(1.0)
+    while store.store.apply_retention(1.0, 1):
+        pass
+    assert not store.store.retention_is_due(1.0)
+    assert _values(store, job_id) == {}
+
+
+def test_old_steps_of_kept_jobs_are_looked_at_once_a_day(store: StoreUnderTest) -> None:
+    """And steps behind them are found, however small the windows are."""
+    ids = [store.add() for _ in range(5)]
+    for attempt in store.claim():
+        _put(store, attempt, ("charge", 1, b"1"), ("ship", 2, b"2"))
+        assert store.end(attempt, OutcomeKind.SNOOZE, delay_seconds=90 * 86400.0)
+    store.advance(40 * 86400.0)
+    assert store.store.retention_is_due(30.0)
     _apply_retention(store)
-    assert store.store.retention_is_due(30.0) is False
+    assert not store.store.retention_is_due(30.0)
+    store.sql(f"delete from {{s}}job where id = {ids[-1]}")  # as by the loss of a day of history
+    assert not store.store.retention_is_due(30.0)
+    store.advance(86400.0)
+    assert store.store.retention_is_due(30.0)
+    for window in (1, 2, 100):
+        store.store.apply_retention(30.0, window)
+    _apply_retention(store)
+    assert not store.store.retention_is_due(30.0)
+    assert [len(_values(store, job_id)) for job_id in ids] == [2, 2, 2, 2, 0]
 
 
 def test_steps_are_kept_until_the_history_of_their_job_goes(store: StoreUnderTest) -> None:

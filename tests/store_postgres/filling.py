@@ -21,6 +21,7 @@ EXPIRED = 100
 KEYS = 50_000
 LIMITED = 20_000
 WAITING = 2_000
+STEPS = 100_000
 QUEUES = 22
 SCHEDULES = 20_000
 #: Schedules are no flood: they come with a deploy, and some are there before.
@@ -69,6 +70,14 @@ from generate_series(1, {count}) i
 _KEYS = """
 insert into freehold.idempotency (key, job_id, expires_at)
 select 'key' || i, i, now() + interval '1 hour' from generate_series(1, {count}) i
+"""
+
+#: Of jobs that were delayed for months, or ended lately: retention keeps all of them.
+_STEPS = """
+insert into freehold.step (job_id, name, number, token, at, kind, value, hidden)
+select case when i % 2 = 0 then {finished} + i / 2 else {finished} - i end, 's' || i % 3, 1, i,
+    now() - interval '90 days' + i * interval '80 seconds', 'result', '1', false
+from generate_series(1, {count}) i
 """
 
 _LIVE = """
@@ -141,6 +150,7 @@ def fill(connection: Connection[Any]) -> None:
     connection.execute("insert into freehold.key_limit (key, max_leases) values ('roomy', 7)")
     connection.execute("insert into freehold.key_limit (key, max_leases) values ('key:*', 1)")
     connection.execute("insert into freehold.queue (name, max_leases) values ('limited', 100)")
+    connection.execute(_STEPS.format(count=STEPS, finished=FINISHED).encode())
     _wait(connection)
     _lease(connection)
 

@@ -413,9 +413,19 @@ def _history(found: Found) -> Iterator[Case]:
     yield Case(
         "apply_retention", Statement("apply_retention", {"history_days": 30.0, "limit": BATCH})
     )
-    yield Case(
-        "drop_old_steps", Statement("drop_old_steps", {"history_days": 30.0, "limit": BATCH})
-    )
+    yield from _old_steps(day)
+
+
+def _old_steps(day: datetime) -> Iterator[Case]:
+    """A job that is not live is looked for in every day."""
+    early = datetime(2000, 1, 1, tzinfo=UTC)
+    scan = {"day": day, "scanned_to": early, "job_id": 0, "window": BATCH}
+    for where, at in (("first", early), ("later", day - timedelta(days=30))):
+        scan_steps = Statement("drop_old_steps", {**scan, "at": at})
+        yield Case(f"drop_old_steps {where}", scan_steps, BATCH, BATCH * DAYS)
+    yield Case("step_scan", Statement("step_scan", {}))
+    due = Statement("retention_is_due", {"history_days": 30.0})
+    yield Case("retention_is_due", due, 1, 10 * DAYS)  # of the catalog
 
 
 def _bulk(found: Found) -> Iterator[Case]:

@@ -39,6 +39,8 @@ SQL_IN_PYTHON = {
     "lab/simulation/handler_parts.py": "the own rows of simulated handlers",
     "cli/migrate.py": "begin and commit around each migration that is printed for a DBA",
 }
+#: Numbers of migrations that are still being written. A release leaves none out.
+TAKEN_BY_OTHERS = {21, 22, 23}
 _SQL = re.compile(
     r"""\bselect\s+(\*|\w+\s*[(,]|.+\bfrom\b) | \binsert\s+into\s | \bdelete\s+from\s
     | \bupdate\s+\S+\s+set\s | \b(create|alter|drop|truncate)\s+(table|schema|index|function)\b
@@ -76,7 +78,9 @@ def test_both_stores_have_the_same_migrations() -> None:
         for store in STORES
     ]
     assert named[0] == named[1]
-    assert [version for version, _ in named[0]] == list(range(1, len(named[0]) + 1))
+    versions = [version for version, _ in named[0]]
+    assert versions == sorted(set(versions))
+    assert set(range(1, versions[-1] + 1)) - set(versions) <= TAKEN_BY_OTHERS
 
 
 def test_every_statement_that_a_verb_names_exists() -> None:

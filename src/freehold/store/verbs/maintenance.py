@@ -72,6 +72,6 @@ def apply_retention(history_days: float, limit: int) -> Verb[int]:
     or rows (SQLite) went, and steps of rules were taken. Repeat while it is > 0."""
     days = yield from write("rotate_partitions", history_days=history_days)
     rows = yield from write("apply_retention", history_days=history_days, limit=limit)
-    steps = yield from write("drop_old_steps", history_days=history_days, limit=limit)
+    has_steps = yield from retention.drop_old_steps(history_days, limit)
     has_scanned = yield from retention.apply_rules(history_days)
-    return sum(int(removed) for (removed,) in days + rows + steps) + has_scanned
+    return sum(int(removed) for (removed,) in days + rows) + has_steps + has_scanned

@@ -1,7 +1,10 @@
-"""Shorter retention of single queues and tasks.
+"""Retention that scans: shorter retention of single queues and tasks, and steps of deleted jobs.
 
 History is dropped by whole days, whichever jobs they have. A rule deletes its jobs earlier, row by
 row: a scan visits each day once, when it is old enough for the rule, in windows of bounded size.
+
+Steps lose their job with such a day. They are older than it, as are steps of jobs that are kept, so
+a scan looks at all steps before the day, once for each day, in windows of bounded size.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from freehold.store.verbs import audit
 #: Finished jobs that one step scans at most.
 WINDOW = 1000
 _DAY = timedelta(days=1)
+_BEFORE_ALL = datetime(1, 1, 2, tzinfo=UTC)
 
 
 def retention_rules() -> Verb[list[RetentionRule]]:
@@ -50,6 +54,20 @@ def apply_rules(history_days: float) -> Verb[bool]:
         yield from together(Statement("apply_retention_rule", {**rule, **scan}))
         return True
     return False
+
+
+def drop_old_steps(history_days: float, window: int) -> Verb[bool]:
+    """Scan the next steps that are older than the history. Returns whether there may be more."""
+    ((now, *cursor),) = yield from read("step_scan")
+    day = _first_day(time_of(now) - timedelta(days=history_days))
+    scanned_to, at = (maybe_time(time) or _BEFORE_ALL for time in cursor[:2])
+    if scanned_to >= day:
+        return False
+    after = {"scanned_to": scanned_to, "at": at, "job_id": cursor[2] or 0}
+    (rows,) = yield from together(
+        Statement("drop_old_steps", {"day": day, "window": window, **after})
+    )
+    return bool(rows[0][0] == window)
 
 
 def _first_day(at: datetime) -> datetime:

@@ -8,17 +8,17 @@ select to_regclass('{schema}.history_' || to_char((t.now at time zone 'UTC')::da
     or exists (select from {schema}.history_rest where finished_at < t.cutoff)
     or exists (select from {schema}.event_rest where at < t.cutoff)
     or exists (select from {schema}.job_log_rest where at < t.cutoff)
-    or exists (select from {schema}.idempotency where expires_at <= t.now)
+    -- The oldest, by its index: a plan for any that is old enough could read the whole table.
+    or (select expires_at from {schema}.idempotency order by expires_at limit 1) <= t.now
     or exists (select from {schema}.retention_rule r
         where coalesce(r.scanned_to, date_trunc('day', t.cutoff at time zone 'UTC') at time zone 'UTC')
             + interval '24 hours' <= t.now - make_interval(secs => r.days * 86400))
-    or exists (select from {schema}.schedule where undeclared_at < t.now - interval '7 days')
-    or exists (select from {schema}.throttle where next_at <= t.now)
-    or exists (select from {schema}.signal where expires_at <= t.now)
-    -- The oldest step can belong to a job that is kept: look at some of them.
-    or exists (select from (
-            select s.job_id from {schema}.step s where s.at < t.cutoff order by s.at limit 100) old
-        where (select j.id from {schema}.job j where j.id = old.job_id) is null
-          and (select h.id from {schema}.history h where h.id = old.job_id limit 1) is null)
-from (select c.now, c.now - make_interval(secs => :history_days::double precision * 86400) as cutoff
-      from (select {schema}.clock() as now) c) t
+    or (select undeclared_at from {schema}.schedule where undeclared_at is not null
+        order by undeclared_at limit 1) < t.now - interval '7 days'
+    or (select next_at from {schema}.throttle order by next_at limit 1) <= t.now
+    or (select expires_at from {schema}.signal order by expires_at limit 1) <= t.now
+    or (select at from {schema}.step order by at, job_id limit 1) < t.day
+        and not exists (select from {schema}.step_scan where scanned_to >= t.day)
+from (select d.now, d.cutoff, date_trunc('day', d.cutoff, 'UTC') as day
+      from (select c.now, c.now - make_interval(secs => :history_days::double precision * 86400) as cutoff
+            from (select {schema}.clock() as now) c) d) t

@@ -9,8 +9,6 @@ select exists (select 1 from history where finished_at < t.cutoff)
     or exists (select 1 from schedule where undeclared_at < clock() - 7 * 86400000000)
     or exists (select 1 from throttle where next_at <= clock())
     or exists (select 1 from signal where expires_at <= clock())
-    -- The oldest step can belong to a job that is kept: look at some of them.
-    or exists (select 1 from (select s.job_id from step s where s.at < t.cutoff order by s.at limit 100) old
-        where not exists (select 1 from job j where j.id = old.job_id)
-        and not exists (select 1 from history h where h.id = old.job_id))
+    or exists (select 1 from step where at < t.cutoff - t.cutoff % 86400000000)
+        and not exists (select 1 from step_scan where scanned_to >= t.cutoff - t.cutoff % 86400000000)
 from (select clock() - cast(:history_days * 86400000000 as integer) as cutoff) t
