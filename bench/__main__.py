@@ -8,7 +8,7 @@
     scripts/bench wake    [--rounds 5] [--seconds 5] [--quick]
     scripts/bench mixed   [--rounds 3] [--jobs 50000] [--only freehold,pgqueuer] [--quick]
     scripts/bench reads   [--finished 2000000] [--live 500000] [--queues 200] [--lanes 20000]
-                          [--workers 50] [--rounds 50] [--quick]    the reads of operators
+                          [--workers 50] [--rounds 50] [--quick]    reads of operators, pages
     scripts/bench results [--clients 1000] [--ends 10] [--seconds 20] [--quick]
                           callers of one process that wait for results
     scripts/bench report  the tables and charts of docs/performance.md, from bench/results

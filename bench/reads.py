@@ -1,4 +1,4 @@
-"""The cost of an operator's reads beside many jobs, queues, lanes and workers.
+"""The cost of an operator's reads, and of each page, beside many jobs, queues, lanes and workers.
 
 Each read is measured on a connection of its own: the first call (*cold*: plans and catalogue are
 not cached by the session), then many more (*warm*). Buffers are those that the server touched for a
@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bench import machine
+from bench.pages import PAGES, PageReader
 from bench.server import Server
 from freehold import Freehold, JobFilter, Operator, State
 from freehold.model.worker_info import Heartbeat
 from freehold.store.stage_sql import STAGE_NAMES
 
 Read: TypeAlias = Callable[[Operator], Any]
+#: A call to measure, and what ends it.
+Opened: TypeAlias = Callable[[], tuple[Callable[[], Any], Callable[[], None]]]
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,11 @@ def run(server: Server, sizes: Sizes, out: Path) -> None:
     app = Freehold(url)
     app.migrate()
     _fill(server, url, app, sizes)
+    newest = _newest(app.operator)[0]
     app.close()
     rows = {name: _measure(server, url, read, sizes.rounds) for name, read in READS.items()}
+    for name, path in PAGES.items():
+        rows[name] = _measure_page(server, url, path.format(job=newest), sizes.rounds)
     document = {
         "case": "reads",
         **machine.describe(),
@@ -159,20 +165,35 @@ def _fill(server: Server, url: str, app: Freehold, sizes: Sizes) -> None:
 
 
 def _measure(server: Server, url: str, read: Read, rounds: int) -> dict[str, float]:
-    app = Freehold(url)
+    def opened() -> tuple[Callable[[], Any], Callable[[], None]]:
+        app = Freehold(url)
+        return (lambda: read(app.operator)), app.close
+
+    return _measured(server, url, opened, rounds)
+
+
+def _measure_page(server: Server, url: str, path: str, rounds: int) -> dict[str, float]:
+    def opened() -> tuple[Callable[[], Any], Callable[[], None]]:
+        reader = PageReader(Freehold(url))
+        return (lambda: reader.get(path)), reader.close
+
+    return _measured(server, url, opened, rounds)
+
+
+def _measured(server: Server, url: str, opened: Opened, rounds: int) -> dict[str, float]:
+    call, close = opened()
     try:
-        operator = app.operator
-        cold = _milliseconds(read, operator)
-        warm = sorted(_milliseconds(read, operator) for _ in range(rounds))
+        cold = _milliseconds(call)
+        warm = sorted(_milliseconds(call) for _ in range(rounds))
     finally:
-        app.close()
+        close()
     before = server.counters(url)
-    app = Freehold(url)
+    call, close = opened()
     try:
         for _ in range(rounds):
-            read(app.operator)
+            call()
     finally:
-        app.close()
+        close()
     counted = server.counters(url).per_job(before, rounds)
     return {
         "cold_ms": round(cold, 2),
@@ -182,9 +203,9 @@ def _measure(server: Server, url: str, read: Read, rounds: int) -> dict[str, flo
     }
 
 
-def _milliseconds(read: Read, operator: Operator) -> float:
+def _milliseconds(call: Callable[[], Any]) -> float:
     start = time.perf_counter()
-    read(operator)
+    call()
     return (time.perf_counter() - start) * 1000
 
 

@@ -31,7 +31,6 @@ EVENTS = {
     EventKind.AMENDED: "an operator changed its priority, queue, time or attempts",
     EventKind.PARKED: "a worker claimed it and cannot run it: an unknown task, or arguments that do not fit",
     EventKind.UNPARKED: "a worker that may run it has started",
-    EventKind.REFUSED: "a late write of an owner whose lease was lost; it had no effect",
 }
 #: Columns of the job's row, not stored as events, and so not in the stream of the API.
 ROUTINE = {EventKind.CREATED, EventKind.LEASED, EventKind.STARTED, EventKind.SUCCEEDED}

@@ -58,7 +58,7 @@ def test_a_job_shows_its_neighbours_in_the_lane(board: BrowserClient) -> None:
     ids = [greet.using(target="a/b").enqueue("x").id for _ in range(6)]
     text = text_of(board.visitor().page(f"/jobs/{ids[4]}"))
     shown = text[text.index("In its lane") : text.index("The whole lane")]
-    assert [str(each) in shown for each in ids] == [True, True, True, True, True, True]
+    assert [f" {each} " in shown for each in ids[1:]] == [True] * 5
 
 
 def test_a_step_is_for_the_retry_of_one_job(sqlite_board: BrowserClient) -> None:

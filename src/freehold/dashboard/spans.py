@@ -51,8 +51,7 @@ class TimeScale(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """``start``: where the pale part ends; ``row``: its line within its lane; ``refused``: where
-    late writes were refused."""
+    """``start``: where the pale part ends; ``row``: its line within its lane."""
 
     x: float
     start: float
@@ -61,7 +60,6 @@ class Bar(NamedTuple):
     kind: str
     title: str
     job_id: int
-    refused: tuple[float, ...] = ()
 
     @property
     def width(self) -> float:
@@ -148,16 +146,9 @@ def lease_picture(job_id: int, leases: Sequence[LeaseRecord], now: datetime) -> 
     """The leases of one job, one below the other; None if there is nothing to see."""
     if not leases:
         return None
-    ends = [lease.ended_at or now for lease in leases]
-    late = [write.at for lease in leases for write in lease.refused]
-    since, until = leases[0].leased_at, max([*ends, *late])
+    since, until = leases[0].leased_at, max(lease.ended_at or now for lease in leases)
     scale = TimeScale(since, until + max((until - since) / 50, timedelta(milliseconds=1)))
-    bars = (
-        _bar(_span(job_id, lease), scale)._replace(
-            row=row, refused=tuple(scale.x(write.at) for write in lease.refused)
-        )
-        for row, lease in enumerate(leases)
-    )
+    bars = (_bar(_span(job_id, lease), scale)._replace(row=row) for row, lease in enumerate(leases))
     return LeasePicture(scale, tuple(bars))
 
 

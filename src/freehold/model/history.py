@@ -43,8 +43,6 @@ class EventKind(StrEnum):
     # stored as events: actions of the queue
     PARKED = "parked"
     UNPARKED = "unparked"
-    # stored as an event: a late write of an owner whose lease was lost, which had no effect
-    REFUSED = "refused"
 
 
 class Event(msgspec.Struct, frozen=True):

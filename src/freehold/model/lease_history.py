@@ -1,4 +1,4 @@
-"""The leases of one job by token, with what became of each and the late writes that were refused.
+"""The leases of one job by token, with what became of each.
 
 A token is larger than those of all earlier claims, so the list shows which owner could write when:
 a write with a token that is not the newest has no effect.
@@ -6,7 +6,6 @@ a write with a token that is not the newest has no effect.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -18,13 +17,6 @@ from freehold.model.state import State
 
 #: The outcome of a lease that has not ended.
 HELD = "held"
-
-
-class RefusedWrite(msgspec.Struct, frozen=True):
-    """A write that the fence refused. ``write``: what the worker tried."""
-
-    at: datetime
-    write: str
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,24 +32,17 @@ class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     reason: str | None = None
     error: str | None = None
-    refused: tuple[RefusedWrite, ...] = ()
 
 
 def lease_history(job: Job, events: Iterable[Event]) -> list[LeaseRecord]:
     """Oldest first, as far as the events reach back."""
-    found: list[LeaseRecord] = []
-    refused: dict[int, list[RefusedWrite]] = defaultdict(list)
-    for event in events:
-        if event.kind is EventKind.REFUSED and event.token is not None:
-            refused[event.token].append(RefusedWrite(event.at, event.reason or "write"))
-        elif event.token is not None and event.leased_at is not None:
-            found.append(_ended(event, event.token, event.leased_at))
-    found += _last(job)
-    by_token = {record.token: record for record in found}
-    return [
-        msgspec.structs.replace(record, refused=tuple(refused[token]))
-        for token, record in sorted(by_token.items())
+    ended = [
+        _ended(event, event.token, event.leased_at)
+        for event in events
+        if event.token is not None and event.leased_at is not None
     ]
+    by_token = {record.token: record for record in (*ended, *_last(job))}
+    return [by_token[token] for token in sorted(by_token)]
 
 
 def _ended(event: Event, token: int, leased_at: datetime) -> LeaseRecord:

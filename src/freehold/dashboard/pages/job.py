@@ -18,6 +18,7 @@ from freehold.model.job import Job
 from freehold.model.operator_actions import NoChange, OperatorVerb, plan
 from freehold.model.payload import stored_object
 from freehold.model.private_names import arguments_text, value_text
+from freehold.model.state import HOLDS_LANE
 from freehold.model.step import Step
 
 routes = Routes()
@@ -61,6 +62,7 @@ async def _job_page(request: PageRequest, *, is_private_shown: bool) -> Page:
             "steps": detail.steps,
             "step_values": _step_values(detail.steps) if is_private_shown else {},
             "neighbours": await _neighbours(request, job),
+            "holding": HOLDS_LANE,
             "log": detail.log,
             "complete": detail.complete,
             "policy": _policy(job),

@@ -16,7 +16,6 @@ from freehold.http.schemas import Key
 from freehold.http_auth import Role
 from freehold.model.audit import AuditFilter, AuditKind
 from freehold.model.state import LEASED
-from freehold.operations.pictures import SPANS_LIMIT
 from freehold.store.types import JobFilter
 
 routes = Routes()
@@ -26,6 +25,8 @@ _MANAGERS = 4
 _DECISIONS = 5
 _LANES = 60
 _LISTED = 50
+#: Attempts of the picture: it is drawn again while workers run.
+_SPANS = 1_000
 
 
 class WorkerPath(msgspec.Struct, frozen=True):
@@ -59,7 +60,7 @@ async def worker_list(request: PageRequest) -> Page:
             **await _picture(request, [worker.owner for worker in workers]),
         },
         command=request.command_line("workers"),
-        topics=("workers", "jobs"),
+        topics=("workers",),
         refresh=request.url("workers", minutes=request.query.minutes),
     )
 
@@ -74,7 +75,7 @@ async def _picture(request: PageRequest, alive: list[str]) -> dict[str, Any]:
     minutes: int = request.query.minutes
     now = await request.operator.now()
     since = now - timedelta(minutes=minutes)
-    found = await request.operator.attempts(since, now, SPANS_LIMIT)
+    found = await request.operator.attempts(since, now, _SPANS)
     scale = scale_of(found.spans, since, now)
     return {
         "minutes": minutes,

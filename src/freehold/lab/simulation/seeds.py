@@ -22,15 +22,7 @@ from freehold.model.state import TRANSITIONS, State
 NEVER_WRITTEN = frozenset({(State.QUEUED, State.RUNNING)})
 #: These kinds are derived from the job's row and never stored as events.
 #: Columns of a job; and amendments, which the simulated operators do not make.
-_NO_EVENTS = frozenset(
-    {
-        EventKind.CREATED,
-        EventKind.LEASED,
-        EventKind.STARTED,
-        EventKind.AMENDED,
-        EventKind.REFUSED,
-    }
-)
+_NO_EVENTS = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED, EventKind.AMENDED})
 FAULTS = (
     "fail_before",
     "unknown_before",
