@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -40,6 +41,18 @@ SWEEP = [
     Statement("undelivered_signals", {"limit": 500}),
     Statement("retention_is_due", {"history_days": 90.0}),
 ]
+SCANNED = 100
+_EARLY = datetime(2000, 1, 1, tzinfo=UTC)
+SCAN = Statement(
+    "drop_old_steps",
+    {
+        "day": datetime.now(UTC) - timedelta(days=30),
+        "scanned_to": _EARLY,
+        "at": _EARLY,
+        "job_id": 0,
+        "window": SCANNED,
+    },
+)
 
 
 @pytest.fixture
@@ -65,6 +78,8 @@ def test_a_sweep_costs_the_same_with_and_without_sleeping_jobs(
     print(f"buffers without and with {SLEEPING} sleeping jobs: {none} {many}")
     for name, count in many.items():
         assert count <= none[name] + LEVELS * PROBES, name
+    # Once a day each of their steps is looked at, and only its live job.
+    assert _buffers(database, connection, SCAN) <= 8 * SCANNED
 
 
 def _buffers(database: PostgresDatabase, connection: Connection[Any], each: Statement) -> int:

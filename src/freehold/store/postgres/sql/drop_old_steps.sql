@@ -8,8 +8,9 @@ with examined as materialized (
 ),
 gone as materialized (
     select e.job_id from (select distinct job_id from examined) e
-    where (select j.id from {schema}.job j where j.id = e.job_id) is null
-      and (select h.id from {schema}.history h where h.id = e.job_id limit 1) is null
+    -- In this order: the history is probed in each of its days.
+    where case when (select j.id from {schema}.job j where j.id = e.job_id) is not null then false
+               else (select h.id from {schema}.history h where h.id = e.job_id limit 1) is null end
 ),
 deleted as (
     delete from {schema}.step where job_id = any (array(select job_id from gone)) returning 1
