@@ -39,7 +39,7 @@ from freehold.tenants.host_registration import HostRegistration
 from freehold.tenants.served_tenants import ServedTenants
 from freehold.tenants.shards import Shards
 from freehold.tenants.tenants import Tenants
-from freehold.worker.config import WorkerSettings, worker_settings
+from freehold.worker.config import WorkerSettings, check_worker_settings, worker_settings
 from freehold.worker.event_loop import run_loop
 from freehold.worker.worker import Worker, new_owner
 
@@ -184,10 +184,10 @@ class Freehold(ScheduleDeclarer, SignalSender):
         if tenants is None:
             if chosen.managed_in is None:  # else the manager has checked it
                 await self._check_rights()
-            to_store = apply_settings if self._tenant_name is None else apply_to_tenant
-            writers: list[Writer] = [partial(to_store, self.aoperator, configured)]
-            declared = self._declarations.written([*writers, self._declare_schedules])
-            async with declared, self._prepared_worker(chosen):
+            apply = apply_settings if self._tenant_name is None else apply_to_tenant
+            writers: list[Writer] = [partial(apply, self.aoperator, configured)]
+            writers.append(self._declare_schedules)
+            async with self._declarations.written(writers), self._prepared_worker(chosen):
                 worker = Worker(self._database, self.tasks, chosen, tenant=self._tenant_name)
                 return await _run_until(stop, worker)
         served = self.tenants.served(None if tenants == "all" else tenants, without_tenants)
@@ -212,12 +212,12 @@ class Freehold(ScheduleDeclarer, SignalSender):
 
         With ``worker`` the jobs run on the same event loop meanwhile, as in development and in
         small programs; other arguments are those of `run_worker`. Signals are left to the server.
-        At the end running jobs have so many seconds, and then return to the queue.
-        """
+        At the end running jobs have so many seconds, and then return to the queue."""
         stop = asyncio.Event()
         running: asyncio.Task[int] | None = None
         if worker:
             settings = {"shutdown_grace_seconds": shutdown_grace_seconds, **settings}
+            check_worker_settings(settings)  # here, where the program cannot miss it
             work = self.arun_worker(stop=stop, handle_signals=False, **settings)
             running = asyncio.create_task(work, name="worker")
             running.add_done_callback(_log_crash)

@@ -8,10 +8,11 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from freehold import BadInput, Context, Freehold, JobFailed, State
+from freehold import BadInput, BadSettings, Context, Freehold, JobFailed, State
 from freehold.client import Client
 from freehold.clock import system_micros
 from freehold.store.open import open_memory
@@ -185,6 +186,21 @@ def test_at_the_end_of_running_a_job_has_its_grace_period_and_returns_to_the_que
         assert (stored.state, stored.attempt) == (State.QUEUED, 0)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [({"concurency": 3}, "no setting concurency; it has queues"), ({"concurrency": 0}, "give 1")],
+)
+def test_wrong_settings_of_a_worker_fail_the_start_of_its_program(
+    settings: dict[str, Any], text: str
+) -> None:
+    async def scenario() -> None:
+        async with Freehold("sqlite://:memory:").running(worker=True, tenants="all", **settings):
+            raise AssertionError("it has started")
+
+    with pytest.raises(BadSettings, match=text):
+        asyncio.run(scenario())
 
 
 def test_a_worker_that_cannot_start_is_logged_and_the_program_goes_on(

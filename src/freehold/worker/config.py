@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from freehold.model.job import LONGEST_LEASE_SECONDS
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.names import check_name
 from freehold.model.plural import count
-from freehold.settings import Settings
+from freehold.settings import Settings, load
 from freehold.worker.execution.process_child import ChildSetup
 
 
@@ -92,8 +93,16 @@ class WorkerSettings:
         )
 
 
+#: Arguments of `run_worker` that are no settings.
+SELECTION = ("tenants", "without_tenants")
+
+
 def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
     """The configured settings; a value of ``given`` replaces its setting unless it is None."""
+    names = [each.name for each in fields_of(WorkerSettings)]
+    if unknown := given.keys() - set(names):
+        text = f"a worker has no setting {', '.join(sorted(unknown))}; it has {', '.join(names)}"
+        raise BadSettings(text)
     fields: dict[str, Any] = {
         "queues": settings.workers.queues,
         "concurrency": settings.workers.concurrency,
@@ -111,3 +120,9 @@ def worker_settings(settings: Settings, **given: Any) -> WorkerSettings:
         fields["tokens"] = tokens_of(settings.http.tokens)
     fields.update((name, value) for name, value in given.items() if value is not None)
     return WorkerSettings(**fields)
+
+
+def check_worker_settings(given: Mapping[str, Any]) -> None:
+    """Raises for arguments of `run_worker` that it would refuse."""
+    own = {name: value for name, value in given.items() if name not in SELECTION}
+    worker_settings(load(), **own)
