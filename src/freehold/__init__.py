@@ -52,7 +52,7 @@ from freehold.model.handler_exceptions import (
 from freehold.model.history import Event, EventKind, TimelineEntry
 from freehold.model.job import Attempt, ErrorInfo, Job, Lease, NewJob, Report, StopRequest
 from freehold.model.job_log import LogLine, Progress
-from freehold.model.lease_history import LeaseRecord, RefusedWrite
+from freehold.model.lease_history import LeaseRecord
 from freehold.model.limit import Limit, Rate
 from freehold.model.operator_actions import ActionResult, ActionStatus
 from freehold.model.outcome import Outcome, OutcomeKind
@@ -147,7 +147,6 @@ __all__ = [
     "QueueInfo",
     "Rate",
     "Refused",
-    "RefusedWrite",
     "Report",
     "ResultTimeout",
     "Retry",
