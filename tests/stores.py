@@ -44,6 +44,12 @@ TABLES = (
     "retention_rule",
     "throttle",
     "web_session",
+    "flow",
+    "flow_range",
+    "flow_callback",
+    "flow_node",
+    "flow_edge",
+    "flow_end",
 )
 
 #: The one override of the store's clock, for tests only (requirement P11).
@@ -155,7 +161,14 @@ class PostgresUnderTest(StoreUnderTest):
             *TABLES,
             "test_clock",
         )
-        sequences = ("job_id", "lease_token", "event_id", "audit_id", "bulk_operation_id")
+        sequences = (
+            "job_id",
+            "lease_token",
+            "event_id",
+            "audit_id",
+            "bulk_operation_id",
+            "flow_id",
+        )
         start = VirtualClock().micros // 1_000_000
         statements = [
             *(f"delete from {self.schema}.{table}" for table in tables),

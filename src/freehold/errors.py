@@ -12,6 +12,7 @@ FreeholdError
 │   ├── JobNotFound          no live or finished job has this id
 │   ├── ScheduleNotFound     no schedule has this name
 │   ├── BulkNotFound         no bulk operation has this id
+│   ├── FlowNotFound         no batch or workflow has this id
 │   ├── UniqueKeyTaken       another live job holds the unique key
 │   ├── TenantExists         a tenant of this name exists already
 │   └── TenantNotFound       the directory has no such tenant
@@ -83,6 +84,10 @@ class ScheduleNotFound(Refused):
 
 class BulkNotFound(Refused):
     """No bulk operation has this id."""
+
+
+class FlowNotFound(Refused):
+    """There is no batch or workflow with this id, or its retention has expired."""
 
 
 class UniqueKeyTaken(Refused):

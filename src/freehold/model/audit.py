@@ -34,6 +34,7 @@ class AuditKind(StrEnum):
     SCHEDULE = "schedule"
     #: The workers of a manager, by its name: the manager itself changes their number.
     FLEET = "fleet"
+    FLOW = "flow"
 
 
 class Author(msgspec.Struct, frozen=True):

@@ -25,6 +25,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 }
 #: The fields of these stored names.
 _FLAGS = {"secret_result": "secret_result", "notify_end": "notify_end", "steps": "has_steps"}
+#: Fields with the ids of flows and the numbers of nodes.
+_NUMBERS = ("flow", "node", "callback_of")
 _RETRY_FIELDS = ("base_seconds", "factor", "cap_seconds", "jitter")
 
 
@@ -44,6 +46,10 @@ class Policy:
     notify_end: bool = False
     #: The job has stored steps. Set by the first of them, never by an enqueue.
     has_steps: bool = False
+    #: The flow that the job is a member of, its node there, or the flow whose callback it is.
+    flow: int | None = None
+    node: int | None = None
+    callback_of: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.retry, Retry):
@@ -55,7 +61,9 @@ class Policy:
                 )
 
     def pauses_on_cancel(self, has_lane: bool) -> bool:
-        return self.on_cancel == "pause" or (self.on_cancel == "auto" and has_lane)
+        """A member of a flow is canceled, or its flow would not end."""
+        keeps_order = has_lane and self.flow is None
+        return self.on_cancel == "pause" or (self.on_cancel == "auto" and keeps_order)
 
     def pauses_on_drain(self, has_lane: bool) -> bool:
         return self.on_drain == "pause" or (self.on_drain == "auto" and has_lane)
@@ -88,6 +96,9 @@ def pack(policy: Policy) -> dict[str, Any] | None:
         packed["secret_result"] = True
     if policy.notify_end:
         packed["notify_end"] = True
+    packed.update(
+        (name, getattr(policy, name)) for name in _NUMBERS if getattr(policy, name) is not None
+    )
     return packed or None
 
 
@@ -113,6 +124,9 @@ def unpack(text: str | bytes | None) -> Policy:
             elif name in _FLAGS:
                 flag: dict[str, Any] = {_FLAGS[name]: bool(value)}
                 policy = replace(policy, **flag)
+            elif name in _NUMBERS and type(value) is int and value >= 0:
+                number: dict[str, Any] = {name: value}
+                policy = replace(policy, **number)
         except (BadSettings, TypeError):
             continue
     return replace(policy, retry=retry)

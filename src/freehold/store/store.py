@@ -8,6 +8,7 @@ each verb has its promise. `operator` composes verbs by `yield from`, without a 
 from __future__ import annotations
 
 from freehold.store.statements import AsyncMethods, BlockingMethods, method
+from freehold.store.verbs import act as acting
 from freehold.store.verbs import amend as amending
 from freehold.store.verbs import audit as auditing
 from freehold.store.verbs import bulk as bulk_verbs
@@ -15,8 +16,11 @@ from freehold.store.verbs import claim as claiming
 from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing
 from freehold.store.verbs import fire as firing
+from freehold.store.verbs import flow_actions, late, stalled_lanes
+from freehold.store.verbs import flow_members as members
+from freehold.store.verbs import flows as flow_verbs
+from freehold.store.verbs import fold as folding
 from freehold.store.verbs import job_log as job_logging
-from freehold.store.verbs import late, stalled_lanes
 from freehold.store.verbs import limits as limiting
 from freehold.store.verbs import maintenance as maintaining
 from freehold.store.verbs import operator as operating
@@ -73,6 +77,16 @@ class Verbs:
     drop_schedule = method(scheduling.drop_schedule)
     fire_schedules = method(firing.fire_schedules)
     cancel_late = method(late.cancel_late)
+    create_batch = method(flow_verbs.create_batch)
+    add_members = method(flow_verbs.add_members)
+    seal_flow = method(flow_verbs.seal_flow)
+    fold_flows = method(folding.fold_flows)
+    advance_flows = method(acting.advance_flows)
+    read_flows = method(flow_verbs.read_flows)
+    flows = method(flow_verbs.flows)
+    flow_members = method(members.flow_members)
+    cancel_flow = method(flow_actions.cancel_flow)
+    retry_flow = method(flow_actions.retry_flow)
     operate = method(operating.operate)
     delete = method(operating.delete)
     amend = method(amending.amend)

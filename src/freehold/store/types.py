@@ -118,6 +118,14 @@ class Recovered(msgspec.Struct, frozen=True):
     decision: Decision
 
 
+class Advanced(msgspec.Struct, frozen=True):
+    """What folding and acting on flows led to: how many jobs became ready, or were stored; and
+    whether something is left to do."""
+
+    jobs: int = 0
+    is_left: bool = False
+
+
 class SetAside(msgspec.Struct, frozen=True):
     """A job that was paused because the database refuses to claim or recover it, and the error."""
 
@@ -165,6 +173,13 @@ class JobPage(msgspec.Struct, frozen=True):
     looked_until: datetime | None = None
 
 
+class MemberPage(msgspec.Struct, frozen=True):
+    """Members of a flow in the order of their ids. ``next``: the id after which to continue."""
+
+    jobs: tuple[Job, ...]
+    next: int | None
+
+
 class RetentionKind(StrEnum):
     """What a rule of retention selects."""
 
@@ -191,8 +206,8 @@ class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What a sweep would find: expired leases, jobs that wait for a limit_key, lanes whose pause
     has ended, parked jobs of known tasks, and misfits of known tasks. And when the next job, and
     the next schedule, is due, and when the next job is too late to start (0: now), whether a bulk
-    operation runs, whether signals are undelivered, and how many workers are alive, all of which
-    sweep."""
+    operation runs, whether signals are undelivered, whether flows have ends to fold or something to
+    act upon, and how many workers are alive, all of which sweep."""
 
     expired: bool
     limited: bool
@@ -204,6 +219,7 @@ class SweepCheck(msgspec.Struct, frozen=True, kw_only=True):
     late_seconds: float | None
     bulk: bool
     signals: bool
+    flows: bool
     workers: int
 
 

@@ -39,6 +39,7 @@ select
     or exists (select 1 from schedule where next_at <= :now)
     or exists (select 1 from bulk_operation where state = 'running')
     or exists (select 1 from signal where not delivered)
+    or exists (select 1 from flow_end) or exists (select 1 from flow where due)
     or exists (select 1 from job where start_by is not null and attempt = 0 and start_by <= :now)
     or ((select yes from open_now) and (
         exists (select 1 from job where stage in ({scheduled}, {backoff}) and run_at <= :now)

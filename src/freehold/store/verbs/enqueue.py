@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -117,7 +117,9 @@ def _statements(jobs: Sequence[NewJob]) -> tuple[Statement, ...]:
     if len(jobs) > 1:
         return tuple(_several(jobs))
     plain = _special(jobs[0]) == _NOTHING_SPECIAL  # in a caller's transaction
-    return (_plain(jobs[0], "enqueue_plain") if plain else Statement("enqueue_one", _row(jobs[0])),)
+    return (
+        _plain(jobs[0], "enqueue_plain") if plain else Statement("enqueue_one", job_row(jobs[0])),
+    )
 
 
 def _plain(job: NewJob, name: str) -> Statement:
@@ -156,12 +158,12 @@ _NO_KEYS = (None, None, None, None)
 
 def _several(jobs: Sequence[NewJob]) -> Iterator[Statement]:
     for part in _parts(jobs):
-        numbers, shapes = _shapes(part)
+        numbers, shapes = shapes_of(part)
         calls = [job.args.decode() for job in part]
         yield Statement("enqueue", {"calls": calls, "numbers": numbers}, shapes)
 
 
-_shape = attrgetter(
+shape_of_job = attrgetter(
     "task",
     "queue",
     "priority",
@@ -175,9 +177,13 @@ _shape = attrgetter(
 )
 
 
-def _shapes(jobs: Sequence[NewJob]) -> tuple[list[int], list[dict[str, Any]]]:
+def shapes_of(
+    jobs: Sequence[NewJob],
+    shape_of: Callable[[NewJob], tuple[Any, ...]] = shape_of_job,
+    columns_of: Callable[[NewJob], dict[str, Any]] | None = None,
+) -> tuple[list[int], list[dict[str, Any]]]:
     """What jobs have in common, all but their arguments, is sent once for all of them: the number
-    of each job's shape, and the shapes.
+    of each job's shape, and the shapes. ``columns_of``: more columns of a shape.
 
     Of jobs that enter a lane together only the first is ready, the others follow it: they become
     visible together, so that the lane always has a ready job.
@@ -192,12 +198,14 @@ def _shapes(jobs: Sequence[NewJob]) -> tuple[list[int], list[dict[str, Any]]]:
             follows = target in entered
             entered.add(target)
         # Tags, policy and metadata by identity: jobs of one task share them, a hash takes longer.
-        shape = (_shape(job), id(job.tags), id(job.policy), id(job.meta_json), follows)
+        shape = (shape_of(job), id(job.tags), id(job.policy), id(job.meta_json), follows)
         number = known.setdefault(shape, len(shapes))
         numbers.append(number)
         if number == len(shapes):
-            row = _row(job)
+            row = job_row(job)
             del row["args"]
+            if columns_of is not None:
+                row.update(columns_of(job))
             shapes.append({**row, "number": number, "follows": follows})
     return numbers, shapes
 
@@ -206,7 +214,7 @@ def _parts(jobs: Sequence[T]) -> list[Sequence[T]]:
     return [jobs[start : start + ENQUEUE_BATCH] for start in range(0, len(jobs), ENQUEUE_BATCH)]
 
 
-def _row(job: NewJob) -> dict[str, Any]:
+def job_row(job: NewJob) -> dict[str, Any]:
     row: dict[str, Any] = {
         "task": job.task,
         "queue": job.queue,
@@ -291,17 +299,24 @@ def _twins(jobs: list[tuple[int, NewJob]]) -> dict[int, int]:
 def _keyed_row(position: int, job: NewJob) -> dict[str, Any]:
     return {
         "position": position,
-        **_row(job),
+        **job_row(job),
         "idempotency_key": job.idempotency_key,
         "idempotency_seconds": job.idempotency_seconds,
-        "start_by": job.start_by if isinstance(job.start_by, datetime) else None,
-        "start_by_seconds": None if isinstance(job.start_by, datetime) else job.start_by,
+        **start_by_columns(job),
+    }
+
+
+def start_by_columns(job: NewJob) -> dict[str, Any]:
+    is_time = isinstance(job.start_by, datetime)
+    return {
+        "start_by": job.start_by if is_time else None,
+        "start_by_seconds": None if is_time else job.start_by,
     }
 
 
 def _waiting_row(position: int, job: NewJob) -> dict[str, Any]:
     assert job.waiting is not None
-    return {"position": position, **_row(job), "waiting_key": job.waiting.key}
+    return {"position": position, **job_row(job), "waiting_key": job.waiting.key}
 
 
 def _find_holders(left: dict[int, NewJob]) -> Verb[dict[int, Enqueued]]:

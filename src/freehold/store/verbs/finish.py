@@ -25,14 +25,19 @@ from freehold.model.outcome import (
 )
 from freehold.model.start_by import keeps_start_by
 from freehold.model.state import FINAL, Stage
-from freehold.model.suspension import signal_of
+from freehold.model.suspension import lock_of
 from freehold.store import notifications
 from freehold.store.rows import json_text
 from freehold.store.statements import Rows, Statement, StatementGroup, Verb, write
 from freehold.store.types import AttemptEnd, Finished, LogChunk
 from freehold.store.verbs.job_log import append_log
 from freehold.store.verbs.lanes import then_promote
-from freehold.store.verbs.transition import transition_row
+from freehold.store.verbs.transition import (
+    gathers_left,
+    in_flow,
+    transition_row,
+    transition_statement,
+)
 
 #: Server-side timeout for the commit that follows: only COMMIT is left to be sent.
 COMMIT_SECONDS = 5.0
@@ -85,7 +90,8 @@ def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[list[int]]:
         }
         for end in ended
     ]
-    statement = Statement("succeed", {"owner": owner}, rows)
+    name = in_flow("succeed", (end.attempt.policy_json for end in ended))
+    statement = Statement(name, {"owner": owner}, rows)
     hit = yield from _write_and_free(statement, ended, waited_for=_waited_for(ended))
     return [job_id for (job_id,) in hit]
 
@@ -105,13 +111,19 @@ def end_attempts(
             _ended_row(end, decisions[job_id], owner=owner, expired=expired)
             for job_id, end in unsettled.items()
         ]
-        statement = Statement("transition", {"by": owner}, rows)
+        policies = [end.attempt.policy_json for end in unsettled.values()]
+        statement = transition_statement(owner, rows, policies)
         answers = yield from _write_and_free(
             statement,
             unsettled.values(),
             _returned_to_others(unsettled.values()),
             _waited_for(end for id_, end in unsettled.items() if decisions[id_].state in FINAL),
-            _locks_of_signals(decisions.values()),
+            _locks_of_waits(decisions.values()),
+            gathers_left(
+                (id_, end.attempt.policy_json)
+                for id_, end in unsettled.items()
+                if decisions[id_].state in FINAL
+            ),
         )
         unsettled, asked = {}, unsettled
         for job_id, hit, leased_as_seen, request, by, reason in answers:
@@ -175,9 +187,10 @@ def _waited_for(ended: Iterable[AttemptEnd]) -> list[int]:
     ]
 
 
-def _locks_of_signals(decisions: Iterable[Decision]) -> list[Statement]:
-    """Taken before jobs are suspended that wait for signals: see `verbs/signals.py`."""
-    names = {signal_of(each.waits_for) for each in decisions if each.waits_for is not None} - {None}
+def _locks_of_waits(decisions: Iterable[Decision]) -> list[Statement]:
+    """Taken before jobs are suspended that wait for signals, or for what they gathered: see
+    `verbs/signals.py`."""
+    names = {lock_of(each.waits_for) for each in decisions if each.waits_for is not None} - {None}
     return [Statement("lock_signals", {}, [{"name": name} for name in names])] if names else []
 
 
@@ -187,10 +200,11 @@ def _write_and_free(
     queues: Iterable[str] = (),
     waited_for: Sequence[int] = (),
     preceded_by: Sequence[Statement] = (),
+    followed_by: Sequence[Statement] = (),
 ) -> Verb[Rows]:
     """Ends free lanes and limits: the jobs that waited for them become ready. Callers that wait for
     jobs are notified after the commit, of all of them together."""
-    statements = [statement]
+    statements = [statement, *followed_by]
     if queues:
         statements.append(
             notifications.notify_within(notifications.queue_ready(queue) for queue in queues)

@@ -8,10 +8,10 @@ from freehold.model.job import Job
 from freehold.model.operator_actions import OperatorVerb, Transition, plan
 from freehold.model.start_by import late_reason
 from freehold.store import notifications
-from freehold.store.statements import Statement, StatementGroup, Verb, read
+from freehold.store.statements import StatementGroup, Verb, read
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.queries import read_jobs
-from freehold.store.verbs.transition import transition_row
+from freehold.store.verbs.transition import transition_row, transition_statement
 
 
 def cancel_late(limit: int) -> Verb[list[Job]]:
@@ -24,7 +24,7 @@ def cancel_late(limit: int) -> Verb[list[Job]]:
     if not rows:
         return []
     hits = yield from then_promote(
-        [Statement("transition", {"by": None}, rows)],
+        [transition_statement(None, rows, (job.policy_json for job in late.values()))],
         lanes=[job.target for job in late.values()],
         keys=[job.limit_key for job in late.values()],
     )

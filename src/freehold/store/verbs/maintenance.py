@@ -18,7 +18,8 @@ def make_ready(limit: int) -> Verb[int]:
 def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
     """What there is to sweep, in one read."""
     rows = yield from read("sweep_check", tasks=sorted(set(tasks)))
-    expired, limited, ended_lane_pauses, parked, misfits, *times, bulk, signals, workers = rows[0]
+    expired, limited, ended_lane_pauses, parked, misfits, *times = rows[0][:8]
+    bulk, signals, flows, workers = rows[0][8:]
     due, schedule, late = map(_seconds, times)
     return SweepCheck(
         expired=bool(expired),
@@ -31,6 +32,7 @@ def sweep_check(tasks: Sequence[str]) -> Verb[SweepCheck]:
         late_seconds=late,
         bulk=bool(bulk),
         signals=bool(signals),
+        flows=bool(flows),
         workers=workers,
     )
 
@@ -67,11 +69,12 @@ def unpark_misfits(ids: Sequence[int]) -> Verb[int]:
 
 
 def apply_retention(history_days: float, limit: int) -> Verb[int]:
-    """Delete finished jobs, steps, events and keys older than this, and schedules that their app
-    has not declared for a week; prepares new partitions. Returns how many partitions (PostgreSQL)
-    or rows (SQLite) went, and steps of rules were taken. Repeat while it is > 0."""
+    """Delete finished jobs, closed flows, steps, events and keys older than this, and schedules
+    that their app has not declared for a week; prepares new partitions. Returns how many partitions
+    (PostgreSQL) or rows (SQLite) went, and steps of rules were taken. Repeat while it is > 0."""
     days = yield from write("rotate_partitions", history_days=history_days)
     rows = yield from write("apply_retention", history_days=history_days, limit=limit)
     has_steps = yield from retention.drop_old_steps(history_days, limit)
+    flows = yield from write("drop_old_flows", history_days=history_days, limit=limit)
     has_scanned = yield from retention.apply_rules(history_days)
-    return sum(int(removed) for (removed,) in days + rows) + has_steps + has_scanned
+    return sum(int(removed) for (removed,) in days + rows + flows) + has_steps + has_scanned

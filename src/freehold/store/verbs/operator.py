@@ -32,7 +32,11 @@ from freehold.store.verbs import audit
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.queries import read_jobs
 from freehold.store.verbs.steps import read_steps
-from freehold.store.verbs.transition import transition_row
+from freehold.store.verbs.transition import (
+    gathers_left,
+    transition_row,
+    transition_statement,
+)
 
 _TRIES = 50
 
@@ -123,7 +127,7 @@ def _transition(
 ) -> Verb[bool]:
     statements = change_statements([(job, move)], by, reason)
     # This job is ready now, or the next one of its lane.
-    statements.append(notifications.notify_within({notifications.queue_ready(job.queue)}))
+    statements.append(notifications.notify_within(topics_of([job])))
     try:
         rows = yield from then_promote(
             statements, lanes=[job.target], keys=[job.limit_key], preceded_by=preceded_by
@@ -144,10 +148,28 @@ def change_statements(
     for job, step in changes:
         name, row = _change(job, step, reason)
         rows.setdefault(name, []).append(row)
-    return [
-        Statement(name, {"by": by} if name == "transition" else {"by": by, "reason": reason}, each)
+    policies = [job.policy_json for job, _ in changes]
+    statements = [
+        transition_statement(by, each, policies)
+        if name == "transition"
+        else Statement(name, {"by": by, "reason": reason}, each)
         for name, each in rows.items()
     ]
+    ended = ((job.id, job.policy_json) for job, step in changes if _ends(step))
+    return [*statements, *gathers_left(ended)]
+
+
+def _ends(step: Transition | RequestStop) -> bool:
+    return isinstance(step, Transition) and step.stages is None
+
+
+def topics_of(jobs: Sequence[Job]) -> set[str]:
+    """Of which workers are notified after these jobs were changed: their queues, and the sweep that
+    counts the ends of members of flows."""
+    topics = {notifications.queue_ready(job.queue) for job in jobs}
+    if any(job.policy.flow is not None or job.policy.has_steps for job in jobs):
+        topics.add(notifications.SCHEDULED)
+    return topics
 
 
 def _change(

@@ -87,7 +87,8 @@ def _set_aside(row: TriedRow, error: RowRefused) -> Verb[list[SetAside]]:
 
 
 def _write(row: TriedRow, change: dict[str, Any]) -> Verb[bool]:
-    statement = Statement("transition", {"by": None}, [change])
+    # Whether it is a member of a flow was not read.
+    statement = Statement("transition_in_flow", {"by": None}, [change])
     hits = yield from then_promote([statement], lanes=[row.target])
     return any(hit for _, hit, *_ in hits)
 

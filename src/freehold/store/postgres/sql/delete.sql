@@ -8,7 +8,7 @@ locked as materialized (
     order by j.id for update of j
 ),
 live as (
-    delete from {schema}.job where id = any (array(select id from locked)) returning id
+    delete from {schema}.job where id = any (array(select id from locked)) returning id, stage, policy
 ),
 finished as (
     delete from {schema}.history h using given g
@@ -27,5 +27,20 @@ noted as (
 forgotten as (
     delete from {schema}.step
     where job_id = any (array(select id from live union all select id from finished))
+),
+counted as (
+    -- A member that has not ended counts as canceled; one that has stays counted.
+    insert into {schema}.flow_end (flow, node, canceled)
+    select flow, node, count(*)
+    from (select {flow_of} as flow, {node_of} as node from live where policy is not null and stage <> {failed}) member
+    where flow is not null
+    group by flow, node
+),
+left_alone as (
+    insert into {schema}.flow_end (flow, cancels)
+    select f.id, true
+    from {schema}.flow f
+    where f.parent_job = any (array(select id from live where policy is not null))
+      and f.parent_job is not null and f.closed_at is null
 )
 select id from live union all select id from finished

@@ -31,6 +31,15 @@ ended as (
     from gone where state = 'succeeded' order by id
     returning 1
 ),
+counted as (
+    -- A member is open again.
+    insert into {schema}.flow_end (flow, node, succeeded, failed, canceled)
+    select flow, node, -count(*) filter (where state = 'succeeded'), -count(*) filter (where state = 'failed'),
+        -count(*) filter (where state = 'canceled')
+    from (select {flow_of} as flow, {node_of} as node, state from gone where policy is not null) member
+    where flow is not null
+    group by flow, node
+),
 recorded as (
     insert into {schema}.event (job_id, at, attempt, kind, state, by, reason)
     select b.id, {schema}.clock(), b.attempt, g.event, 'queued', :by::text, :reason::text

@@ -17,6 +17,7 @@ select to_regclass('{schema}.history_' || to_char((t.now at time zone 'UTC')::da
         order by undeclared_at limit 1) < t.now - interval '7 days'
     or (select next_at from {schema}.throttle order by next_at limit 1) <= t.now
     or (select expires_at from {schema}.signal order by expires_at limit 1) <= t.now
+    or (select closed_at from {schema}.flow where closed_at is not null order by closed_at limit 1) < t.cutoff
     or (select at from {schema}.step order by at, job_id limit 1) < t.day
         and not exists (select from {schema}.step_scan where scanned_to >= t.day)
 from (select d.now, d.cutoff, date_trunc('day', d.cutoff, 'UTC') as day

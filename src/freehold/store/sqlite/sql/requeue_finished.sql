@@ -16,5 +16,10 @@ select id, clock(), case when :fresh_attempts then 0 else attempt end, :event, '
     :reason
 from history where id = :id and state = :seen_state;
 
+-- A member is open again.
+insert into flow_end (flow, node, succeeded, failed, canceled)
+select {flow_of}, {node_of}, -(state = 'succeeded'), -(state = 'failed'), -(state = 'canceled')
+from history where id = :id and state = :seen_state and {flow_of} is not null;
+
 delete from history where id = :id and state = :seen_state
 returning id, 1

@@ -12,4 +12,5 @@ select
     ((select start_by from job where start_by is not null and attempt = 0 order by start_by limit 1) - clock()) / 1e6,
     exists (select 1 from bulk_operation where state = 'running'),
     exists (select 1 from signal where not delivered),
+    exists (select 1 from flow_end) or exists (select 1 from flow where due),
     (select count(*) from worker where expires_at > clock() and seen_at <= clock())

@@ -1,0 +1,1 @@
+select id from {schema}.flow where due order by id limit :limit::integer

@@ -1,0 +1,1 @@
+select id from {schema}.flow where held_key = :key::text and held_key is not null

@@ -1,0 +1,1 @@
+select first, last from {schema}.flow_range where flow = :flow::bigint order by first

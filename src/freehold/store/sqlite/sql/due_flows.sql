@@ -1,0 +1,1 @@
+select id from flow where due order by id limit :limit

@@ -1,0 +1,1 @@
+select id from flow where held_key = :key and held_key is not null

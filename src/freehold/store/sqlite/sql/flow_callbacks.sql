@@ -1,0 +1,1 @@
+select moment, job, job_id from flow_callback where flow = :flow order by moment

@@ -1,0 +1,1 @@
+select first, last from flow_range where flow = :flow order by first

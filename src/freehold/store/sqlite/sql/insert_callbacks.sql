@@ -1,0 +1,1 @@
+insert into flow_callback (flow, moment, job) values (:flow, :moment, :job)

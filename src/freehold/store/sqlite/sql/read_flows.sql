@@ -1,0 +1,1 @@
+select {flow_columns} from flow f where f.id = :id

@@ -1,0 +1,5 @@
+-- Members of a canceled flow may run again.
+update flow
+set canceled_at = null, canceled_by = null, cancel_reason = null, reached = 0, change = change + 1
+where id = :flow and canceled_at is not null
+returning id

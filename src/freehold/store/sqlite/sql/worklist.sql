@@ -1,0 +1,1 @@
+select distinct flow from flow_end order by flow limit :limit

@@ -1,0 +1,102 @@
+"""Acting on flows: what the counters of the last fold allow is carried out.
+
+Each act is a transaction of its own, guarded by what was read, and can be repeated: a process that
+dies between two leaves `due` set, and the next sweep goes on. At the end `due` is reset, unless the
+flow has changed since it was read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from freehold.model import suspension
+from freehold.model.flow import FlowKind, FlowState, Moment, moments_of
+from freehold.model.job import NewJob
+from freehold.store.schedule_text import job_from_text
+from freehold.store.statements import Statement, Verb, read, together, write
+from freehold.store.types import Advanced
+from freehold.store.verbs.enqueue import job_row, start_by_columns
+from freehold.store.verbs.flow_members import LAST_ID, cancel_page
+from freehold.store.verbs.flows import StoredFlow, stored_flow
+from freehold.store.verbs.fold import due_flows, fold_flows, worklist
+
+#: Folds and acts of one call; what is left is found by the next sweep.
+_ROUNDS = 200
+#: Flows of one sweep.
+_FLOWS = 100
+
+
+def advance_flows(flows: Sequence[int] = ()) -> Verb[Advanced]:
+    """Fold the ends of these flows and act on them, and on those that follow from it. Without
+    flows: those of the worklist, and those that are due."""
+    wanted, jobs = list(flows), 0
+    if not wanted:
+        wanted = yield from worklist(_FLOWS)
+        wanted += yield from due_flows(_FLOWS)
+    for _ in range(_ROUNDS):
+        if not wanted:
+            return Advanced(jobs)
+        due = yield from fold_flows(wanted)
+        wanted = []
+        for flow in due:
+            made, others = yield from act_on_flow(flow)
+            jobs += made
+            wanted += others
+    return Advanced(jobs, is_left=True)
+
+
+def act_on_flow(flow: int) -> Verb[tuple[int, list[int]]]:
+    """One round of what is due. Returns how many jobs became ready or were stored; and the flows
+    to fold next, this one among them if something is left."""
+    rows = yield from read("read_flows", [{"id": flow}])
+    if not rows:
+        return 0, []
+    stored = stored_flow(rows[0])
+    jobs, others = 0, list[int]()
+    if stored.flow.canceled_at is not None and stored.reached < LAST_ID:
+        reached = yield from cancel_page(stored.flow, stored.reached)
+        yield from write("reach_flow", flow=flow, reached=reached)
+        return 0, [flow]
+    if stored.flow.state is not FlowState.OPEN:
+        made, others = yield from _act_on_closed(stored)
+        jobs += made
+    ended = yield from write("end_act", flow=flow, change=stored.change)
+    return jobs, others if ended else [*others, flow]
+
+
+def _act_on_closed(stored: StoredFlow) -> Verb[tuple[int, list[int]]]:
+    flow, jobs = stored.flow, 0
+    if flow.kind is FlowKind.BATCH:
+        jobs = yield from _release_callbacks(flow.id, flow.state)
+    elif flow.kind is FlowKind.GATHER:
+        jobs = yield from wake_gather(flow.id)
+    return jobs, []
+
+
+def _release_callbacks(flow: int, state: FlowState) -> Verb[int]:
+    released = 0
+    rows = yield from read("flow_callbacks", flow=flow)
+    for moment, text, job_id in rows:
+        if job_id is None and Moment(moment) in moments_of(state):
+            row = _callback_row(flow, job_from_text(text))
+            stored = yield from write("release_callback", flow=flow, moment=moment, **row)
+            released += len(stored)
+    return released
+
+
+def _callback_row(flow: int, job: NewJob) -> dict[str, Any]:
+    policy = dataclasses.replace(job.policy, callback_of=flow)
+    job = msgspec.structs.replace(job, policy=policy)
+    return job_row(job) | start_by_columns(job)
+
+
+def wake_gather(flow: int) -> Verb[int]:
+    """Make the job ready that waits for a gather. It looks under the lock that its suspension
+    takes."""
+    lock = Statement("lock_signals", {}, [{"name": suspension.gather(flow)}])
+    _, woken = yield from together(lock, Statement("wake_gather", {"flow": str(flow)}))
+    return len(woken)

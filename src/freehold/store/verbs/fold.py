@@ -1,0 +1,61 @@
+"""Folding: the ends of members, from the worklist into the counters of their flows.
+
+A fold tries the lock of a flow and does not wait for it. One that does not get it leaves its rows
+to the holder, so the holder looks again after its commit: rows that it did not see were committed
+before the other fold tried, and the second look has a younger snapshot. A process that dies before
+its look is covered by the next sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from freehold.store.statements import Statement, Verb, read, together
+
+#: Rows of one flow that one transaction folds.
+_ROWS = 10_000
+
+
+def fold_flows(flows: Sequence[int]) -> Verb[list[int]]:
+    """Fold the ends of members of these flows. Returns those with something to act upon."""
+    due: dict[int, None] = {}
+    wanted = list(dict.fromkeys(flows))
+    while wanted:
+        locked = yield from _fold(wanted)
+        wanted = []
+        for flow, has_rows, is_due in (yield from _look(locked)) if locked else ():
+            if has_rows:
+                wanted.append(flow)
+            elif is_due:
+                due[flow] = None
+    return list(due)
+
+
+def worklist(limit: int) -> Verb[list[int]]:
+    """Flows with ends that are not folded."""
+    rows = yield from read("worklist", limit=limit)
+    return [flow for (flow,) in rows]
+
+
+def due_flows(limit: int) -> Verb[list[int]]:
+    """Flows with something to act upon."""
+    rows = yield from read("due_flows", limit=limit)
+    return [flow for (flow,) in rows]
+
+
+def _fold(flows: Sequence[int]) -> Verb[list[int]]:
+    """One transaction. Returns the flows whose lock it had."""
+    rows = [{"flow": flow} for flow in flows]
+    locked, _, _ = yield from together(
+        Statement("try_flows", {}, rows),
+        Statement("fold_ends", {"limit": _ROWS}, rows),
+        Statement("tell_followers", {}, rows),
+    )
+    ((names,),) = locked
+    return [int(name) for name in str(names or "").split(",") if name]
+
+
+def _look(flows: Sequence[int]) -> Verb[list[tuple[int, bool, bool]]]:
+    """Whether the worklist has rows of these flows, and whether there is something to act upon."""
+    rows = yield from read("look_at_flows", [{"flow": flow} for flow in flows])
+    return [(flow, bool(has_rows), bool(due)) for flow, has_rows, due in rows]
