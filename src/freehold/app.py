@@ -18,6 +18,7 @@ from freehold.client import Client, JobHandle, handle_of
 from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError, TenantNotFound
 from freehold.exit_codes import EXIT_CRASHED
 from freehold.extensions import CarriedVariable, Extension, default_extensions
+from freehold.flows import FlowMaker
 from freehold.fork_safety import lock_of
 from freehold.lifespan import Lifespan, opened
 from freehold.model.job import NewJob
@@ -28,7 +29,6 @@ from freehold.operator import AsyncOperator, Operator
 from freehold.result_watcher import ResultWatcher
 from freehold.schedules import Declarations, ScheduleDeclarer, Writer, calling_module
 from freehold.settings import load
-from freehold.signals import SignalSender
 from freehold.simulated_kinds import register
 from freehold.store.database import Database, Migration, check_migrated
 from freehold.store.open import identity_of, missing_file, open_database, open_shard, scratch_store
@@ -46,7 +46,7 @@ from freehold.worker.worker import Worker, new_owner
 TenantSelection: TypeAlias = Literal["all"] | Collection[str] | None
 
 
-class Freehold(ScheduleDeclarer, SignalSender):
+class Freehold(ScheduleDeclarer, FlowMaker):
     """A queue: the store of its jobs, and the tasks it knows.
 
     Without a URL the queue is embedded: a file ``freehold.db`` in the current folder, unless

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 import msgspec
 
@@ -34,6 +34,8 @@ else:
     R_co = TypeVar("R_co", covariant=True)
 
 CLIENT = "client"
+#: What a verb found that stores jobs of a flow, and their ids in the order of the jobs.
+Members: TypeAlias = tuple[Any, list[int]]
 
 
 class Client:
@@ -115,6 +117,53 @@ class Client:
         if connection is not None:
             session = self.database.async_caller_session(connection)
         return await arun(sending, session)
+
+    def store_members(
+        self,
+        jobs: Sequence[NewJob],
+        storing: Callable[[Sequence[NewJob]], Verb[Members]],
+        connection: Any = None,
+    ) -> tuple[Any, list[JobHandle]]:
+        """Store jobs of a flow by this verb, within the extensions. With the caller's
+        ``connection`` they exist once its transaction commits."""
+        extensions, session = self._extensions, self.store.session
+        if connection is not None:
+            session = self.database.caller_session(connection)
+        if extensions.see_enqueues:
+            jobs = extensions.run_blocking(extensions.before_enqueue(jobs))
+        try:
+            found, ids = run(storing(jobs), session)
+        except BaseException as error:
+            if extensions.see_enqueues:
+                extensions.run_blocking(extensions.after_failure(list(jobs), error))
+            raise
+        handles = self._handles(jobs, [Enqueued(job_id, True) for job_id in ids])
+        if extensions.see_enqueues:
+            extensions.run_blocking(extensions.after_enqueue(list(jobs), handles))
+        return found, handles
+
+    async def astore_members(
+        self,
+        jobs: Sequence[NewJob],
+        storing: Callable[[Sequence[NewJob]], Verb[Members]],
+        connection: Any = None,
+    ) -> tuple[Any, list[JobHandle]]:
+        """The same for asyncio."""
+        extensions, session = self._extensions, self.awaited.session
+        if connection is not None:
+            session = self.database.async_caller_session(connection)
+        if extensions.see_enqueues:
+            jobs = await extensions.before_enqueue(jobs)
+        try:
+            found, ids = await arun(storing(jobs), session)
+        except BaseException as error:
+            if extensions.see_enqueues:
+                await extensions.after_failure(list(jobs), error)
+            raise
+        handles = self._handles(jobs, [Enqueued(job_id, True) for job_id in ids])
+        if extensions.see_enqueues:
+            await extensions.after_enqueue(list(jobs), handles)
+        return found, handles
 
     def _handles(self, jobs: Sequence[NewJob], stored: Sequence[Enqueued]) -> list[JobHandle]:
         return [

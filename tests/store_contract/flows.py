@@ -19,7 +19,7 @@ def batch_of(
         sealed=sealed,
         callbacks={Moment(moment): job for moment, job in callbacks.items()},
     )
-    return store.store.create_batch(new, jobs, within=False)
+    return store.store.create_batch(new, jobs, within=False)[0]
 
 
 def members(count: int, **fields: Any) -> list[NewJob]:

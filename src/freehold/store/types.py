@@ -105,10 +105,12 @@ class AttemptEnd(msgspec.Struct, frozen=True, gc=False):
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """The decision for each accepted end, by job id; and the jobs whose lease was lost."""
+    """The decision for each accepted end, by job id; the jobs whose lease was lost; and the flows
+    of members that have ended, or may have."""
 
     decisions: dict[int, Decision]
     lost: tuple[int, ...]
+    flows: tuple[int, ...] = ()
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -119,11 +121,12 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 class Advanced(msgspec.Struct, frozen=True):
-    """What folding and acting on flows led to: how many jobs became ready, or were stored; and
-    whether something is left to do."""
+    """What folding and acting on flows led to: how many jobs became ready, or were stored; whether
+    something is left to do; and callbacks and nodes that the database refused."""
 
     jobs: int = 0
     is_left: bool = False
+    problems: tuple[str, ...] = ()
 
 
 class SetAside(msgspec.Struct, frozen=True):

@@ -38,6 +38,16 @@ class RecordingClient(Client):
     async def aenqueue(self, jobs: Sequence[NewJob], connection: Any = None) -> list[JobHandle]:
         return self._recorded(jobs, await super().aenqueue(jobs, self._own(connection)))
 
+    def store_members(self, jobs: Sequence[NewJob], storing: Any, connection: Any = None) -> Any:
+        found, handles = super().store_members(jobs, storing, self._own(connection))
+        return found, self._recorded(jobs, handles)
+
+    async def astore_members(
+        self, jobs: Sequence[NewJob], storing: Any, connection: Any = None
+    ) -> Any:
+        found, handles = await super().astore_members(jobs, storing, self._own(connection))
+        return found, self._recorded(jobs, handles)
+
     def wait(self, job_id: int, seconds: float | None) -> JobEnd | None:
         """Runs the jobs of the harness. The virtual time advances only if the job needs it."""
         for span in (None, seconds):

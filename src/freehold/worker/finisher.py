@@ -20,10 +20,12 @@ from freehold.model.job import ErrorInfo, StopRequest
 from freehold.model.outcome import NEVER_STARTED, SUCCEEDED, Decision, Outcome, OutcomeKind
 from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
+from freehold.store.verbs.finish import flows_of
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.ended_calls import EndedCalls
 from freehold.worker.execution import outcomes
+from freehold.worker.flow_folder import FlowFolder
 from freehold.worker.held_leases import HeldLease, HeldLeases, Phase, StopReason
 from freehold.worker.wakeups import Wakeups
 
@@ -63,6 +65,7 @@ class Finisher:
         wakeups: Wakeups,
         chance: Callable[[], float],
         ended: EndedCalls | None = None,
+        folder: FlowFolder | None = None,
     ) -> None:
         self._store = store
         self._owner = owner
@@ -72,6 +75,7 @@ class Finisher:
         self._wakeups = wakeups
         self._chance = chance
         self._ended = ended
+        self._folder = folder
         self._unwritten: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures_since = 0.0
@@ -84,6 +88,8 @@ class Finisher:
         if outcome is None:
             if self._ended is not None and lease.has_committed:
                 self._ended.add(lease.attempt, _BY_TRANSACTION, SUCCEEDED)
+            if self._folder is not None and lease.has_committed:
+                self._folder.add(flows_of([AttemptEnd(lease.attempt, _BY_TRANSACTION)]))
             self._leases.remove(lease)
             return
         request = lease.request
@@ -158,6 +164,8 @@ class Finisher:
             if self._telemetry.store_health.is_disturbed:
                 self._store_part.works()
             self._telemetry.measure("finish_seconds", self._telemetry.now() - sent)
+            if finished.flows and self._folder is not None:
+                self._folder.add(finished.flows)
             has_scheduled = self._report_group(group, finished)
             break
         else:  # no lease is left

@@ -1,5 +1,6 @@
 """Recovers expired leases, cancels jobs that are too late, makes due jobs ready, fires schedules,
-carries out bulk operations, returns parked jobs, promotes stalled lanes, deletes old history.
+counts the ends of members of flows, carries out bulk operations, returns parked jobs, promotes
+stalled lanes, deletes old history.
 
 Every worker runs a sweeper. Each step is bounded, holds no lock between statements, and is safe
 when several workers take it at the same time.
@@ -17,12 +18,13 @@ from freehold.model.job import Job
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.plural import count
 from freehold.model.start_by import late_reason
-from freehold.store.types import Firing, LaneScan, Recovered, SetAside, SweepCheck
+from freehold.store.types import Advanced, Firing, LaneScan, Recovered, SetAside, SweepCheck
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.claimer import log_set_aside
 from freehold.worker.config import WorkerSettings
 from freehold.worker.ended_calls import EndedCalls
+from freehold.worker.flow_folder import log_problems
 from freehold.worker.misfits import MisfitCheck, MisfitStore
 from freehold.worker.wakeups import SWEEP_SECONDS, Wakeups
 
@@ -67,6 +69,8 @@ class SweepStore(MisfitStore, Protocol):
     async def fire_schedules(self, limit: int, chance: float) -> Firing: ...
 
     async def deliver_signals(self, limit: int) -> int: ...
+
+    async def advance_flows(self) -> Advanced: ...
 
     async def set_aside_swept(self) -> list[SetAside]: ...
 
@@ -188,6 +192,7 @@ class Sweeper:
         made_ready = await self._make_due_ready(check)
         await self._make_others_ready(check)
         await self._deliver_signals(check)
+        await self._advance_flows(check)
         has_fired = await self._fire_schedules(check)
         has_changed_jobs = await self._carry_out_bulk(check)
         await self._apply_retention()
@@ -197,10 +202,10 @@ class Sweeper:
             made_ready < BATCH
             and has_fired
             and has_canceled
-            and not (check.parked or has_misfits or check.bulk or check.signals)
+            and not (check.parked or has_misfits or check.bulk or check.signals or check.flows)
         )
         due = 0.0 in (check.due_seconds, check.schedule_seconds, check.late_seconds)
-        if check.expired or due or has_changed_jobs or check.signals:
+        if check.expired or due or has_changed_jobs or check.signals or check.flows:
             return 0.0  # the next sweep finds out what is due next
         return self._seconds_until_next(check)
 
@@ -278,6 +283,16 @@ class Sweeper:
 
     async def _deliver_signals(self, check: SweepCheck) -> None:
         if check.signals and await self._store.deliver_signals(BATCH):
+            self._wakeups.jobs_ready()
+
+    async def _advance_flows(self, check: SweepCheck) -> None:
+        """A safety net: the worker that writes an end folds it. Operators and producers leave it to
+        the sweeps, and so does a worker that dies."""
+        if not check.flows:
+            return
+        advanced = await self._store.advance_flows()
+        log_problems(advanced)
+        if advanced.jobs:
             self._wakeups.jobs_ready()
 
     async def _fire_schedules(self, check: SweepCheck) -> bool:

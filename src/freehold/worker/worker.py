@@ -3,6 +3,7 @@
     claimer --attempts--> executor (slots, runner) --outcomes--> finisher
                              lease renewer (a thread): renews, marks running, reads requests
                              job log writer: writes what handlers log
+                             flow folder: counts ends of members of flows
                              sweeper: recovers, makes ready
 
 A part that crashes stops the whole worker with an error. SIGTERM drains: no job is claimed,
@@ -37,6 +38,7 @@ from freehold.worker.execution.runner import Runner
 from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.executor import Executor
 from freehold.worker.finisher import Finisher
+from freehold.worker.flow_folder import FlowFolder
 from freehold.worker.heartbeat import HeartbeatSchedule, WorkerHeartbeat, deregister
 from freehold.worker.held_leases import HeldLeases
 from freehold.worker.job_log.writer import JobLogWriter
@@ -102,11 +104,14 @@ class Worker:
             threads, tenant, settings.child_setup, settings.child_max_jobs, tasks
         )
         self._log_writer = log_writer = JobLogWriter(store, owner, telemetry)
-        handler_store = WorkerStore(store, database, owner, leases, telemetry, chance)
+        handler_store = WorkerStore(
+            store, database, owner, leases, telemetry, chance, tasks.extensions
+        )
         contexts = Contexts(log_writer, handler_store, loop.time, tenant)
         runner = Runner(tasks, threads, processes, contexts, drain, settings.misfit_seconds)
+        self._folder = folder = FlowFolder(store, telemetry, wakeups)
         self._finisher = finisher = Finisher(
-            store, owner, leases, telemetry, wakeups, chance, ended
+            store, owner, leases, telemetry, wakeups, chance, ended, folder
         )
         self._executor = executor = Executor(
             leases, slots, runner, log_writer, finisher, renewer, wakeups, drain
@@ -153,6 +158,7 @@ class Worker:
         parts.start_part("lease renewer", self._renewal)
         claiming = parts.start("claimer", self._claimer.run())
         parts.start("finisher", self._finisher.run())
+        parts.start("flow folder", self._folder.run())
         parts.start("sweeper", self._sweeper.run())
         parts.start("job log writer", self._log_writer.run())
         if self._manager_link is not None:
@@ -227,7 +233,7 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """No lease is held, and no job was found that could run."""
-        return self._executor.is_idle
+        return self._executor.is_idle and self._folder.is_idle
 
     def sweep(self) -> None:
         """Called by a host that has found work for the sweeper."""

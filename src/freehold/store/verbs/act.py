@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from freehold.errors import BadInput, RowRefused
 from freehold.model import suspension
 from freehold.model.flow import FlowKind, FlowState, Moment, moments_of
 from freehold.model.job import NewJob
@@ -33,25 +34,25 @@ _FLOWS = 100
 def advance_flows(flows: Sequence[int] = ()) -> Verb[Advanced]:
     """Fold the ends of these flows and act on them, and on those that follow from it. Without
     flows: those of the worklist, and those that are due."""
-    wanted, jobs = list(flows), 0
+    wanted, jobs, problems = list(flows), 0, list[str]()
     if not wanted:
         wanted = yield from worklist(_FLOWS)
         wanted += yield from due_flows(_FLOWS)
     for _ in range(_ROUNDS):
         if not wanted:
-            return Advanced(jobs)
+            return Advanced(jobs, problems=tuple(problems))
         due = yield from fold_flows(wanted)
         wanted = []
         for flow in due:
-            made, others = yield from act_on_flow(flow)
+            made, others = yield from act_on_flow(flow, problems)
             jobs += made
             wanted += others
-    return Advanced(jobs, is_left=True)
+    return Advanced(jobs, is_left=True, problems=tuple(problems))
 
 
-def act_on_flow(flow: int) -> Verb[tuple[int, list[int]]]:
+def act_on_flow(flow: int, problems: list[str]) -> Verb[tuple[int, list[int]]]:
     """One round of what is due. Returns how many jobs became ready or were stored; and the flows
-    to fold next, this one among them if something is left."""
+    to fold next, this one among them if something is left. Adds to ``problems``."""
     rows = yield from read("read_flows", [{"id": flow}])
     if not rows:
         return 0, []
@@ -62,29 +63,35 @@ def act_on_flow(flow: int) -> Verb[tuple[int, list[int]]]:
         yield from write("reach_flow", flow=flow, reached=reached)
         return 0, [flow]
     if stored.flow.state is not FlowState.OPEN:
-        made, others = yield from _act_on_closed(stored)
+        made, others = yield from _act_on_closed(stored, problems)
         jobs += made
     ended = yield from write("end_act", flow=flow, change=stored.change)
     return jobs, others if ended else [*others, flow]
 
 
-def _act_on_closed(stored: StoredFlow) -> Verb[tuple[int, list[int]]]:
+def _act_on_closed(stored: StoredFlow, problems: list[str]) -> Verb[tuple[int, list[int]]]:
     flow, jobs = stored.flow, 0
     if flow.kind is FlowKind.BATCH:
-        jobs = yield from _release_callbacks(flow.id, flow.state)
+        jobs = yield from _release_callbacks(flow.id, flow.state, problems)
     elif flow.kind is FlowKind.GATHER:
         jobs = yield from wake_gather(flow.id)
     return jobs, []
 
 
-def _release_callbacks(flow: int, state: FlowState) -> Verb[int]:
+def _release_callbacks(flow: int, state: FlowState, problems: list[str]) -> Verb[int]:
     released = 0
     rows = yield from read("flow_callbacks", flow=flow)
     for moment, text, job_id in rows:
-        if job_id is None and Moment(moment) in moments_of(state):
+        if job_id is not None or Moment(moment) not in moments_of(state):
+            continue
+        try:
             row = _callback_row(flow, job_from_text(text))
             stored = yield from write("release_callback", flow=flow, moment=moment, **row)
-            released += len(stored)
+        except (BadInput, RowRefused) as error:
+            problems.append(f"on_{moment} of flow {flow} cannot be stored: {error}")
+            yield from write("give_up_callback", flow=flow, moment=moment)
+            continue
+        released += len(stored)
     return released
 
 

@@ -34,7 +34,6 @@ from freehold.store.verbs.job_log import append_log
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.transition import (
     gathers_left,
-    in_flow,
     transition_row,
     transition_statement,
 )
@@ -51,16 +50,19 @@ def finish(owner: str, ended: Sequence[AttemptEnd]) -> Verb[Finished]:
     if len({end.attempt.job_id for end in ended}) < len(ended):
         raise BadInput("two ends of one job in a call: finish them one after the other")
     decisions: dict[int, Decision] = {}
+    flows: tuple[int, ...] = ()
     good = [end for end in ended if end.outcome.kind is OutcomeKind.SUCCESS]
     if good:
-        decisions.update(dict.fromkeys((yield from _succeed(owner, good)), SUCCEEDED))
+        ids, flows = yield from _succeed(owner, good)
+        decisions.update(dict.fromkeys(ids, SUCCEEDED))
     if len(good) < len(ended):
         rest = [end for end in ended if end.outcome.kind is not OutcomeKind.SUCCESS]
         decisions.update((yield from end_attempts(owner, rest, expired=False)))
+        flows += flows_of(rest)
     if len(decisions) == len(ended):
-        return Finished(decisions, ())
+        return Finished(decisions, (), flows)
     lost = tuple(end.attempt.job_id for end in ended if end.attempt.job_id not in decisions)
-    return Finished(decisions, lost)
+    return Finished(decisions, lost, flows)
 
 
 def give_back(owner: str, attempts: Sequence[Attempt]) -> Verb[Finished]:
@@ -80,7 +82,8 @@ def finish_within(owner: str, ended: AttemptEnd, log: LogChunk | None) -> Verb[b
     return ended.attempt.job_id in finished.decisions
 
 
-def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[list[int]]:
+def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[tuple[list[int], tuple[int, ...]]]:
+    """Returns the jobs whose lease held, and the flows of all."""
     rows = [
         {
             "id": end.attempt.job_id,
@@ -90,10 +93,18 @@ def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[list[int]]:
         }
         for end in ended
     ]
-    name = in_flow("succeed", (end.attempt.policy_json for end in ended))
-    statement = Statement(name, {"owner": owner}, rows)
-    hit = yield from _write_and_free(statement, ended, waited_for=_waited_for(ended))
-    return [job_id for (job_id,) in hit]
+    # The policy of a plain job is null.
+    special = [end for end in ended if end.attempt.policy_json is not None]
+    flows = flows_of(special)
+    statement = Statement("succeed_in_flow" if flows else "succeed", {"owner": owner}, rows)
+    hit = yield from _write_and_free(statement, ended, waited_for=_waited_for(special))
+    return [job_id for (job_id,) in hit], flows
+
+
+def flows_of(ended: Iterable[AttemptEnd]) -> tuple[int, ...]:
+    """The flows that these are members of."""
+    policies = (end.attempt.policy for end in ended if end.attempt.policy_json is not None)
+    return tuple({policy.flow: None for policy in policies if policy.flow is not None})
 
 
 def end_attempts(

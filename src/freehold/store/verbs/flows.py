@@ -27,17 +27,19 @@ def draw_flow_ids(count: int) -> Verb[list[int]]:
     return [flow for (flow,) in rows]
 
 
-def create_batch(new: NewFlow, jobs: Sequence[NewJob], *, within: bool) -> Verb[int]:
-    """Store a batch with its first members and its callbacks, in one transaction. Returns its id.
-    ``within``: in a caller's transaction, which also notifies workers."""
+def create_batch(
+    new: NewFlow, jobs: Sequence[NewJob], *, within: bool
+) -> Verb[tuple[int, list[int]]]:
+    """Store a batch with its first members and its callbacks, in one transaction. Returns its id
+    and those of the members. ``within``: in a caller's transaction, which also notifies workers."""
     (flow,) = yield from draw_flow_ids(1)
     statements = [
         *_flow_statements(flow, new),
         *(member_statement(flow, part) for part in _parts(jobs)),
         *([Statement("seal_flow", {"flow": flow})] if new.sealed else []),
     ]
-    yield _notifying(statements, jobs, within=within, also_sweep=new.sealed)
-    return flow
+    answers = yield _notifying(statements, jobs, within=within, also_sweep=new.sealed)
+    return flow, _ids(statements, answers)
 
 
 def add_members(
@@ -45,6 +47,8 @@ def add_members(
     jobs: Sequence[NewJob],
     owner: str | None = None,
     lease: LeaseKey | None = None,
+    *,
+    within: bool = False,
 ) -> Verb[list[int] | None]:
     """Add members to a flow, all or none, in one transaction. ``lease``: that of the member which
     adds them; without it the flow must not be sealed. None: the flow is sealed, closed or canceled,
@@ -54,10 +58,20 @@ def add_members(
     # By one statement: a lease can expire between two.
     parts = _parts(jobs) if lease is None else [jobs]
     statements = [member_statement(flow, part, owner, lease) for part in parts]
-    answers: list[Rows] = yield _notifying(statements, jobs, within=False)
-    ids = [job_id for rows in answers[: len(statements)] for job_id, _ in sorted(rows)]
+    answers = yield _notifying(statements, jobs, within=within)
+    ids = _ids(statements, answers)
     # The flow's row is locked from the first statement on.
     return ids if len(ids) == len(jobs) else None
+
+
+def _ids(statements: Sequence[Statement], answers: Sequence[Rows]) -> list[int]:
+    """Of members, in their order: ids are drawn in it."""
+    return [
+        job_id
+        for statement, rows in zip(statements, answers, strict=False)
+        if statement.name == "add_members"
+        for job_id, _ in sorted(rows)
+    ]
 
 
 def seal_flow(flow: int) -> Verb[bool]:

@@ -16,6 +16,7 @@ from freehold.model.schedule import Tick, tick_of
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Registry, TaskDefinition
 from freehold.worker.execution.fenced_transaction import FencedTransaction
+from freehold.worker.execution.flows import BatchContext
 from freehold.worker.execution.handler_store import HandlerStore
 from freehold.worker.execution.steps import AttemptSteps
 from freehold.worker.held_leases import HeldLease, StopReason
@@ -99,6 +100,11 @@ class Context(Generic[D]):
     def tick(self) -> Tick | None:
         """The tick of the schedule that made the job (``at``, ``missed``); None for other jobs."""
         return tick_of(self._held_lease.attempt.policy_json)
+
+    @property
+    def batch(self) -> BatchContext:
+        """The batch that the job is a member of, or whose callback it is: read it, add members."""
+        return self._store.batch(self._held_lease)
 
     @property
     def deps(self) -> D:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from freehold.errors import BadInput
+from freehold.extensions import Extensions
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
 from freehold.telemetry import Telemetry
 from freehold.worker.execution.fenced_transaction import FencedTransaction, FencedTransactions
+from freehold.worker.execution.flows import BatchContext, FlowStore
 from freehold.worker.execution.step_store import StepStore
 from freehold.worker.execution.step_transaction import StepTransaction
 from freehold.worker.execution.steps import AttemptSteps
@@ -26,6 +28,8 @@ class HandlerStore(Protocol):
 
     def steps(self, lease: HeldLease) -> AttemptSteps: ...
 
+    def batch(self, lease: HeldLease) -> BatchContext: ...
+
 
 class WorkerStore:
     """For handlers in the process of their worker. Built on its event loop."""
@@ -38,10 +42,12 @@ class WorkerStore:
         leases: HeldLeases,
         telemetry: Telemetry,
         chance: Callable[[], float],
+        extensions: Extensions,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._transactions = FencedTransactions(database, owner, leases, telemetry, loop)
         self._steps = StepStore(store, database, owner, leases, telemetry)
+        self._flows = FlowStore(store, database, owner, self._steps, extensions)
         self._chance = chance
 
     def transaction(self, lease: HeldLease, result: Any) -> FencedTransaction:
@@ -54,6 +60,9 @@ class WorkerStore:
 
     def steps(self, lease: HeldLease) -> AttemptSteps:
         return AttemptSteps(lease, self._steps, self._chance)
+
+    def batch(self, lease: HeldLease) -> BatchContext:
+        return BatchContext(lease, self._flows)
 
 
 class NoStore:
@@ -69,6 +78,9 @@ class NoStore:
 
     def steps(self, lease: HeldLease) -> AttemptSteps:
         raise _in_a_process(lease, "steps, sleeps and signals")
+
+    def batch(self, lease: HeldLease) -> BatchContext:
+        raise _in_a_process(lease, "ctx.batch")
 
 
 def _in_a_process(lease: HeldLease, what: str) -> BadInput:
