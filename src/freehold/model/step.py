@@ -28,6 +28,8 @@ class StepKind(StrEnum):
     WAIT = "wait"  # for a signal that was not sent yet
     SIGNAL = "signal"  # the value of a signal
     TIMEOUT = "timeout"  # a wait that has ended without a signal
+    GATHER = "gather"  # the flow and the ids of jobs that are waited for
+    GATHERED = "gathered"  # how these jobs have ended
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from freehold.store.verbs import flow_actions, late, stalled_lanes
 from freehold.store.verbs import flow_members as members
 from freehold.store.verbs import flows as flow_verbs
 from freehold.store.verbs import fold as folding
+from freehold.store.verbs import gather as gathering
 from freehold.store.verbs import job_log as job_logging
 from freehold.store.verbs import limits as limiting
 from freehold.store.verbs import maintenance as maintaining
@@ -80,6 +81,8 @@ class Verbs:
     create_batch = method(flow_verbs.create_batch)
     add_members = method(flow_verbs.add_members)
     seal_flow = method(flow_verbs.seal_flow)
+    gather = method(gathering.gather)
+    finish_gather = method(gathering.finish_gather)
     fold_flows = method(folding.fold_flows)
     advance_flows = method(acting.advance_flows)
     read_flows = method(flow_verbs.read_flows)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
-from freehold.model.job import Attempt, Job, StopRequest
+from freehold.model.job import Attempt, Job, JobEnd, StopRequest
 from freehold.model.job_log import Progress
 from freehold.model.limit import Limit
 from freehold.model.live_jobs import DEPTH_BOUND as DEPTH_BOUND
@@ -93,6 +93,21 @@ class AwaitedSignal(msgspec.Struct, frozen=True):
     kind: StepKind
     value: str | None
     left_seconds: float
+
+
+class GatheredEnd(msgspec.Struct, frozen=True, array_like=True):
+    """How a gathered job has ended; None: it was deleted."""
+
+    job_id: int
+    end: JobEnd | None
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """The jobs that a handler has gathered; and how they have ended, None while one has not."""
+
+    flow: int
+    jobs: tuple[int, ...]
+    ends: tuple[GatheredEnd, ...] | None
 
 
 class AttemptEnd(msgspec.Struct, frozen=True, gc=False):

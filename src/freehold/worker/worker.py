@@ -104,9 +104,7 @@ class Worker:
             threads, tenant, settings.child_setup, settings.child_max_jobs, tasks
         )
         self._log_writer = log_writer = JobLogWriter(store, owner, telemetry)
-        handler_store = WorkerStore(
-            store, database, owner, leases, telemetry, chance, tasks.extensions
-        )
+        handler_store = WorkerStore(store, database, owner, leases, telemetry, chance, tasks)
         contexts = Contexts(log_writer, handler_store, loop.time, tenant)
         runner = Runner(tasks, threads, processes, contexts, drain, settings.misfit_seconds)
         self._folder = folder = FlowFolder(store, telemetry, wakeups)

@@ -111,6 +111,14 @@ def member_statement(
     waits_for: str | None = None,
 ) -> Statement:
     """Their policy names the flow."""
+    params, shapes = member_params(flow, jobs, owner, lease)
+    return Statement("add_members", {**params, "waits_for": waits_for}, shapes)
+
+
+def member_params(
+    flow: int, jobs: Sequence[NewJob], owner: str | None, lease: LeaseKey | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The parameters of a statement that stores members, and their shapes."""
     numbers, shapes = shapes_of(in_flow(jobs, flow), _shape, start_by_columns)
     params = {
         "flow": flow,
@@ -119,9 +127,8 @@ def member_statement(
         "owner": owner,
         "id": None if lease is None else lease.job_id,
         "token": None if lease is None else lease.token,
-        "waits_for": waits_for,
     }
-    return Statement("add_members", params, shapes)
+    return params, shapes
 
 
 def _shape(job: NewJob) -> tuple[Any, ...]:

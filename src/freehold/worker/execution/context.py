@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, Protocol, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, overload
 
 from freehold.errors import BadInput
 from freehold.lifespan import NOT_OPENED, opened_deps
-from freehold.model.job import Attempt
+from freehold.model.job import Attempt, NewJob
 from freehold.model.meta import MetaValue
 from freehold.model.retry import WAIT_LIMIT_SECONDS, Retry
 from freehold.model.schedule import Tick, tick_of
@@ -222,6 +222,19 @@ class Context(Generic[D]):
         """
         seconds = WAIT_LIMIT_SECONDS if timeout is None else _sleep_seconds(timeout, 0, 0, 0)
         return self._steps().wait_for_signal(name, type, seconds)
+
+    def gather(
+        self, name: str, jobs: Iterable[NewJob], *, failed: Literal["raise", "return"] = "raise"
+    ) -> Any:
+        """Store jobs and wait for all of them, without holding a slot. Returns their results.
+
+        ``await`` it in coroutines. The jobs are prepared calls, ``task.prepare(...)``, and are
+        stored once for this job, as a step of this name. The results are in their order, with the
+        types of their tasks. If one failed or was canceled, JobFailed or JobCanceled is raised when
+        all have ended; with ``failed="return"`` such an error stands in its place.
+        """
+        gathering = self._store.gather(self._held_lease, self._steps(), name, jobs, failed)
+        return gathering.run()
 
     def transaction(self, result: Any = None, *, step: str | None = None) -> FencedTransaction:
         """The handler's own writes and the job's success, committed together or not at all.

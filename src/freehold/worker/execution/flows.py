@@ -9,7 +9,6 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from freehold.errors import BadInput, Refused
-from freehold.extensions import Extensions
 from freehold.model.flow import NODES_LIMIT, Flow, check_member
 from freehold.model.job import Job, NewJob
 from freehold.model.state import State
@@ -19,6 +18,7 @@ from freehold.store.store import AsyncStore
 from freehold.store.verbs.flow_actions import existing_flow
 from freehold.store.verbs.flow_members import flow_members
 from freehold.store.verbs.flows import add_members
+from freehold.tasks import Registry
 from freehold.worker.execution.step_store import StepStore
 from freehold.worker.execution.steps import is_on
 from freehold.worker.held_leases import HeldLease
@@ -35,24 +35,30 @@ class FlowStore:
         database: Database,
         owner: str,
         steps: StepStore,
-        extensions: Extensions,
+        tasks: Registry,
     ) -> None:
         self._store = store
         self._database = database
-        self._extensions = extensions
+        self.tasks = tasks
         self.owner = owner
         self.steps = steps
 
+    @property
+    def is_on_loop(self) -> bool:
+        """Whether the caller runs on the worker's event loop."""
+        return is_on(self.steps.loop)
+
     def run(self, verb: Verb[T]) -> Coroutine[Any, Any, T] | T:
         """A coroutine on the worker's event loop, the value itself in a thread."""
-        if is_on(self.steps.loop):
+        if self.is_on_loop:
             return self._store.run(verb)
         return run(verb, self._database.session())
 
     def extended(self, jobs: Sequence[NewJob]) -> Coroutine[Any, Any, list[NewJob]] | list[NewJob]:
         """What the extensions of the app make of new jobs."""
-        passed = self._extensions.before_enqueue(jobs)
-        return passed if is_on(self.steps.loop) else self._extensions.run_blocking(passed)
+        extensions = self.tasks.extensions
+        passed = extensions.before_enqueue(jobs)
+        return passed if self.is_on_loop else extensions.run_blocking(passed)
 
 
 class BatchContext:

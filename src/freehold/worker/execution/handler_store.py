@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from freehold.errors import BadInput
-from freehold.extensions import Extensions
+from freehold.model.job import NewJob
 from freehold.store.database import Database
 from freehold.store.store import AsyncStore
+from freehold.tasks import Registry
 from freehold.telemetry import Telemetry
 from freehold.worker.execution.fenced_transaction import FencedTransaction, FencedTransactions
 from freehold.worker.execution.flows import BatchContext, FlowStore
+from freehold.worker.execution.gather import Gathering, OnFailed
 from freehold.worker.execution.step_store import StepStore
 from freehold.worker.execution.step_transaction import StepTransaction
 from freehold.worker.execution.steps import AttemptSteps
@@ -30,6 +32,15 @@ class HandlerStore(Protocol):
 
     def batch(self, lease: HeldLease) -> BatchContext: ...
 
+    def gather(
+        self,
+        lease: HeldLease,
+        steps: AttemptSteps,
+        name: str,
+        jobs: Iterable[NewJob],
+        failed: OnFailed,
+    ) -> Gathering: ...
+
 
 class WorkerStore:
     """For handlers in the process of their worker. Built on its event loop."""
@@ -42,12 +53,12 @@ class WorkerStore:
         leases: HeldLeases,
         telemetry: Telemetry,
         chance: Callable[[], float],
-        extensions: Extensions,
+        tasks: Registry,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._transactions = FencedTransactions(database, owner, leases, telemetry, loop)
         self._steps = StepStore(store, database, owner, leases, telemetry)
-        self._flows = FlowStore(store, database, owner, self._steps, extensions)
+        self._flows = FlowStore(store, database, owner, self._steps, tasks)
         self._chance = chance
 
     def transaction(self, lease: HeldLease, result: Any) -> FencedTransaction:
@@ -63,6 +74,16 @@ class WorkerStore:
 
     def batch(self, lease: HeldLease) -> BatchContext:
         return BatchContext(lease, self._flows)
+
+    def gather(
+        self,
+        lease: HeldLease,
+        steps: AttemptSteps,
+        name: str,
+        jobs: Iterable[NewJob],
+        failed: OnFailed,
+    ) -> Gathering:
+        return Gathering(lease, steps, self._flows, name, jobs, failed)
 
 
 class NoStore:
@@ -81,6 +102,16 @@ class NoStore:
 
     def batch(self, lease: HeldLease) -> BatchContext:
         raise _in_a_process(lease, "ctx.batch")
+
+    def gather(
+        self,
+        lease: HeldLease,
+        steps: AttemptSteps,
+        name: str,
+        jobs: Iterable[NewJob],
+        failed: OnFailed,
+    ) -> Gathering:
+        raise _in_a_process(lease, "ctx.gather()")
 
 
 def _in_a_process(lease: HeldLease, what: str) -> BadInput:

@@ -73,7 +73,7 @@ class StepStore:
             try:
                 return await self._store.read_steps(lease.attempt.job_id)
             except PASSING as error:
-                self._check_held(lease, error)
+                self.check_held(lease, error)
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def write(self, lease: HeldLease, step: NewStep) -> None:
@@ -82,7 +82,7 @@ class StepStore:
             try:
                 is_held = await self._write_with_others(step)
             except PASSING as error:
-                self._check_held(lease, error)
+                self.check_held(lease, error)
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             self.check_written(lease, is_held)
@@ -125,7 +125,7 @@ class StepStore:
             try:
                 found = await self._store.await_signal(self._owner, lease.key, *wait)
             except PASSING as error:
-                self._check_held(lease, error)
+                self.check_held(lease, error)
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
             self.check_written(lease, found is not None)
@@ -140,7 +140,7 @@ class StepStore:
             try:
                 return store.read_steps(lease.attempt.job_id)
             except PASSING as error:
-                self._check_held(lease, error)
+                self.check_held(lease, error)
                 pause.wait(_RETRY_SECONDS)
 
     def write_blocking(self, lease: HeldLease, step: NewStep) -> None:
@@ -150,7 +150,7 @@ class StepStore:
             try:
                 lost = store.put_steps(self._owner, [step])
             except PASSING as error:
-                self._check_held(lease, error)
+                self.check_held(lease, error)
                 pause.wait(_RETRY_SECONDS)
                 continue
             self.check_written(lease, not lost)
@@ -162,7 +162,7 @@ class StepStore:
             try:
                 found = store.await_signal(self._owner, lease.key, *wait)
             except PASSING as error:
-                self._check_held(lease, error)
+                self.check_held(lease, error)
                 pause.wait(_RETRY_SECONDS)
                 continue
             self.check_written(lease, found is not None)
@@ -182,7 +182,7 @@ class StepStore:
             self._telemetry.count("lost_leases")
         raise lost(lease)
 
-    def _check_held(self, lease: HeldLease, error: BaseException) -> None:
+    def check_held(self, lease: HeldLease, error: BaseException) -> None:
         if lease.stop_reason is StopReason.LEASE_LOST or self.loop.time() >= lease.valid_until:
             raise lost(lease) from error
 

@@ -146,7 +146,7 @@ class AttemptSteps:
         return self._sleep_blocking(name, seconds)
 
     async def _sleep_awaited(self, name: str, seconds: float) -> None:
-        self._begin_wait(name)
+        self.begin_wait(name)
         with self.ending(name):
             found = (await self.stored()).get(name)
             if found is None:
@@ -158,7 +158,7 @@ class AttemptSteps:
             await asyncio.sleep(left)
 
     def _sleep_blocking(self, name: str, seconds: float) -> None:
-        self._begin_wait(name)
+        self.begin_wait(name)
         with self.ending(name):
             found = self.stored_blocking().get(name)
             if found is None:
@@ -169,7 +169,7 @@ class AttemptSteps:
                 self.suspend(sleep(name), left)
             threading.Event().wait(left)
 
-    def _begin_wait(self, name: str) -> None:
+    def begin_wait(self, name: str) -> None:
         if self._running:
             others = ", ".join(map(repr, sorted(self._running)))
             raise BadInput(
@@ -182,11 +182,11 @@ class AttemptSteps:
         """Seconds until the end of a wait that an earlier attempt may have begun."""
         if found is None:
             return seconds
-        self._check_kind(found, StepKind.SLEEP)
+        self.check_kind(found, StepKind.SLEEP)
         passed = self._store.loop.time() - self._read_at
         return max(0.0, (found.left_seconds or 0.0) - passed)
 
-    def _check_kind(self, found: Step, *kinds: StepKind) -> None:
+    def check_kind(self, found: Step, *kinds: StepKind) -> None:
         if found.kind not in kinds:
             raise BadInput(
                 f"step {found.name!r} of job {self._lease.attempt.job_id} is stored as a "
@@ -212,7 +212,7 @@ class AttemptSteps:
         return self._wait_blocking(name, value_type, seconds)
 
     async def _wait_awaited(self, name: str, value_type: ValueType, seconds: float) -> Any:
-        self._begin_wait(name)
+        self.begin_wait(name)
         with self.ending(name):
             found = (await self.stored()).get(name)
             if found is None or found.kind is StepKind.WAIT:
@@ -222,7 +222,7 @@ class AttemptSteps:
             return self._signaled(name, found.kind, found, value_type)
 
     def _wait_blocking(self, name: str, value_type: ValueType, seconds: float) -> Any:
-        self._begin_wait(name)
+        self.begin_wait(name)
         with self.ending(name):
             found = self.stored_blocking().get(name)
             if found is None or found.kind is StepKind.WAIT:
@@ -245,7 +245,7 @@ class AttemptSteps:
         if kind is StepKind.TIMEOUT:
             raise TimeoutError(f"the signal {name!r} was not sent in time")
         if isinstance(found, Step):
-            self._check_kind(found, StepKind.SIGNAL)
+            self.check_kind(found, StepKind.SIGNAL)
         return self._decoded(f"signal {name!r}", found.value, value_type)
 
     # -- stored steps ------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class AttemptSteps:
         return NewStep(self._lease.key, name, number, **fields)
 
     def _value_of(self, step: Step, value_type: ValueType) -> Any:
-        self._check_kind(step, StepKind.RESULT)
+        self.check_kind(step, StepKind.RESULT)
         again = f"freehold job retry {self._lease.attempt.job_id} --from {shlex.quote(step.name)}"
         hint = f", or run the step and the later ones again: {again}"
         return self._decoded(f"step {step.name!r}", step.value, value_type, hint)

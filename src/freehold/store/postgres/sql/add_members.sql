@@ -5,25 +5,11 @@ with held as materialized (
 open_flow as materialized (
     {may_add}
 ),
-timed as (
-    select s.*, t.now, coalesce(s.run_at, t.now + make_interval(secs => s.delay_seconds)) as due_at
-    from json_to_recordset(:rows::json) as s(
-        number integer, task text, queue text, priority smallint, max_attempts smallint,
-        pending boolean, run_at timestamptz, delay_seconds double precision, target text,
-        limit_key text, timeout_seconds real, tags text, policy text, meta text, follows boolean,
-        start_by timestamptz, start_by_seconds double precision),
-        (select {schema}.clock() as now) t
-),
-shape as materialized (
-    select timed.*, case when :waits_for::text is not null then {pending} when due_at > now then {scheduled}
-                         when follows then {follower} else {ready} end as stage,
-        coalesce(start_by, greatest(due_at, now) + make_interval(secs => start_by_seconds)) as starts_by
-    from timed
-),
+{member_shapes},
 stored as (
     insert into {schema}.job (id, created_at, run_at, stage, priority, max_attempts,
         timeout_seconds, queue, task, target, limit_key, tags, policy, args, meta, start_by, waits_for)
-    select id, now, due_at, stage, priority, max_attempts, timeout_seconds, queue, task, target, limit_key,
+    select id, now, due_at, case when :waits_for::text is null then stage else {pending} end, priority, max_attempts, timeout_seconds, queue, task, target, limit_key,
            tags::json, policy::json, args, meta::json, starts_by, :waits_for::text
     from (
         -- Ids are drawn in the caller's order, which is the order of claiming.
