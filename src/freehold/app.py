@@ -18,7 +18,6 @@ from freehold.client import Client, JobHandle, handle_of
 from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError, TenantNotFound
 from freehold.exit_codes import EXIT_CRASHED
 from freehold.extensions import CarriedVariable, Extension, default_extensions
-from freehold.flows import FlowMaker
 from freehold.fork_safety import lock_of
 from freehold.lifespan import Lifespan, opened
 from freehold.model.job import NewJob
@@ -42,6 +41,7 @@ from freehold.tenants.tenants import Tenants
 from freehold.worker.config import WorkerSettings, check_worker_settings, worker_settings
 from freehold.worker.event_loop import run_loop
 from freehold.worker.worker import Worker, new_owner
+from freehold.workflows import FlowMaker
 
 TenantSelection: TypeAlias = Literal["all"] | Collection[str] | None
 

@@ -137,7 +137,7 @@ class Client:
             if extensions.see_enqueues:
                 extensions.run_blocking(extensions.after_failure(list(jobs), error))
             raise
-        handles = self._handles(jobs, [Enqueued(job_id, True) for job_id in ids])
+        handles = self._handles(jobs, [Enqueued(job_id, True) for job_id in ids]) if ids else []
         if extensions.see_enqueues:
             extensions.run_blocking(extensions.after_enqueue(list(jobs), handles))
         return found, handles
@@ -160,7 +160,7 @@ class Client:
             if extensions.see_enqueues:
                 await extensions.after_failure(list(jobs), error)
             raise
-        handles = self._handles(jobs, [Enqueued(job_id, True) for job_id in ids])
+        handles = self._handles(jobs, [Enqueued(job_id, True) for job_id in ids]) if ids else []
         if extensions.see_enqueues:
             await extensions.after_enqueue(list(jobs), handles)
         return found, handles

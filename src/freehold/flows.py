@@ -125,7 +125,7 @@ def _adding(flow: int, jobs: Sequence[NewJob], *, within: bool) -> Verb[Members]
     return None, ids
 
 
-class FlowMaker(SignalSender):
+class BatchMaker(SignalSender):
     """Makes batches through the client of an app."""
 
     def batch(
@@ -223,11 +223,6 @@ class FlowMaker(SignalSender):
         batch = Batch(self._client, flow, name)
         yield batch
         await batch.aseal()
-
-    def read_batch(self, flow: int) -> Batch:
-        """The handle of a stored batch. Raises FlowNotFound."""
-        found = self._client.store.run(flow_actions.existing_flow(flow))
-        return Batch(self._client, flow, found.name)
 
 
 def _new_batch(

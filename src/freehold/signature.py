@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
@@ -21,6 +21,8 @@ from freehold.errors import BadArguments, BadResult, BadSettings
 from freehold.model import payload
 from freehold.model.secrets import HIDDEN
 from freehold.value_types import error_text, has_secret, supported_type, typed_decoder
+
+T = TypeVar("T")
 
 
 class ShownParameter(NamedTuple):
@@ -75,6 +77,7 @@ class Signature:
         self._needed = sum(p.default is inspect.Parameter.empty for p in parameters)
         for each in made.values():
             self._check_made(each)
+        self._types = hints
         self._decoder = self._make_decoder(hints)
 
     @property
@@ -94,9 +97,13 @@ class Signature:
                 f"(`*, {made.name}`)"
             )
 
-    def _make_decoder(self, hints: Mapping[str, Any]) -> msgspec.json.Decoder[Any]:
+    def _make_decoder(
+        self, hints: Mapping[str, Any], without: Collection[str] = ()
+    ) -> msgspec.json.Decoder[Any]:
         try:
-            fields = [_field(p, hints.get(p.name, Any)) for p in self._parameters]
+            fields = [
+                _field(p, hints.get(p.name, Any)) for p in self._parameters if p.name not in without
+            ]
             # Required fields first; the order does not matter for JSON objects.
             fields.sort(key=len)
             struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True)
@@ -117,6 +124,36 @@ class Signature:
             if arrived != value:
                 raise self._other_value(name, value, arrived)
         return data
+
+    def encode_partly(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], later: type[T]
+    ) -> tuple[bytes, dict[str, T]]:
+        """The JSON of a call whose values of the type ``later`` are known later; and those, by
+        parameter. The others are checked as by `encode`."""
+        values = self._bound(args, kwargs)
+        missing = {name: value for name, value in values.items() if isinstance(value, later)}
+        given = {name: value for name, value in values.items() if name not in missing}
+        for name, value in given.items():
+            if isinstance(value, list | tuple | dict) and _contains(value, later):
+                raise BadArguments(
+                    f"task {self.task}: argument {name} contains the result of a node: pass each "
+                    "as an argument of its own"
+                )
+        if not missing:
+            return self.encode(args, kwargs), {}
+        data = payload.encode(self._what, given)
+        decoded = self._decode(data, self._make_decoder(self._types, without=missing.keys()))
+        for name, value in given.items():
+            if getattr(decoded, name) != value:
+                raise self._other_value(name, value, getattr(decoded, name))
+        return data, missing
+
+    def type_of(self, parameter: str) -> Any:
+        return self._types.get(parameter, Any)
+
+    @property
+    def return_type(self) -> Any:
+        return self._return_type
 
     def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         if self._names is not None:
@@ -143,9 +180,9 @@ class Signature:
         payload.check_bytes(self._what, data)
         self._decode(data)
 
-    def _decode(self, data: bytes | str) -> Any:
+    def _decode(self, data: bytes | str, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
         try:
-            return self._decoder.decode(data)
+            return (decoder or self._decoder).decode(data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             text, path = error_text(error)
             if re.split(r"[.\[]", path)[0] in self.secret_args:
@@ -257,6 +294,11 @@ def _field(parameter: inspect.Parameter, hint: Any) -> tuple[Any, ...]:
     # The default of the function applies when it runs, so that a deployment can change it. UNSET is
     # not part of the type: msgspec accepts no union with it of a type that it does not know.
     return (parameter.name, hint, msgspec.UNSET)
+
+
+def _contains(value: Any, kind: type[Any]) -> bool:
+    inner = value.values() if isinstance(value, dict) else value
+    return any(isinstance(each, kind) for each in inner)
 
 
 def _short(value: Any) -> str:

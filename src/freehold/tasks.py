@@ -174,6 +174,10 @@ class Task(Generic[P, R, H]):
             return _checked(msgspec.structs.replace(self._template, args=data, pending=True))
         return msgspec.structs.replace(self._template, args=data)
 
+    def prepare_encoded(self, data: bytes) -> NewJob:
+        """A job from arguments that were checked against the signature."""
+        return msgspec.structs.replace(self._template, args=data)
+
     def prepare_json(self, args: bytes, *, pending: bool = False) -> NewJob:
         """A checked job from arguments in JSON: one object by parameter name."""
         self.definition.signature.check(args)

@@ -117,6 +117,18 @@ class NewFlow(msgspec.Struct, frozen=True, kw_only=True):
     callbacks: dict[Moment, NewJob] = {}
 
 
+class NewNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node to be stored: a job, or the jobs of a group. ``sources``: the number of each source,
+    with the parameter that gets its result, "" if none does."""
+
+    number: int
+    name: str
+    job: NewJob | None = None
+    jobs: tuple[NewJob, ...] = ()
+    sources: tuple[tuple[int, str], ...] = ()
+    on_failure: OnFailure = OnFailure.CANCEL
+
+
 class FlowNode(msgspec.Struct, frozen=True):
     """A node of a workflow: a job, or the group of a map, with its own flow as ``part``."""
 

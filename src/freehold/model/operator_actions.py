@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from freehold.errors import IllegalTransition
+from freehold.model import suspension
 from freehold.model.history import EventKind
 from freehold.model.job import Job, StopRequest
 from freehold.model.state import FINAL, IN_LANE, LEASED, Stage, State, check_transition
@@ -139,6 +140,11 @@ def _retry(job: Job) -> Transition:
             f"job {job.id} is {job.state}: only a finished job can be retried"
             + ("; `resume` continues a paused job" if job.state is State.PAUSED else "")
         )
+    if job.state is State.CANCELED and job.policy.node is not None:
+        raise IllegalTransition(
+            f"job {job.id} is canceled, and a node of workflow {job.policy.flow}, where it would "
+            f"not wait for its sources: retry the workflow"
+        )
     return Transition(
         state=State.QUEUED,
         event=EventKind.RETRIED_BY_HAND,
@@ -171,6 +177,11 @@ def _submit(job: Job) -> Transition | NoChange:
     if job.state is not State.PENDING:
         raise IllegalTransition(
             f"job {job.id} is {job.state}: only a pending job can be put into the queue"
+        )
+    if job.waits_for is not None:
+        raise IllegalTransition(
+            f"job {job.id} is pending, and {suspension.sentence(job.waits_for)}: retry a source "
+            "that has failed, or cancel the job"
         )
     return Transition(
         state=State.QUEUED, event=EventKind.ENQUEUED, stages=_back(job), keep_run_at=True

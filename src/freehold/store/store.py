@@ -16,7 +16,7 @@ from freehold.store.verbs import claim as claiming
 from freehold.store.verbs import enqueue as enqueueing
 from freehold.store.verbs import finish as finishing
 from freehold.store.verbs import fire as firing
-from freehold.store.verbs import flow_actions, late, stalled_lanes
+from freehold.store.verbs import flow_actions, late, stalled_lanes, workflows
 from freehold.store.verbs import flow_members as members
 from freehold.store.verbs import flows as flow_verbs
 from freehold.store.verbs import fold as folding
@@ -79,7 +79,10 @@ class Verbs:
     fire_schedules = method(firing.fire_schedules)
     cancel_late = method(late.cancel_late)
     create_batch = method(flow_verbs.create_batch)
+    create_workflow = method(workflows.create_workflow)
     add_members = method(flow_verbs.add_members)
+    add_nodes = method(workflows.add_nodes)
+    flow_nodes = method(workflows.flow_nodes)
     seal_flow = method(flow_verbs.seal_flow)
     gather = method(gathering.gather)
     finish_gather = method(gathering.finish_gather)

@@ -110,6 +110,15 @@ class Gathered(msgspec.Struct, frozen=True):
     ends: tuple[GatheredEnd, ...] | None
 
 
+class CreatedFlow(msgspec.Struct, frozen=True):
+    """A stored workflow, and the jobs of its nodes by number, of groups several. ``created``: False
+    if a live workflow with its key existed before, whose id this is."""
+
+    id: int
+    created: bool
+    jobs: dict[int, list[int]] = {}
+
+
 class AttemptEnd(msgspec.Struct, frozen=True, gc=False):
     """An attempt and its outcome; ``request`` is the stop request that its worker knew."""
 

@@ -40,13 +40,13 @@ class RecordingClient(Client):
 
     def store_members(self, jobs: Sequence[NewJob], storing: Any, connection: Any = None) -> Any:
         found, handles = super().store_members(jobs, storing, self._own(connection))
-        return found, self._recorded(jobs, handles)
+        return found, self._recorded(jobs, handles) if handles else []
 
     async def astore_members(
         self, jobs: Sequence[NewJob], storing: Any, connection: Any = None
     ) -> Any:
         found, handles = await super().astore_members(jobs, storing, self._own(connection))
-        return found, self._recorded(jobs, handles)
+        return found, self._recorded(jobs, handles) if handles else []
 
     def wait(self, job_id: int, seconds: float | None) -> JobEnd | None:
         """Runs the jobs of the harness. The virtual time advances only if the job needs it."""

@@ -15,11 +15,12 @@ import msgspec
 
 from freehold.errors import BadInput, RowRefused
 from freehold.model import suspension
-from freehold.model.flow import FlowKind, FlowState, Moment, moments_of
+from freehold.model.flow import Flow, FlowKind, FlowState, Moment, moments_of
 from freehold.model.job import NewJob
 from freehold.store.schedule_text import job_from_text
 from freehold.store.statements import Statement, Verb, read, together, write
 from freehold.store.types import Advanced
+from freehold.store.verbs.act_on_nodes import act_on_nodes
 from freehold.store.verbs.enqueue import job_row, start_by_columns
 from freehold.store.verbs.flow_members import LAST_ID, cancel_page
 from freehold.store.verbs.flows import StoredFlow, stored_flow
@@ -59,10 +60,17 @@ def act_on_flow(flow: int, problems: list[str]) -> Verb[tuple[int, list[int]]]:
     stored = stored_flow(rows[0])
     jobs, others = 0, list[int]()
     if stored.flow.canceled_at is not None and stored.reached < LAST_ID:
+        if stored.flow.kind is FlowKind.WORKFLOW and not stored.reached:
+            groups = yield from _cancel_groups(stored.flow)
+            others += groups
         reached = yield from cancel_page(stored.flow, stored.reached)
         yield from write("reach_flow", flow=flow, reached=reached)
-        return 0, [flow]
-    if stored.flow.state is not FlowState.OPEN:
+        return 0, [*others, flow]
+    if stored.flow.kind is FlowKind.WORKFLOW and stored.flow.canceled_at is None:
+        acted = yield from act_on_nodes(flow)
+        if acted.nodes:
+            return acted.jobs, [flow, *acted.parts]
+    if stored.flow.state is not FlowState.OPEN or stored.told is not None:
         made, others = yield from _act_on_closed(stored, problems)
         jobs += made
     ended = yield from write("end_act", flow=flow, change=stored.change)
@@ -75,7 +83,23 @@ def _act_on_closed(stored: StoredFlow, problems: list[str]) -> Verb[tuple[int, l
         jobs = yield from _release_callbacks(flow.id, flow.state, problems)
     elif flow.kind is FlowKind.GATHER:
         jobs = yield from wake_gather(flow.id)
+    elif flow.kind is FlowKind.GROUP and stored.told != _told(flow.state):
+        yield from write("tell_workflow", flow=flow.id, state=flow.state.value, told=stored.told)
+        assert flow.parent is not None
+        return jobs, [flow.parent]
     return jobs, []
+
+
+def _told(state: FlowState) -> str | None:
+    """What a workflow counts of the end of a group."""
+    return None if state is FlowState.OPEN else state.value
+
+
+def _cancel_groups(flow: Flow) -> Verb[list[int]]:
+    rows = yield from write(
+        "cancel_groups", flow=flow.id, by=flow.canceled_by, reason=flow.cancel_reason
+    )
+    return [part for (part,) in rows]
 
 
 def _release_callbacks(flow: int, state: FlowState, problems: list[str]) -> Verb[int]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from freehold.errors import FlowNotFound, Refused
+from freehold.model import suspension
 from freehold.model.audit import AuditKind, Author
-from freehold.model.flow import Flow, FlowState
+from freehold.model.flow import Flow, FlowKind, FlowState
+from freehold.model.history import EventKind
 from freehold.model.job import Job
 from freehold.model.operator_actions import OperatorVerb
-from freehold.model.state import State
+from freehold.model.state import Stage, State
 from freehold.store import notifications
-from freehold.store.statements import Statement, Verb, together
+from freehold.store.stage_sql import stage_byte
+from freehold.store.statements import Statement, Verb, together, write
 from freehold.store.verbs import audit
+from freehold.store.verbs.act import advance_flows
 from freehold.store.verbs.flow_members import (
     MEMBERS,
     change_members,
@@ -21,6 +25,8 @@ from freehold.store.verbs.flow_members import (
     ranges_of,
 )
 from freehold.store.verbs.flows import read_flows
+from freehold.store.verbs.fold import ROWS
+from freehold.store.verbs.workflows import flow_nodes
 
 _UNSUCCESSFUL = (State.FAILED, State.CANCELED)
 
@@ -59,24 +65,84 @@ def retry_flow(flow: int, author: Author) -> Verb[int]:
             f"{found.kind} {flow} is being canceled: retry it when all its members have ended"
         )
     record = audit.of_setting(author, "retry", AuditKind.FLOW, str(flow), {"retried": True})
+    if found.kind is FlowKind.WORKFLOW:
+        return (yield from _retry_workflow(flow, author, record))
     yield from together(*record, Statement("reopen_flow", {"flow": flow}))
-    return (yield from retry_members(flow, author.by, author.reason))
+    return (yield from _retry_members(flow, author))
 
 
-def retry_members(flow: int, by: str, reason: str | None) -> Verb[int]:
-    ranges = yield from ranges_of(flow)
-    retried, after = 0, 0
-    while page := (yield from ended_members(flow, ranges, after, MEMBERS, _UNSUCCESSFUL)):
-        retried += yield from _again(OperatorVerb.RETRY, page, by, reason)
-        after = page[-1].id
-    after = 0
-    while page := (yield from live_members(flow, ranges, after, MEMBERS)):
-        blocking = [job for job in page if job.state is State.FAILED]
-        retried += yield from _again(OperatorVerb.RESUME, blocking, by, reason)
-        after = page[-1].id
+def _retry_workflow(flow: int, author: Author, record: Sequence[Statement]) -> Verb[int]:
+    """Members of groups first, by pages; then all nodes in one transaction."""
+    retried = yield from _retry_groups(flow, author)
+    rows = [{"flow": flow}]
+    params = {"flow": flow, "by": author.by, "reason": author.reason}
+    answers = yield from together(
+        *record,
+        Statement("lock_flow", {"flow": flow}),
+        Statement("fold_ends", {"limit": ROWS}, rows),
+        Statement("tell_followers", {}, rows),
+        Statement("restore_nodes", params),
+        notifications.notify_within([notifications.SCHEDULED]),
+    )
+    retried += len(answers[len(record) + 3])
+    return retried + (yield from _resume_members(flow, author))
+
+
+def _retry_groups(flow: int, author: Author) -> Verb[int]:
+    """The workflow counts them as open afterwards. A group whose sources have not succeeded waits
+    for them again."""
+    nodes = yield from flow_nodes(flow)
+    succeeded = {node.number for node in nodes if node.state is State.SUCCEEDED}
+    retried = 0
+    for node in nodes:
+        if node.part is None or node.state in (None, State.SUCCEEDED):
+            continue
+        must_wait = not succeeded.issuperset(node.sources)
+        yield from write("reopen_flow", flow=node.part)
+        waits_for = suspension.sources(node.part) if must_wait else None
+        retried += yield from _retry_members(node.part, author, waits_for)
+        yield from advance_flows([node.part])
     return retried
 
 
-def _again(verb: OperatorVerb, jobs: Sequence[Job], by: str, reason: str | None) -> Verb[int]:
-    missed = yield from change_members(verb, jobs, by, reason)
-    return len(jobs) - len(missed)
+def _retry_members(flow: int, author: Author, waits_for: str | None = None) -> Verb[int]:
+    """``waits_for``: they wait for the sources of their group again."""
+    ranges = yield from ranges_of(flow)
+    retried, after = 0, 0
+    while page := (yield from ended_members(flow, ranges, after, MEMBERS, _UNSUCCESSFUL)):
+        if waits_for is None:
+            missed = yield from change_members(OperatorVerb.RETRY, page, author.by, author.reason)
+            retried += len(page) - len(missed)
+        else:
+            retried += yield from _wait_again(page, author, waits_for)
+        after = page[-1].id
+    return retried + (yield from _resume_members(flow, author))
+
+
+def _resume_members(flow: int, author: Author) -> Verb[int]:
+    """Those that failed and block their lanes."""
+    ranges = yield from ranges_of(flow)
+    resumed, after = 0, 0
+    while page := (yield from live_members(flow, ranges, after, MEMBERS)):
+        blocking = [job for job in page if job.state is State.FAILED]
+        missed = yield from change_members(OperatorVerb.RESUME, blocking, author.by, author.reason)
+        resumed += len(blocking) - len(missed)
+        after = page[-1].id
+    return resumed
+
+
+def _wait_again(jobs: Sequence[Job], author: Author, waits_for: str) -> Verb[int]:
+    rows = [
+        {
+            "id": job.id,
+            "seen_state": job.state.value,
+            "stage": stage_byte(Stage.PENDING),
+            "event": EventKind.RETRIED_BY_HAND.value,
+            "fresh_attempts": True,
+            "waits_for": waits_for,
+        }
+        for job in jobs
+    ]
+    params = {"by": author.by, "reason": author.reason}
+    (hit,) = yield from together(Statement("requeue_finished", params, rows))
+    return len(hit)

@@ -34,11 +34,11 @@ def create_batch(
     and those of the members. ``within``: in a caller's transaction, which also notifies workers."""
     (flow,) = yield from draw_flow_ids(1)
     statements = [
-        *_flow_statements(flow, new),
+        *flow_statements(flow, new),
         *(member_statement(flow, part) for part in _parts(jobs)),
         *([Statement("seal_flow", {"flow": flow})] if new.sealed else []),
     ]
-    answers = yield _notifying(statements, jobs, within=within, also_sweep=new.sealed)
+    answers = yield notifying(statements, jobs, within=within, also_sweep=new.sealed)
     return flow, _ids(statements, answers)
 
 
@@ -58,7 +58,7 @@ def add_members(
     # By one statement: a lease can expire between two.
     parts = _parts(jobs) if lease is None else [jobs]
     statements = [member_statement(flow, part, owner, lease) for part in parts]
-    answers = yield _notifying(statements, jobs, within=within)
+    answers = yield notifying(statements, jobs, within=within)
     ids = _ids(statements, answers)
     # The flow's row is locked from the first statement on.
     return ids if len(ids) == len(jobs) else None
@@ -82,7 +82,10 @@ def seal_flow(flow: int) -> Verb[bool]:
     return bool(answers[0])
 
 
-def _flow_statements(flow: int, new: NewFlow) -> list[Statement]:
+def flow_statements(
+    flow: int, new: NewFlow, parent: int | None = None, node: int | None = None
+) -> list[Statement]:
+    """A flow without members. Of a group: its workflow, and its node there."""
     row = {
         "id": flow,
         "kind": new.kind.value,
@@ -90,8 +93,8 @@ def _flow_statements(flow: int, new: NewFlow) -> list[Statement]:
         "key": new.key,
         "created_by": new.created_by,
         "parent_job": new.parent_job,
-        "parent": None,
-        "node": None,
+        "parent": parent,
+        "node": node,
     }
     callbacks = [
         {"flow": flow, "moment": moment.value, "job": job_text(job)}
@@ -151,7 +154,7 @@ def _parts(jobs: Sequence[NewJob]) -> list[Sequence[NewJob]]:
     return [jobs[start : start + ENQUEUE_BATCH] for start in range(0, len(jobs), ENQUEUE_BATCH)]
 
 
-def _notifying(
+def notifying(
     statements: Sequence[Statement],
     jobs: Sequence[NewJob],
     *,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from freehold.store.statements import Statement, Verb, read, together
 
 #: Rows of one flow that one transaction folds.
-_ROWS = 10_000
+ROWS = 10_000
 
 
 def fold_flows(flows: Sequence[int]) -> Verb[list[int]]:
@@ -48,7 +48,7 @@ def _fold(flows: Sequence[int]) -> Verb[list[int]]:
     rows = [{"flow": flow} for flow in flows]
     locked, _, _ = yield from together(
         Statement("try_flows", {}, rows),
-        Statement("fold_ends", {"limit": _ROWS}, rows),
+        Statement("fold_ends", {"limit": ROWS}, rows),
         Statement("tell_followers", {}, rows),
     )
     ((names,),) = locked

@@ -190,6 +190,7 @@ def _change(
         "stage": stage_byte(step.stages[0]),
         "event": step.event.value,
         "fresh_attempts": step.fresh_attempts,
+        "waits_for": None,
     }
 
 

@@ -16,7 +16,7 @@ from freehold.model.schedule import Tick, tick_of
 from freehold.signature import CONTEXT_PARAMETER
 from freehold.tasks import Registry, TaskDefinition
 from freehold.worker.execution.fenced_transaction import FencedTransaction
-from freehold.worker.execution.flows import BatchContext
+from freehold.worker.execution.flows import BatchContext, WorkflowContext
 from freehold.worker.execution.handler_store import HandlerStore
 from freehold.worker.execution.steps import AttemptSteps
 from freehold.worker.held_leases import HeldLease, StopReason
@@ -105,6 +105,11 @@ class Context(Generic[D]):
     def batch(self) -> BatchContext:
         """The batch that the job is a member of, or whose callback it is: read it, add members."""
         return self._store.batch(self._held_lease)
+
+    @property
+    def workflow(self) -> WorkflowContext:
+        """The workflow that the job is a node of: read it, add nodes."""
+        return self._store.workflow(self._held_lease)
 
     @property
     def deps(self) -> D:

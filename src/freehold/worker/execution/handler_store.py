@@ -13,7 +13,7 @@ from freehold.store.store import AsyncStore
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry
 from freehold.worker.execution.fenced_transaction import FencedTransaction, FencedTransactions
-from freehold.worker.execution.flows import BatchContext, FlowStore
+from freehold.worker.execution.flows import BatchContext, FlowStore, WorkflowContext
 from freehold.worker.execution.gather import Gathering, OnFailed
 from freehold.worker.execution.step_store import StepStore
 from freehold.worker.execution.step_transaction import StepTransaction
@@ -31,6 +31,8 @@ class HandlerStore(Protocol):
     def steps(self, lease: HeldLease) -> AttemptSteps: ...
 
     def batch(self, lease: HeldLease) -> BatchContext: ...
+
+    def workflow(self, lease: HeldLease) -> WorkflowContext: ...
 
     def gather(
         self,
@@ -75,6 +77,9 @@ class WorkerStore:
     def batch(self, lease: HeldLease) -> BatchContext:
         return BatchContext(lease, self._flows)
 
+    def workflow(self, lease: HeldLease) -> WorkflowContext:
+        return WorkflowContext(lease, self._flows)
+
     def gather(
         self,
         lease: HeldLease,
@@ -102,6 +107,9 @@ class NoStore:
 
     def batch(self, lease: HeldLease) -> BatchContext:
         raise _in_a_process(lease, "ctx.batch")
+
+    def workflow(self, lease: HeldLease) -> WorkflowContext:
+        raise _in_a_process(lease, "ctx.workflow")
 
     def gather(
         self,

@@ -41,6 +41,7 @@ ended as (
             when (n.state is not distinct from 'succeeded')::integer + e.succeeded > 0 then 'succeeded'
             when (n.state is not distinct from 'failed')::integer + e.failed > 0 then 'failed'
             when (n.state is not distinct from 'canceled')::integer + e.canceled > 0 then 'canceled' end,
+        waits = n.waits and not (e.succeeded > 0 or e.failed > 0 or e.canceled > 0),
         -- Kept for followers that start when the history is gone.
         result = case when (n.state is not distinct from 'succeeded')::integer + e.succeeded > 0
                 and exists (select from {schema}.flow_edge d

@@ -1,7 +1,7 @@
 -- Finished jobs are queued again with their ids and arguments, in their old positions in their lanes.
 with given as (
     select * from json_to_recordset(:rows::json) as g(
-        id bigint, seen_state text, stage "char", event text, fresh_attempts boolean)
+        id bigint, seen_state text, stage "char", event text, fresh_attempts boolean, waits_for text)
 ),
 locked as materialized (
     select h.id from {schema}.history h
@@ -11,16 +11,16 @@ locked as materialized (
 gone as (
     delete from {schema}.history h using given g
     where h.id = any (array(select id from locked)) and g.id = h.id and h.state = g.seen_state
-    returning h.*, g.stage, g.event, g.fresh_attempts
+    returning h.*, g.stage, g.event, g.fresh_attempts, g.waits_for
 ),
 back as (
     insert into {schema}.job (id, created_at, priority, attempt, max_attempts, lost_attempts, stage,
         timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy, reason, progress,
-        args, meta)
+        args, meta, waits_for)
     select id, created_at, priority, case when fresh_attempts then 0 else attempt end,
         max_attempts, case when fresh_attempts then 0 else lost_attempts end,
         stage, timeout_seconds, queue, task, target, limit_key, unique_key, tags, policy,
-        :reason::text, progress, args, meta
+        :reason::text, progress, args, meta, waits_for
     from gone order by id
     returning id, attempt
 ),

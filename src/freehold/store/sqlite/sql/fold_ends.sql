@@ -22,6 +22,7 @@ set state = case
         when (state is 'succeeded') + e.ended_well > 0 then 'succeeded'
         when (state is 'failed') + e.ended_badly > 0 then 'failed'
         when (state is 'canceled') + e.ended_canceled > 0 then 'canceled' end,
+    waits = waits and not (e.ended_well > 0 or e.ended_badly > 0 or e.ended_canceled > 0),
     -- Kept for followers that start when the history is gone.
     result = case when (state is 'succeeded') + e.ended_well > 0
             and exists (select 1 from flow_edge d where d.flow = :flow and d.source = number and d.parameter <> '')

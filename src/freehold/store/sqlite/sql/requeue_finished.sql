@@ -1,9 +1,10 @@
 -- A finished job is queued again with its id and arguments, in its old position in its lane.
 insert into job (id, created_at, priority, attempt, max_attempts, lost_attempts, stage, timeout_seconds,
-    queue, task, target, limit_key, unique_key, tags, policy, reason, progress, args, meta)
+    queue, task, target, limit_key, unique_key, tags, policy, reason, progress, args, meta,
+    waits_for)
 select id, created_at, priority, case when :fresh_attempts then 0 else attempt end, max_attempts,
     case when :fresh_attempts then 0 else lost_attempts end, :stage, timeout_seconds, queue, task, target,
-    limit_key, unique_key, tags, policy, :reason, progress, args, meta
+    limit_key, unique_key, tags, policy, :reason, progress, args, meta, :waits_for
 from history where id = :id and state = :seen_state;
 
 -- Failures and cancels have left an event; a success is recorded only by the row that goes now.

@@ -1,0 +1,5 @@
+-- A source of a node that failed or was canceled.
+select s.name, s.job_id, s.told
+from flow_edge e join flow_node s on s.flow = e.flow and s.number = e.source
+where e.flow = :flow and e.target = :number and s.told in ('failed', 'canceled')
+order by s.number limit 1

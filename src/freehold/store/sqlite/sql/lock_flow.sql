@@ -1,0 +1,2 @@
+-- Writers take turns.
+select 1 where 0
