@@ -7,11 +7,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from freehold.model.job import Attempt
+from freehold.model.flow import FlowKind, NewFlow, NewNode
+from freehold.model.job import Attempt, NewJob
 from freehold.model.job_log import Progress
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import Outcome, OutcomeKind
-from freehold.store.types import AttemptEnd, LeaseKey, LogChunk, NewLogLine, NewStep
+from freehold.store.types import AttemptEnd, Gathered, LeaseKey, LogChunk, NewLogLine, NewStep
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 OwnerVerb = Callable[[StoreUnderTest, Attempt], tuple[int, ...]]
@@ -75,6 +76,41 @@ def _finish_within(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
     return () if kept else (attempt.job_id,)
 
 
+def _gather(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    jobs = [NewJob(task="child")]
+    found = store.store.gather(attempt.owner, key_of(attempt), "pages", 1, jobs)
+    return (attempt.job_id,) if found is None else ()
+
+
+def _finish_gather(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    """Of a flow that has closed: it has no members."""
+    new = NewFlow(kind=FlowKind.BATCH, name="closed")
+    flow, _ = store.store.create_batch(new, (), within=False)
+    store.store.advance_flows()
+    found = Gathered(flow, (), None)
+    kept = store.store.finish_gather(attempt.owner, key_of(attempt), "pages", found, False)
+    store.sql(f"delete from {{s}}flow where id = {flow}")
+    return (attempt.job_id,) if kept is None else ()
+
+
+def _add_members(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    new = NewFlow(kind=FlowKind.BATCH, name="open", sealed=False)
+    flow, _ = store.store.create_batch(new, (), within=False)
+    jobs = [NewJob(task="more")]
+    added = store.store.add_members(flow, jobs, attempt.owner, key_of(attempt))
+    store.sql(f"delete from {{s}}flow where id = {flow}")
+    return (attempt.job_id,) if added is None else ()
+
+
+def _add_nodes(store: StoreUnderTest, attempt: Attempt) -> tuple[int, ...]:
+    new = NewFlow(kind=FlowKind.BATCH, name="open", sealed=False)
+    flow, _ = store.store.create_batch(new, (), within=False)
+    nodes = [NewNode(number=1, name="more", job=NewJob(task="more"))]
+    added = store.store.add_nodes(flow, nodes, attempt.owner, key_of(attempt))
+    store.sql(f"delete from {{s}}flow where id = {flow}")
+    return (attempt.job_id,) if added is None else ()
+
+
 VERBS: dict[str, OwnerVerb] = {
     "mark_running": _mark_running,
     "renew": _renew,
@@ -82,6 +118,10 @@ VERBS: dict[str, OwnerVerb] = {
     "put_steps": _put_steps,
     "put_step_within": _put_step_within,
     "await_signal": _await_signal,
+    "gather": _gather,
+    "finish_gather": _finish_gather,
+    "add_members": _add_members,
+    "add_nodes": _add_nodes,
     "finish_within": _finish_within,
     "give_back": _give_back,
     **{kind.value: _finish(kind) for kind in OutcomeKind},

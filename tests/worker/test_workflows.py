@@ -281,9 +281,11 @@ def test_a_block_that_raises_stores_nothing() -> None:
 @app.task
 async def start_another(*, ctx: Context) -> int:
     """In the transaction of its own end."""
-    async with ctx.transaction() as connection:
-        async with app.workflow("inner", connection=connection) as flow:
-            flow.map(load, range(3), after=flow.add(load, 1))
+    async with (
+        ctx.transaction() as connection,
+        app.workflow("inner", connection=connection) as flow,
+    ):
+        flow.map(load, range(3), after=flow.add(load, 1))
     return flow.id
 
 

@@ -1,0 +1,203 @@
+"""Workflows: nodes are released and canceled by the ends of their sources."""
+
+from __future__ import annotations
+
+import pytest
+
+from freehold.errors import IllegalTransition
+from freehold.model.audit import Author
+from freehold.model.flow import FlowKind, FlowState, NewFlow, NewNode, OnFailure
+from freehold.model.job import Attempt, NewJob
+from freehold.model.operator_actions import OperatorVerb
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.statements import Conflict
+from freehold.store.types import AttemptEnd
+from tests.store_contract.flows import flow_of, settle
+from tests.stores import StoreUnderTest, key_of
+
+ANN = Author("ann", "test")
+
+
+def node(number: int, *sources: int | tuple[int, str], on_failure: str = "cancel") -> NewNode:
+    pairs = tuple((each, "") if isinstance(each, int) else each for each in sources)
+    return NewNode(
+        number=number,
+        name=f"n{number}",
+        job=NewJob(task=f"t{number}"),
+        sources=pairs,
+        on_failure=OnFailure(on_failure),
+    )
+
+
+def group(number: int, count: int, *sources: int) -> NewNode:
+    jobs = tuple(NewJob(task=f"m{number}") for _ in range(count))
+    pairs = tuple((each, "") for each in sources)
+    return NewNode(number=number, name=f"n{number}", jobs=jobs, sources=pairs)
+
+
+def workflow(store: StoreUnderTest, *nodes: NewNode, key: str | None = None) -> int:
+    new = NewFlow(kind=FlowKind.WORKFLOW, name="w", key=key)
+    return store.store.create_workflow(new, nodes, within=False).id
+
+
+def claimed(store: StoreUnderTest) -> dict[str, Attempt]:
+    settle(store)
+    return {each.task: each for each in store.claim()}
+
+
+def states(store: StoreUnderTest, flow: int) -> list[str | None]:
+    settle(store)
+    return [
+        None if each.state is None else each.state.value for each in store.store.flow_nodes(flow)
+    ]
+
+
+@pytest.mark.requirement("N12")
+def test_a_node_waits_for_all_its_sources(store: StoreUnderTest) -> None:
+    flow = workflow(store, node(1), node(2), node(3, 1, 2), node(4, 3))
+    first = claimed(store)
+    assert sorted(first) == ["t1", "t2"]
+    store.end(first["t1"], OutcomeKind.SUCCESS)
+    assert claimed(store) == {}
+    store.end(first["t2"], OutcomeKind.SUCCESS)
+    third = claimed(store)
+    assert list(third) == ["t3"]
+    store.end(third["t3"], OutcomeKind.SUCCESS)
+    store.end(claimed(store)["t4"], OutcomeKind.SUCCESS)
+    assert states(store, flow) == ["succeeded"] * 4
+    assert flow_of(store, flow).state is FlowState.SUCCEEDED
+
+
+@pytest.mark.requirement("N12")
+@pytest.mark.parametrize("kind", [OutcomeKind.FAIL, OutcomeKind.CANCEL])
+def test_what_a_bad_source_means(store: StoreUnderTest, kind: OutcomeKind) -> None:
+    """Cancel at once, though another source runs; hold and run when all have ended."""
+    nodes = [node(3 + i, 1, 2, on_failure=each) for i, each in enumerate(("cancel", "hold", "run"))]
+    flow = workflow(store, node(1), node(2), *nodes, node(6, 3))
+    first = claimed(store)
+    store.end(first["t1"], kind)
+    ended = "failed" if kind is OutcomeKind.FAIL else "canceled"
+    assert states(store, flow) == [ended, None, "canceled", None, None, "canceled"]
+    assert claimed(store) == {}
+    store.end(first["t2"], OutcomeKind.SUCCESS)
+    (run,) = claimed(store).values()
+    assert run.task == "t5"
+    store.end(run, OutcomeKind.SUCCESS)
+    assert flow_of(store, flow).state is FlowState.OPEN  # one is held
+    held = store.store.flow_nodes(flow)[3]
+    assert (held.waits, held.open_sources, held.bad_sources) == (True, 0, 1)
+    assert held.job_id is not None
+    assert store.job(held.job_id).waits_for == f"flow/{flow}"
+    store.store.operate(OperatorVerb.CANCEL, [held.job_id], "ann", None)
+    settle(store)
+    assert flow_of(store, flow).state is FlowState.FAILED
+
+
+def test_a_held_node_runs_when_its_source_was_retried(store: StoreUnderTest) -> None:
+    flow = workflow(store, node(1), node(2, 1, on_failure="hold"))
+    attempt = claimed(store)["t1"]
+    store.end(attempt, OutcomeKind.FAIL)
+    assert claimed(store) == {}
+    store.store.operate(OperatorVerb.RETRY, [attempt.job_id], "ann", None)
+    store.end(claimed(store)["t1"], OutcomeKind.SUCCESS)
+    store.end(claimed(store)["t2"], OutcomeKind.SUCCESS)
+    assert states(store, flow) == ["succeeded"] * 2
+
+
+@pytest.mark.requirement("N12")
+def test_results_become_arguments(store: StoreUnderTest) -> None:
+    """Also if the history of the source is gone."""
+    workflow(store, node(1), node(2, (1, "rows"), (1, "copy")))
+    store.end(claimed(store)["t1"], OutcomeKind.SUCCESS, result=b'["\\u00e4", 1.50]')
+    settle(store)
+    assert claimed(store)["t2"].args in (
+        '{"rows":["\\u00e4", 1.50],"copy":["\\u00e4", 1.50]}',
+        '{"copy":["\\u00e4", 1.50],"rows":["\\u00e4", 1.50]}',
+    )
+
+
+@pytest.mark.requirement("N12")
+def test_a_group_waits_and_is_waited_for(store: StoreUnderTest) -> None:
+    flow = workflow(store, node(1), group(2, 1500, 1), node(3, 2))
+    first = claimed(store)
+    assert list(first) == ["t1"]
+    assert store.sql("select count(*) from {s}job where stage = {pending}") == [(1501,)]
+    store.end(first["t1"], OutcomeKind.SUCCESS)
+    settle(store)
+    members = store.claim(count=2000)
+    assert len(members) == 1500
+    success = Outcome(kind=OutcomeKind.SUCCESS)
+    store.store.finish("w1", [AttemptEnd(member, success) for member in members[:-1]])
+    assert states(store, flow) == ["succeeded", None, None]
+    store.end(members[-1], OutcomeKind.SUCCESS)
+    assert states(store, flow) == ["succeeded", "succeeded", None]
+    assert list(claimed(store)) == ["t3"]
+
+
+@pytest.mark.requirement("N12")
+def test_a_retry_restores_what_did_not_succeed(store: StoreUnderTest) -> None:
+    flow = workflow(store, node(1), node(2, 1), node(3, 2), node(4, 1))
+    store.end(claimed(store)["t1"], OutcomeKind.SUCCESS)
+    now = claimed(store)
+    store.end(now["t2"], OutcomeKind.FAIL)
+    store.end(now["t4"], OutcomeKind.SUCCESS)
+    assert states(store, flow) == ["succeeded", "failed", "canceled", "succeeded"]
+    assert flow_of(store, flow).state is FlowState.FAILED
+    assert store.store.retry_flow(flow, ANN) == 2
+    assert states(store, flow) == ["succeeded", None, None, "succeeded"]
+    again = claimed(store)
+    assert list(again) == ["t2"]
+    store.end(again["t2"], OutcomeKind.SUCCESS)
+    store.end(claimed(store)["t3"], OutcomeKind.SUCCESS)
+    assert flow_of(store, flow).state is FlowState.OPEN
+    settle(store)
+    flow_now = flow_of(store, flow)
+    assert (flow_now.state, flow_now.counts.succeeded) == (FlowState.SUCCEEDED, 4)
+
+
+def test_a_deleted_source_counts_as_canceled(store: StoreUnderTest) -> None:
+    flow = workflow(store, node(1), node(2, 1))
+    store.store.delete([1])
+    assert states(store, flow) == ["canceled", "canceled"]
+
+
+@pytest.mark.requirement("N12")
+def test_added_nodes_know_sources_that_have_ended(store: StoreUnderTest) -> None:
+    flow = workflow(store, node(1), node(2), node(3))
+    now = claimed(store)
+    store.end(now["t1"], OutcomeKind.SUCCESS, result=b"7")
+    store.end(now["t2"], OutcomeKind.FAIL)
+    settle(store)
+    adder = now["t3"]
+    new = [node(4, (1, "x")), node(5, 2), node(6, 2, 4, on_failure="run"), node(7, 3)]
+    added = store.store.add_nodes(flow, new, adder.owner, key_of(adder))
+    assert added is not None
+    assert sorted(added) == [4, 5, 6, 7]
+    fourth = claimed(store)
+    assert {task: each.args for task, each in fourth.items()} == {"t4": '{"x":7}'}
+    assert states(store, flow)[3:] == [None, "canceled", None, None]
+    with pytest.raises(Conflict):
+        store.store.add_nodes(flow, [node(4)], adder.owner, key_of(adder))
+    store.end(fourth["t4"], OutcomeKind.SUCCESS)
+    assert list(claimed(store)) == ["t6"]
+
+
+def test_a_node_that_waits_cannot_be_submitted_or_retried_alone(store: StoreUnderTest) -> None:
+    flow = workflow(store, node(1), node(2, 1))
+    waiting = store.store.flow_nodes(flow)[1].job_id
+    assert waiting is not None
+    with pytest.raises(IllegalTransition, match="waits for its sources in workflow"):
+        store.store.operate(OperatorVerb.SUBMIT, [waiting], "ann", None)
+    store.end(claimed(store)["t1"], OutcomeKind.FAIL)
+    settle(store)
+    with pytest.raises(IllegalTransition, match="retry the workflow"):
+        store.store.operate(OperatorVerb.RETRY, [waiting], "ann", None)
+
+
+def test_the_key_of_a_workflow(store: StoreUnderTest) -> None:
+    first = workflow(store, node(1), key="k")
+    assert workflow(store, node(1), key="k") == first
+    assert len(store.sql("select * from {s}job")) == 1
+    store.end(store.claim_one(), OutcomeKind.SUCCESS)
+    settle(store)
+    assert workflow(store, node(1), key="k") != first
