@@ -29,8 +29,7 @@ def _callbacks(store: StoreUnderTest, flow: int) -> list[str]:
 
 
 def _batch(store: StoreUnderTest, *jobs: NewJob, sealed: bool = True) -> int:
-    callbacks = {"success": OnSuccess, "failure": OnFailure, "end": OnEnd}
-    return batch_of(store, *jobs, sealed=sealed, **callbacks)
+    return batch_of(store, *jobs, sealed=sealed, success=OnSuccess, failure=OnFailure, end=OnEnd)
 
 
 @pytest.mark.requirement("N11")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from freehold import Context, Freehold, Retry
@@ -22,7 +24,7 @@ def resize(number: int) -> int:
 
 
 @app.task
-async def report(kind: str, *, ctx: Context) -> list[int]:
+async def report(ctx: Context, kind: str) -> list[int]:
     flow = await ctx.batch.read()
     ended.append((kind, flow.counts.ended))
     failed = await ctx.batch.members(State.FAILED)
@@ -30,14 +32,14 @@ async def report(kind: str, *, ctx: Context) -> list[int]:
 
 
 @app.task
-def crawl(depth: int, *, ctx: Context) -> int:
+def crawl(ctx: Context, depth: int) -> int:
     if depth:
         ctx.batch.add([crawl.prepare(depth - 1)] * 2)
     return depth
 
 
 @app.task
-async def crawl_async(depth: int, *, ctx: Context) -> int:
+async def crawl_async(ctx: Context, depth: int) -> int:
     if depth:
         added = await ctx.batch.add([crawl_async.prepare(depth - 1)] * 2)
         assert len(added) == 2
@@ -47,7 +49,9 @@ async def crawl_async(depth: int, *, ctx: Context) -> int:
 @pytest.mark.requirement("N11")
 def test_callbacks_follow_their_batch() -> None:
     ended.clear()
-    callbacks = {f"on_{kind}": report.prepare(kind) for kind in ("success", "failure", "end")}
+    callbacks: dict[str, Any] = {
+        f"on_{kind}": report.prepare(kind) for kind in ("success", "failure", "end")
+    }
     with Harness(app) as queue:
         good = app.batch((resize.prepare(n) for n in range(5)), name="thumbs", **callbacks)
         queue.run()
@@ -94,7 +98,7 @@ def test_bad_input_stores_nothing() -> None:
         with pytest.raises(BadInput, match="not a prepared job"):
             app.batch([resize.prepare(1), 7])  # type: ignore[list-item]
         with pytest.raises(BadInput, match="kind"):
-            app.batch([resize.prepare(1)], on_end=report.prepare())  # type: ignore[call-arg]
+            app.batch([resize.prepare(1)], on_end=report.prepare())
         with pytest.raises(BadInput, match="on_end got a JobHandle"):
             app.batch([], on_end=resize.enqueue(1))  # type: ignore[arg-type]
         queue.run()

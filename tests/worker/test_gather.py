@@ -31,14 +31,14 @@ def render(number: int) -> Page:
 
 
 @app.task(retry=Retry(max_attempts=3, base_seconds=0))
-async def book(pages: list[int], failed: str = "raise", *, ctx: Context) -> list[str]:
+async def book(ctx: Context, pages: list[int], failed: str = "raise") -> list[str]:
     runs.append(ctx.attempt)
     found = await ctx.gather("pages", [render.prepare(n) for n in pages], failed=failed)  # type: ignore[arg-type]
     return [type(each).__name__ if isinstance(each, Exception) else repr(each) for each in found]
 
 
 @app.task
-def book_in_thread(pages: list[int], *, ctx: Context) -> int:
+def book_in_thread(ctx: Context, pages: list[int]) -> int:
     runs.append(ctx.attempt)
     first = ctx.gather("first", [render.prepare(n) for n in pages])
     second = ctx.gather("second", [render.prepare(each.number + 1) for each in first])
@@ -46,7 +46,7 @@ def book_in_thread(pages: list[int], *, ctx: Context) -> int:
 
 
 @app.task(queue="slow")
-async def in_lane(*, ctx: Context) -> None:
+async def in_lane(ctx: Context) -> None:
     await ctx.gather("same", [render.using(target="lane").prepare(1)])
 
 
@@ -127,7 +127,7 @@ def test_the_cancel_of_a_job_cancels_what_it_gathers() -> None:
 
 
 @app.task
-async def slow_book(failed: str = "raise", *, ctx: Context) -> list[str]:
+async def slow_book(ctx: Context, failed: str = "raise") -> list[str]:
     calls = [render.using(delay=3600).prepare(n) for n in range(2)]
     found = await ctx.gather("pages", calls, failed=failed)  # type: ignore[arg-type]
     return [type(each).__name__ for each in found]

@@ -50,7 +50,7 @@ def report(count: int | None, label: str = "") -> str:
 
 
 @app.task
-async def grow(*, ctx: Context) -> None:
+async def grow(ctx: Context) -> None:
     """Adds nodes behind itself; a repeated attempt adds nothing twice."""
     for _ in range(2):
         first = await ctx.workflow.add(load, 7, name="added")
@@ -279,7 +279,7 @@ def test_a_block_that_raises_stores_nothing() -> None:
 
 
 @app.task
-async def start_another(*, ctx: Context) -> int:
+async def start_another(ctx: Context) -> int:
     """In the transaction of its own end."""
     async with (
         ctx.transaction() as connection,
