@@ -11,6 +11,7 @@ from freehold.errors import (
     BadResult,
     BadSettings,
     BulkNotFound,
+    FlowNotFound,
     FreeholdError,
     IllegalTransition,
     JobCanceled,
@@ -38,9 +39,11 @@ from freehold.errors import (
     UnknownTask,
 )
 from freehold.extensions import EndedAttempt, Extension
+from freehold.flows import Batch
 from freehold.model.audit import AuditEntry, AuditFilter, AuditKind, AuditPage
 from freehold.model.bulk import Amendment, BulkOperation, BulkPreview, BulkState, BulkVerb
 from freehold.model.explain import Cause, LimitUse, PauseInfo, TenantUse
+from freehold.model.flow import Counts, Flow, FlowKind, FlowNode, FlowState, OnFailure
 from freehold.model.handler_exceptions import (
     Cancel,
     Fail,
@@ -74,6 +77,8 @@ from freehold.tenants.tenants import TenantMigration, Tenants
 from freehold.version import VERSION as _VERSION
 from freehold.worker.config import WorkerSettings
 from freehold.worker.execution.context import Context
+from freehold.workflow_nodes import Node
+from freehold.workflows import Workflow
 
 __version__ = _VERSION
 
@@ -93,6 +98,7 @@ __all__ = [
     "BadPayload",
     "BadResult",
     "BadSettings",
+    "Batch",
     "BulkNotFound",
     "BulkOperation",
     "BulkPreview",
@@ -102,6 +108,7 @@ __all__ = [
     "Cause",
     "CloneChanges",
     "Context",
+    "Counts",
     "Cron",
     "Debounce",
     "Depends",
@@ -112,6 +119,11 @@ __all__ = [
     "Every",
     "Extension",
     "Fail",
+    "Flow",
+    "FlowKind",
+    "FlowNode",
+    "FlowNotFound",
+    "FlowState",
     "Freehold",
     "FreeholdError",
     "HandlerException",
@@ -137,6 +149,8 @@ __all__ = [
     "NamedLimit",
     "NewJob",
     "NoResult",
+    "Node",
+    "OnFailure",
     "Operator",
     "Outcome",
     "OutcomeKind",
@@ -188,4 +202,5 @@ __all__ = [
     "Waiting",
     "WorkerSettings",
     "WorkerState",
+    "Workflow",
 ]

@@ -29,20 +29,26 @@ def test_all_public_names_are_listed_and_sorted() -> None:
 def test_the_names_of_an_app_are_the_documented_ones() -> None:
     names = {name for name in dir(freehold.Freehold("sqlite://:memory:")) if name[0] != "_"}
     assert names == {
+        "abatch",
         "aclose",
         "aenqueue_many",
+        "aflow",
         "ajob",
+        "aopen_batch",
         "aoperator",
         "arun_worker",
         "asend_signal",
+        "batch",
         "carry",
         "close",
         "cron",
         "enqueue_many",
         "extend",
+        "flow",
         "include",
         "job",
         "migrate",
+        "open_batch",
         "operator",
         "override",
         "run_worker",
@@ -55,6 +61,7 @@ def test_the_names_of_an_app_are_the_documented_ones() -> None:
         "tenant",
         "tenants",
         "url",
+        "workflow",
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from freehold.model.job import Attempt, ErrorInfo
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.store import AsyncStore
-from freehold.store.types import AttemptEnd, Finished
+from freehold.store.types import Advanced, AttemptEnd, Finished
 from freehold.telemetry import Telemetry
 from freehold.worker import finisher
 from freehold.worker.finisher import Finisher
@@ -31,6 +31,9 @@ class Recorder:
         self.finisher: Finisher
         self.attempts: list[Attempt] = []
         self.groups: list[str] = []
+
+    async def advance_flows(self, flows: Sequence[int]) -> Advanced:
+        return await self._store.advance_flows(flows)
 
     def arrive(self) -> None:
         """The outcomes of the next arrival."""

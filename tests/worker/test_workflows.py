@@ -13,7 +13,6 @@ from freehold.model.flow import FlowState
 from freehold.model.state import State
 from freehold.store.types import JobFilter
 from freehold.testing import Harness
-from freehold.worker.execution.flows import node_result
 from freehold.workflows import Workflow
 
 app = Freehold("unused.db")
@@ -55,7 +54,7 @@ async def grow(ctx: Context) -> None:
     for _ in range(2):
         first = await ctx.workflow.add(load, 7, name="added")
     again = await ctx.workflow.add(
-        report, node_result("added"), label="sum ", name="last", after=["added", "grow"]
+        report, ctx.workflow.result_of("added"), label="sum ", name="last", after=["added", "grow"]
     )
     assert again != first
     nodes = await ctx.workflow.nodes()

@@ -4,7 +4,7 @@
     the worklist is folded -> counters of the flow, states of nodes, counters of their followers
     what is due is acted upon -> nodes are released or canceled, callbacks stored, jobs woken
 
-The rules here are pure. `fold_ends.sql` and `tell_followers.sql` apply those over sets.
+The rules here are pure. `fold_ends.sql` and `count_sources.sql` apply those over sets.
 """
 
 from __future__ import annotations
@@ -127,6 +127,31 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[NewJob, ...] = ()
     sources: tuple[tuple[int, str], ...] = ()
     on_failure: OnFailure = OnFailure.CANCEL
+
+
+class NodeDraft(msgspec.Struct, frozen=True):
+    """A node that a member adds: its sources by name, with the parameters that get their
+    results."""
+
+    name: str
+    sources: tuple[tuple[str, str], ...]
+    on_failure: OnFailure
+
+    def node(self, flow: int, numbers: Mapping[str, int], job: NewJob) -> NewNode:
+        """``numbers``: those of the nodes of the flow, by name. Raises BadInput."""
+        if len(numbers) >= NODES_LIMIT:
+            raise BadInput(f"workflow {flow} has {NODES_LIMIT:,} nodes, which is the limit")
+        for name, _ in self.sources:
+            if name not in numbers:
+                known = ", ".join(list(numbers)[:10])
+                raise BadInput(f"workflow {flow} has no node {name!r}: it has {known}")
+        return NewNode(
+            number=max(numbers.values(), default=0) + 1,
+            name=self.name,
+            job=job,
+            sources=tuple(dict.fromkeys((numbers[name], to) for name, to in self.sources)),
+            on_failure=self.on_failure,
+        )
 
 
 class FlowNode(msgspec.Struct, frozen=True):

@@ -28,6 +28,8 @@ _error_of = decoder(ErrorInfo).decode
 _names_of = decoder(list[str]).decode
 #: Columns of bulk operations.
 ids_of = decoder(list[int]).decode
+#: Arguments, whose values stay as they are written.
+raw_values_of = decoder(dict[str, msgspec.Raw]).decode
 amendment_of = decoder(Amendment).decode
 preview_of = decoder(BulkPreview).decode
 counts_of = decoder(list[dict[str, int]]).decode

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from freehold.decoders import decoder
 from freehold.model.job import Attempt, Job, JobEnd, StopRequest
 from freehold.model.job_log import Progress
 from freehold.model.limit import Limit
@@ -107,7 +108,18 @@ class Gathered(msgspec.Struct, frozen=True):
 
     flow: int
     jobs: tuple[int, ...]
-    ends: tuple[GatheredEnd, ...] | None
+    ends: tuple[GatheredEnd, ...] | None = None
+
+    @classmethod
+    def of_step(cls, kind: StepKind, value: str | None) -> Gathered:
+        """The value of a stored step: the children, or how they have ended."""
+        if kind is StepKind.GATHERED:
+            return cls(0, (), tuple(_ends_of(value or "[]")))
+        return _children_of(value or "")
+
+
+_ends_of = decoder(list[GatheredEnd]).decode
+_children_of = decoder(Gathered).decode
 
 
 class CreatedFlow(msgspec.Struct, frozen=True):

@@ -20,12 +20,11 @@ from freehold.model.job import ErrorInfo, StopRequest
 from freehold.model.outcome import NEVER_STARTED, SUCCEEDED, Decision, Outcome, OutcomeKind
 from freehold.model.state import State
 from freehold.store.types import AttemptEnd, Finished
-from freehold.store.verbs.finish import flows_of
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.ended_calls import EndedCalls
 from freehold.worker.execution import outcomes
-from freehold.worker.flow_folder import FlowFolder
+from freehold.worker.flow_folder import AdvanceStore, FlowFolder
 from freehold.worker.held_leases import HeldLease, HeldLeases, Phase, StopReason
 from freehold.worker.wakeups import Wakeups
 
@@ -49,7 +48,7 @@ _RETRY_SECONDS = 0.2
 _RETRY_LIMIT_SECONDS = 2.0
 
 
-class FinishStore(Protocol):
+class FinishStore(AdvanceStore, Protocol):
     async def finish(self, owner: str, ended: Sequence[AttemptEnd]) -> Finished: ...
 
 
@@ -65,7 +64,6 @@ class Finisher:
         wakeups: Wakeups,
         chance: Callable[[], float],
         ended: EndedCalls | None = None,
-        folder: FlowFolder | None = None,
     ) -> None:
         self._store = store
         self._owner = owner
@@ -75,7 +73,7 @@ class Finisher:
         self._wakeups = wakeups
         self._chance = chance
         self._ended = ended
-        self._folder = folder
+        self.folder = FlowFolder(store, telemetry, wakeups)
         self._unwritten: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures_since = 0.0
@@ -88,8 +86,8 @@ class Finisher:
         if outcome is None:
             if self._ended is not None and lease.has_committed:
                 self._ended.add(lease.attempt, _BY_TRANSACTION, SUCCEEDED)
-            if self._folder is not None and lease.has_committed:
-                self._folder.add(flows_of([AttemptEnd(lease.attempt, _BY_TRANSACTION)]))
+            if lease.has_committed and (flow := lease.attempt.policy.flow) is not None:
+                self.folder.add([flow])
             self._leases.remove(lease)
             return
         request = lease.request
@@ -164,8 +162,8 @@ class Finisher:
             if self._telemetry.store_health.is_disturbed:
                 self._store_part.works()
             self._telemetry.measure("finish_seconds", self._telemetry.now() - sent)
-            if finished.flows and self._folder is not None:
-                self._folder.add(finished.flows)
+            if finished.flows:
+                self.folder.add(finished.flows)
             has_scheduled = self._report_group(group, finished)
             break
         else:  # no lease is left

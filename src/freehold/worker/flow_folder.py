@@ -16,14 +16,14 @@ from freehold.telemetry import Telemetry, log
 from freehold.worker.wakeups import Wakeups
 
 
-class FlowStore(Protocol):
+class AdvanceStore(Protocol):
     async def advance_flows(self, flows: Sequence[int]) -> Advanced: ...
 
 
 class FlowFolder:
     """One per worker."""
 
-    def __init__(self, store: FlowStore, telemetry: Telemetry, wakeups: Wakeups) -> None:
+    def __init__(self, store: AdvanceStore, telemetry: Telemetry, wakeups: Wakeups) -> None:
         self._store = store
         self._telemetry = telemetry
         self._wakeups = wakeups

@@ -38,7 +38,6 @@ from freehold.worker.execution.runner import Runner
 from freehold.worker.execution.thread_pool import ThreadPool
 from freehold.worker.executor import Executor
 from freehold.worker.finisher import Finisher
-from freehold.worker.flow_folder import FlowFolder
 from freehold.worker.heartbeat import HeartbeatSchedule, WorkerHeartbeat, deregister
 from freehold.worker.held_leases import HeldLeases
 from freehold.worker.job_log.writer import JobLogWriter
@@ -107,9 +106,8 @@ class Worker:
         handler_store = WorkerStore(store, database, owner, leases, telemetry, chance, tasks)
         contexts = Contexts(log_writer, handler_store, loop.time, tenant)
         runner = Runner(tasks, threads, processes, contexts, drain, settings.misfit_seconds)
-        self._folder = folder = FlowFolder(store, telemetry, wakeups)
         self._finisher = finisher = Finisher(
-            store, owner, leases, telemetry, wakeups, chance, ended, folder
+            store, owner, leases, telemetry, wakeups, chance, ended
         )
         self._executor = executor = Executor(
             leases, slots, runner, log_writer, finisher, renewer, wakeups, drain
@@ -156,7 +154,7 @@ class Worker:
         parts.start_part("lease renewer", self._renewal)
         claiming = parts.start("claimer", self._claimer.run())
         parts.start("finisher", self._finisher.run())
-        parts.start("flow folder", self._folder.run())
+        parts.start("flow folder", self._finisher.folder.run())
         parts.start("sweeper", self._sweeper.run())
         parts.start("job log writer", self._log_writer.run())
         if self._manager_link is not None:
@@ -231,7 +229,7 @@ class Worker:
     @property
     def is_idle(self) -> bool:
         """No lease is held, and no job was found that could run."""
-        return self._executor.is_idle and self._folder.is_idle
+        return self._executor.is_idle and self._finisher.folder.is_idle
 
     def sweep(self) -> None:
         """Called by a host that has found work for the sweeper."""

@@ -70,7 +70,7 @@ def act_on_flow(flow: int, problems: list[str]) -> Verb[tuple[int, list[int]]]:
         acted = yield from act_on_nodes(flow)
         if acted.nodes:
             return acted.jobs, [flow, *acted.parts]
-    if stored.flow.state is not FlowState.OPEN or stored.told is not None:
+    if stored.flow.state is not FlowState.OPEN or stored.counted_state is not None:
         made, others = yield from _act_on_closed(stored, problems)
         jobs += made
     ended = yield from write("end_act", flow=flow, change=stored.change)
@@ -83,14 +83,16 @@ def _act_on_closed(stored: StoredFlow, problems: list[str]) -> Verb[tuple[int, l
         jobs = yield from _release_callbacks(flow.id, flow.state, problems)
     elif flow.kind is FlowKind.GATHER:
         jobs = yield from wake_gather(flow.id)
-    elif flow.kind is FlowKind.GROUP and stored.told != _told(flow.state):
-        yield from write("tell_workflow", flow=flow.id, state=flow.state.value, told=stored.told)
+    elif flow.kind is FlowKind.GROUP and stored.counted_state != _counted_state(flow.state):
+        yield from write(
+            "count_group", flow=flow.id, state=flow.state.value, counted_state=stored.counted_state
+        )
         assert flow.parent is not None
         return jobs, [flow.parent]
     return jobs, []
 
 
-def _told(state: FlowState) -> str | None:
+def _counted_state(state: FlowState) -> str | None:
     """What a workflow counts of the end of a group."""
     return None if state is FlowState.OPEN else state.value
 

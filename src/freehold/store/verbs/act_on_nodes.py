@@ -9,6 +9,7 @@ import msgspec
 from freehold.model.flow import RESULTS_LIMIT, Fate, OnFailure, fate_of
 from freehold.model.history import EventKind
 from freehold.model.state import Stage, State
+from freehold.store.rows import raw_values_of
 from freehold.store.statements import Statement, Verb, read, together, write
 from freehold.store.verbs.lanes import then_promote
 from freehold.store.verbs.queries import read_jobs
@@ -84,7 +85,7 @@ def _refusal(flow: int, node: _DueNode) -> Verb[str | None]:
 def _arguments(flow: int, node: _DueNode) -> Verb[tuple[str | None, str | None]]:
     """The arguments of a node with the results of its sources; or why they cannot be passed."""
     rows = yield from read("node_values", flow=flow, number=node.number)
-    args = msgspec.json.decode(node.args or "{}", type=dict[str, msgspec.Raw])
+    args = raw_values_of(node.args or "{}")
     args.update((name, msgspec.Raw((result or "null").encode())) for name, result in rows)
     data = msgspec.json.encode(args)
     if len(data) > RESULTS_LIMIT:

@@ -1,33 +1,37 @@
-"""What an operator does to a flow as a whole: cancel it, or run what did not succeed again."""
+"""What operators and handlers do to a flow as a whole: cancel it, run what did not succeed again,
+add to it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from freehold.errors import FlowNotFound, Refused
+from freehold.errors import FlowNotFound, Refused, StoreUnavailable
 from freehold.model import suspension
 from freehold.model.audit import AuditKind, Author
-from freehold.model.flow import Flow, FlowKind, FlowState
+from freehold.model.flow import Flow, FlowKind, FlowState, NodeDraft
 from freehold.model.history import EventKind
-from freehold.model.job import Job
+from freehold.model.job import Job, NewJob
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.state import Stage, State
 from freehold.store import notifications
 from freehold.store.stage_sql import stage_byte
-from freehold.store.statements import Statement, Verb, together, write
+from freehold.store.statements import Conflict, Statement, Verb, together, write
+from freehold.store.types import LeaseKey
 from freehold.store.verbs import audit
 from freehold.store.verbs.act import advance_flows
 from freehold.store.verbs.flow_members import (
     MEMBERS,
     change_members,
     ended_members,
+    flow_members,
     live_members,
     ranges_of,
 )
-from freehold.store.verbs.flows import read_flows
+from freehold.store.verbs.flows import add_members, read_flows
 from freehold.store.verbs.fold import ROWS
-from freehold.store.verbs.workflows import flow_nodes
+from freehold.store.verbs.workflows import add_nodes, flow_nodes
 
+_TRIES = 20
 _UNSUCCESSFUL = (State.FAILED, State.CANCELED)
 
 
@@ -80,7 +84,7 @@ def _retry_workflow(flow: int, author: Author, record: Sequence[Statement]) -> V
         *record,
         Statement("lock_flow", {"flow": flow}),
         Statement("fold_ends", {"limit": ROWS}, rows),
-        Statement("tell_followers", {}, rows),
+        Statement("count_sources", {}, rows),
         Statement("restore_nodes", params),
         notifications.notify_within([notifications.SCHEDULED]),
     )
@@ -146,3 +150,55 @@ def _wait_again(jobs: Sequence[Job], author: Author, waits_for: str) -> Verb[int
     params = {"by": author.by, "reason": author.reason}
     (hit,) = yield from together(Statement("requeue_finished", params, rows))
     return len(hit)
+
+
+def all_members(flow: int, states: Sequence[State]) -> Verb[list[Job]]:
+    """All members in these states, in the order of their ids."""
+    found: list[Job] = []
+    after: int | None = 0
+    while after is not None:
+        page = yield from flow_members(flow, after, states=states)
+        found += page.jobs
+        after = page.next
+    return found
+
+
+def add_from_member(
+    flow: int, jobs: Sequence[NewJob], owner: str, lease: LeaseKey
+) -> Verb[list[int] | None]:
+    """Add members from one that runs. None: its lease was lost. Raises Refused if the flow is
+    canceled."""
+    ids = yield from add_members(flow, jobs, owner, lease)
+    if ids is None:
+        yield from _check_not_canceled(flow)
+    return ids
+
+
+def add_node(
+    flow: int, draft: NodeDraft, jobs: Sequence[NewJob], owner: str, lease: LeaseKey
+) -> Verb[int | None]:
+    """Add a node with its one job from one that runs. Returns the job, also that of an earlier
+    call. None: the lease was lost. Raises Refused if the workflow is canceled. Numbers are drawn
+    from what was read, and another addition may take them first."""
+    for _ in range(_TRIES):
+        numbers = {}
+        for node in (yield from flow_nodes(flow)):
+            numbers[node.name] = node.number
+            if node.name == draft.name:
+                return node.job_id
+        new = draft.node(flow, numbers, jobs[0])
+        try:
+            stored = yield from add_nodes(flow, [new], owner, lease)
+        except Conflict:
+            continue
+        if stored is None:
+            yield from _check_not_canceled(flow)
+            return None
+        return stored[new.number]
+    raise StoreUnavailable(f"workflow {flow} kept changing while it was read: try again")
+
+
+def _check_not_canceled(flow: int) -> Verb[None]:
+    found = yield from existing_flow(flow)
+    if found.canceled_at is not None:
+        raise Refused(f"{found.kind} {flow} ({found.name}) is canceled: nothing was added")

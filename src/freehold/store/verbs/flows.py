@@ -179,7 +179,7 @@ class StoredFlow(msgspec.Struct, frozen=True):
     """A flow, and what its acts are guarded by."""
 
     flow: Flow
-    told: str | None
+    counted_state: str | None
     due: bool
     change: int
     reached: int
@@ -188,7 +188,7 @@ class StoredFlow(msgspec.Struct, frozen=True):
 def stored_flow(row: Row) -> StoredFlow:
     (flow, kind, name, key, state, *counts, created_at, created_by, sealed_at, closed_at) = row[:13]
     canceled_at, canceled_by, cancel_reason, parent_job, parent, node = row[13:19]
-    told, due, change, reached = row[19:]
+    counted_state, due, change, reached = row[19:]
     return StoredFlow(
         Flow(
             id=flow,
@@ -208,7 +208,7 @@ def stored_flow(row: Row) -> StoredFlow:
             parent=parent,
             node=node,
         ),
-        told,
+        counted_state,
         bool(due),
         change,
         reached,

@@ -49,7 +49,7 @@ def _fold(flows: Sequence[int]) -> Verb[list[int]]:
     locked, _, _ = yield from together(
         Statement("try_flows", {}, rows),
         Statement("fold_ends", {"limit": ROWS}, rows),
-        Statement("tell_followers", {}, rows),
+        Statement("count_sources", {}, rows),
     )
     ((names,),) = locked
     return [int(name) for name in str(names or "").split(",") if name]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from freehold.decoders import decoder
 from freehold.errors import StoreUnavailable
 from freehold.model import payload
 from freehold.model.flow import RESULTS_LIMIT, FlowState
@@ -22,17 +21,6 @@ from freehold.store.verbs.queries import read_ends
 _TRIES = 20
 #: Ends that one statement reads.
 _ENDS = 1_000
-
-
-class StoredChildren(msgspec.Struct):
-    """The value of the step while the children are waited for."""
-
-    flow: int
-    jobs: list[int]
-
-
-_children_of = decoder(StoredChildren).decode
-_ends_of = decoder(list[GatheredEnd]).decode
 
 
 def gather(
@@ -52,16 +40,8 @@ def gather(
         if not rows:
             return None
         value, kind = rows[0]
-        return gathered(StepKind(kind), value)
+        return Gathered.of_step(StepKind(kind), value)
     raise StoreUnavailable("the step of a gather kept changing while it was read: try again")
-
-
-def gathered(kind: StepKind, value: str | None) -> Gathered:
-    """A stored step of a gather."""
-    if kind is StepKind.GATHERED:
-        return Gathered(0, (), tuple(_ends_of(value or "[]")))
-    children = _children_of(value or "")
-    return Gathered(children.flow, tuple(children.jobs), None)
 
 
 def finish_gather(

@@ -15,7 +15,7 @@ from freehold.model.flow import FlowKind, FlowNode, NewFlow, NewNode, OnFailure
 from freehold.model.job import NewJob
 from freehold.model.state import State
 from freehold.store import notifications
-from freehold.store.statements import Conflict, Statement, StatementGroup, Verb, read
+from freehold.store.statements import Statement, StatementGroup, Verb, read
 from freehold.store.types import CreatedFlow, LeaseKey
 from freehold.store.verbs.enqueue import ENQUEUE_BATCH, job_row
 from freehold.store.verbs.flows import draw_flow_ids, flow_statements, member_statement, notifying
@@ -37,9 +37,8 @@ def create_workflow(new: NewFlow, nodes: Sequence[NewNode], *, within: bool) -> 
         flow, *parts = yield from draw_flow_ids(1 + len(groups))
         part_of = {node.number: part for node, part in zip(groups, parts, strict=True)}
         statements = _creation(flow, new, nodes, part_of)
-        try:
-            answers = yield _notified(statements, nodes, within=within)
-        except Conflict:
+        answers = yield _notified(statements, nodes, within=within)
+        if not answers[0]:
             continue  # a workflow with this key was stored meanwhile, and is visible now
         jobs = _jobs(statements, answers, {part: number for number, part in part_of.items()})
         return CreatedFlow(flow, created=True, jobs=jobs)

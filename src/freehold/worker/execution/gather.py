@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from freehold.errors import BadInput, JobCanceled, NoResult
 from freehold.model import suspension
@@ -19,15 +19,12 @@ from freehold.model.job import NewJob
 from freehold.model.retry import WAIT_LIMIT_SECONDS
 from freehold.model.step import Step, StepKind
 from freehold.results import value_of
-from freehold.store.statements import Verb
 from freehold.store.types import Gathered, GatheredEnd
-from freehold.store.verbs.gather import finish_gather, gather, gathered
 from freehold.store_health import PASSING
 from freehold.worker.execution.flows import FlowStore
 from freehold.worker.execution.steps import AttemptSteps
 from freehold.worker.held_leases import HeldLease
 
-T = TypeVar("T")
 OnFailed = Literal["raise", "return"]
 _RETRY_SECONDS = 0.2
 
@@ -49,6 +46,7 @@ class Gathering:
         self._lease = lease
         self._steps = steps
         self._store = store
+        self._extensions = store.tasks.extensions
         self._name = name
         self._failed = failed
         self._jobs = [check_member(job, "ctx.gather") for job in jobs]
@@ -78,8 +76,8 @@ class Gathering:
         with self._steps.ending(self._name):
             found = self._found((await self._steps.stored()).get(self._name))
             if found is None and self._jobs:
-                extended: Any = self._store.extended(self._jobs)
-                found = await self._repeated(self._storing(await extended))
+                jobs = await self._extensions.before_enqueue(self._jobs)
+                found = await self._repeated(self._storing(jobs))
             elif found is not None and found.ends is None:
                 found = await self._repeated(self._finishing(found))
             return self._values(found)
@@ -89,8 +87,8 @@ class Gathering:
         with self._steps.ending(self._name):
             found = self._found(self._steps.stored_blocking().get(self._name))
             if found is None and self._jobs:
-                extended: Any = self._store.extended(self._jobs)
-                found = self._repeated_blocking(self._storing(extended))
+                jobs = self._extensions.run_blocking(self._extensions.before_enqueue(self._jobs))
+                found = self._repeated_blocking(self._storing(jobs))
             elif found is not None and found.ends is None:
                 found = self._repeated_blocking(self._finishing(found))
             return self._values(found)
@@ -99,33 +97,33 @@ class Gathering:
         if step is None:
             return None
         self._steps.check_kind(step, StepKind.GATHER, StepKind.GATHERED)
-        return gathered(step.kind, step.value)
+        return Gathered.of_step(step.kind, step.value)
 
-    def _storing(self, jobs: Sequence[NewJob]) -> Callable[[], Verb[Gathered | None]]:
+    def _storing(self, jobs: Sequence[NewJob]) -> tuple[Any, ...]:
+        """A verb and its arguments."""
         number = self._steps.new_step(self._name).number
-        return lambda: gather(self._store.owner, self._lease.key, self._name, number, jobs)
+        return ("gather", self._store.owner, self._lease.key, self._name, number, jobs)
 
-    def _finishing(self, children: Gathered) -> Callable[[], Verb[Gathered | None]]:
+    def _finishing(self, children: Gathered) -> tuple[Any, ...]:
         is_hidden = any(job.policy.secret_result for job in self._jobs)
         hidden = is_hidden or bool(self._lease.attempt.policy.secret_args)
         key = self._lease.key
-        return lambda: finish_gather(self._store.owner, key, self._name, children, hidden)
+        return ("finish_gather", self._store.owner, key, self._name, children, hidden)
 
-    async def _repeated(self, verb: Callable[[], Verb[Gathered | None]]) -> Gathered:
+    async def _repeated(self, call: tuple[Any, ...]) -> Gathered:
         """Through an outage of the store, for as long as the lease can hold."""
         while True:
             try:
-                running: Any = self._store.run(verb())
-                return self._written(await running)
+                return self._written(await self._store.call(*call))
             except PASSING as error:
                 self._store.steps.check_held(self._lease, error)
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    def _repeated_blocking(self, verb: Callable[[], Verb[Gathered | None]]) -> Gathered:
+    def _repeated_blocking(self, call: tuple[Any, ...]) -> Gathered:
         pause = threading.Event()
         while True:
             try:
-                return self._written(self._store.run(verb()))
+                return self._written(self._store.call(*call))
             except PASSING as error:
                 self._store.steps.check_held(self._lease, error)
                 pause.wait(_RETRY_SECONDS)

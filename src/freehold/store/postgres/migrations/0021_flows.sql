@@ -22,7 +22,7 @@ create table {schema}.flow (
     parent_job    bigint,                    -- of a gather: the job that waits for it
     parent        bigint,                    -- of a group: its workflow
     node          integer,                   -- of a group: its node there
-    told          text,                      -- of a group: the state that its workflow has counted
+    counted_state          text,                      -- of a group: the state that its workflow has counted
     due           boolean not null default false, -- there is something to act upon
     change        bigint not null default 0, -- guards the reset of `due`
     reached       bigint not null default 0  -- members up to this id are canceled, of a canceled flow
@@ -62,7 +62,7 @@ create table {schema}.flow_node (
     part         bigint,                     -- of a group: its flow
     on_failure   text not null check (on_failure in ('cancel', 'hold', 'run')),
     state        text,                       -- null: it has not ended
-    told         text,                       -- the state that its followers have counted
+    counted_state         text,                       -- the state that its followers have counted
     open_sources integer not null default 0,
     bad_sources  integer not null default 0, -- failed or canceled
     waits        boolean not null,           -- neither released nor ended
@@ -70,7 +70,7 @@ create table {schema}.flow_node (
     primary key (flow, number)
 ) with (fillfactor = 70, vacuum_truncate = off);
 create unique index flow_node_name on {schema}.flow_node (flow, name);
-create index flow_node_untold on {schema}.flow_node (flow) where state is distinct from told;
+create index flow_node_uncounted on {schema}.flow_node (flow) where state is distinct from counted_state;
 create index flow_node_due on {schema}.flow_node (flow, number) where waits
     and ((open_sources = 0 and (bad_sources = 0 or on_failure = 'run')) or (bad_sources > 0 and on_failure = 'cancel'));
 

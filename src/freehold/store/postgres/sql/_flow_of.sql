@@ -1,1 +1,1 @@
-case when policy ->> 'flow' ~ '^[1-9][0-9]{0,17}$' then (policy ->> 'flow')::bigint end
+case when policy ->> 'flow' ~ '^[1-9][0-9]*$' and length(policy ->> 'flow') < 19 then (policy ->> 'flow')::bigint end

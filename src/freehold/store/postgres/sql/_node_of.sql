@@ -1,1 +1,1 @@
-case when policy ->> 'node' ~ '^[0-9]{1,9}$' then (policy ->> 'node')::integer end
+case when policy ->> 'node' ~ '^[0-9]+$' and length(policy ->> 'node') < 10 then (policy ->> 'node')::integer end

@@ -1,4 +1,3 @@
--- properties: can_conflict
 -- Nodes of a workflow with their jobs and edges, if it may still get some. A node with sources waits for them; a
 -- source that has ended already counts as it has. No row: nothing was stored.
 with held as materialized (
@@ -20,9 +19,9 @@ edge as materialized (
     from given g cross join lateral json_to_recordset(g.sources) as e(source integer, parameter text)
 ),
 sources as materialized (
-    select target, count(*) filter (where told is null) as still_open,
-        count(*) filter (where told in ('failed', 'canceled')) as bad
-    from (select distinct e.target, e.source, n.told
+    select target, count(*) filter (where counted_state is null) as still_open,
+        count(*) filter (where counted_state in ('failed', 'canceled')) as bad
+    from (select distinct e.target, e.source, n.counted_state
           from edge e left join {schema}.flow_node n on n.flow = :flow::bigint and n.number = e.source) each
     group by target
 ),

@@ -1,4 +1,3 @@
--- properties: can_conflict
 -- Jobs that a handler gathers, their flow and the step, if its lease holds. The step that an earlier call of this
 -- attempt has stored is returned; one that commits meanwhile refuses this statement by its key.
 with held as materialized (

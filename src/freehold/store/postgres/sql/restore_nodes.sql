@@ -45,7 +45,7 @@ counters as materialized (
 ),
 noded as (
     update {schema}.flow_node n
-    set state = case when r.number is null then n.state end, told = case when r.number is null then n.told end,
+    set state = case when r.number is null then n.state end, counted_state = case when r.number is null then n.counted_state end,
         waits = case when n.part is not null and n.state is null then exists (select from {schema}.job j
                 where j.waits_for = 'flow/' || n.part and j.waits_for is not null and j.stage = {pending})
             when r.number is null then n.waits else r.must_wait end,

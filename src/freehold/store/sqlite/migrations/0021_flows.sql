@@ -21,7 +21,7 @@ create table flow (
     parent_job    integer,                   -- of a gather: the job that waits for it
     parent        integer,                   -- of a group: its workflow
     node          integer,                   -- of a group: its node there
-    told          text,                      -- of a group: the state that its workflow has counted
+    counted_state          text,                      -- of a group: the state that its workflow has counted
     due           integer not null default 0, -- there is something to act upon
     change        integer not null default 0, -- guards the reset of `due`
     reached       integer not null default 0 -- members up to this id are canceled, of a canceled flow
@@ -58,7 +58,7 @@ create table flow_node (
     part         integer,                    -- of a group: its flow
     on_failure   text not null check (on_failure in ('cancel', 'hold', 'run')),
     state        text,                       -- null: it has not ended
-    told         text,                       -- the state that its followers have counted
+    counted_state         text,                       -- the state that its followers have counted
     open_sources integer not null default 0,
     bad_sources  integer not null default 0, -- failed or canceled
     waits        integer not null,           -- neither released nor ended
@@ -66,7 +66,7 @@ create table flow_node (
     primary key (flow, number)
 ) without rowid;
 create unique index flow_node_name on flow_node (flow, name);
-create index flow_node_untold on flow_node (flow) where state is not told;
+create index flow_node_uncounted on flow_node (flow) where state is not counted_state;
 create index flow_node_due on flow_node (flow, number) where waits
     and ((open_sources = 0 and (bad_sources = 0 or on_failure = 'run')) or (bad_sources > 0 and on_failure = 'cancel'));
 

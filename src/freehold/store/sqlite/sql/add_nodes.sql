@@ -19,10 +19,10 @@ where :part is null and flow = :flow and last = last_insert_rowid() - 1 and {may
 insert into flow_node (flow, number, name, job_id, part, on_failure, open_sources, bad_sources, waits)
 select :flow, :number, :name, case when :part is null then last_insert_rowid() end, :part, :on_failure,
     (select count(distinct json_extract(e.value, '$.source')) from json_each(:sources) e
-        left join flow_node n on n.flow = :flow and n.number = json_extract(e.value, '$.source') where n.told is null),
+        left join flow_node n on n.flow = :flow and n.number = json_extract(e.value, '$.source') where n.counted_state is null),
     (select count(distinct json_extract(e.value, '$.source')) from json_each(:sources) e
         join flow_node n on n.flow = :flow and n.number = json_extract(e.value, '$.source')
-        where n.told in ('failed', 'canceled')),
+        where n.counted_state in ('failed', 'canceled')),
     json_array_length(:sources) > 0
 where {may_add}
 returning number, job_id;

@@ -1,5 +1,5 @@
 -- A source of a node that failed or was canceled.
-select s.name, s.job_id, s.told
+select s.name, s.job_id, s.counted_state
 from flow_edge e join flow_node s on s.flow = e.flow and s.number = e.source
-where e.flow = :flow and e.target = :number and s.told in ('failed', 'canceled')
+where e.flow = :flow and e.target = :number and s.counted_state in ('failed', 'canceled')
 order by s.number limit 1

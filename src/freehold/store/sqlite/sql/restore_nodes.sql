@@ -27,13 +27,13 @@ set failed = failed - (select count(*) from flow_node n where n.flow = :flow and
     canceled_at = null, canceled_by = null, cancel_reason = null, reached = 0, due = 1, change = change + 1
 where id = :flow;
 
-update flow_node as n set waits = {must_wait}, told = 'again'
+update flow_node as n set waits = {must_wait}, counted_state = 'again'
 where n.flow = :flow and n.state in ('failed', 'canceled')
     and exists (select 1 from history h where h.id = n.job_id);
 
-delete from history where id in (select n.job_id from flow_node n where n.flow = :flow and n.told = 'again');
+delete from history where id in (select n.job_id from flow_node n where n.flow = :flow and n.counted_state = 'again');
 
-update flow_node set state = null, told = null where flow = :flow and told = 'again';
+update flow_node set state = null, counted_state = null where flow = :flow and counted_state = 'again';
 
 update flow_node as n
 set open_sources = (select count(distinct e.source) from flow_edge e join flow_node s on s.flow = e.flow and s.number = e.source

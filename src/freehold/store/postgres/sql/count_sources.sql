@@ -5,17 +5,17 @@ with mine as materialized (
     {locked_flows}
 ),
 changed as materialized (
-    select n.flow, n.number, n.state, n.told from {schema}.flow_node n
-    where n.flow = any (array(select flow from mine)) and n.state is distinct from n.told
+    select n.flow, n.number, n.state, n.counted_state from {schema}.flow_node n
+    where n.flow = any (array(select flow from mine)) and n.state is distinct from n.counted_state
 ),
 effect as materialized (
     select flow, number, bool_or(is_source) as is_source, sum(opened)::integer as opened, sum(bad)::integer as bad
     from (
         select flow, number, true as is_source, 0 as opened, 0 as bad from changed
         union all
-        select c.flow, e.target, false, (c.state is null)::integer - (c.told is null)::integer,
+        select c.flow, e.target, false, (c.state is null)::integer - (c.counted_state is null)::integer,
             coalesce(c.state in ('failed', 'canceled'), false)::integer
-                - coalesce(c.told in ('failed', 'canceled'), false)::integer
+                - coalesce(c.counted_state in ('failed', 'canceled'), false)::integer
         from changed c join (
             select distinct d.flow, d.source, d.target from {schema}.flow_edge d join changed c
                 on c.flow = d.flow and c.number = d.source) e on e.flow = c.flow and e.source = c.number
@@ -24,7 +24,7 @@ effect as materialized (
 ),
 counted as (
     update {schema}.flow_node n
-    set told = case when e.is_source then n.state else n.told end,
+    set counted_state = case when e.is_source then n.state else n.counted_state end,
         open_sources = n.open_sources + e.opened, bad_sources = n.bad_sources + e.bad
     from effect e
     where n.flow = e.flow and n.number = e.number
