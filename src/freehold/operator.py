@@ -29,6 +29,7 @@ from freehold.operations.edits import CloneChanges as CloneChanges
 from freehold.operations.explanations import ExplanationActions
 from freehold.operations.failures import FailureActions
 from freehold.operations.findings import FindingActions
+from freehold.operations.flows import FlowActions
 from freehold.operations.input_checks import LARGEST_ID, author_of, bound
 from freehold.operations.job_ids import checked_ids, existing
 from freehold.operations.lists import ListActions
@@ -263,6 +264,7 @@ class _Actions(
     ListActions,
     SearchActions,
     ExplanationActions,
+    FlowActions,
     FailureActions,
     FindingActions,
     PictureActions,

@@ -15,7 +15,7 @@ from freehold.model.plural import count
 from freehold.model.schedule import tick_of
 from freehold.model.schedule_changes import Schedule
 from freehold.model.state import LEASED, Stage, State
-from freehold.model.suspension import sentence
+from freehold.model.suspension import flow_of, sentence
 from freehold.model.worker_info import LiveWorker, WorkerState
 
 
@@ -64,6 +64,20 @@ class QueueRules(msgspec.Struct, frozen=True):
     use: LimitUse = LimitUse()
 
 
+class AwaitedJob(msgspec.Struct, frozen=True):
+    """A job, or a group of jobs, that another one waits for."""
+
+    name: str
+    job_id: int | None
+    state: str
+    reason: str | None
+
+    @property
+    def shown(self) -> str:
+        who = f"{self.name!r}" if self.job_id is None else f"job {self.job_id} ({self.name})"
+        return f"{who}, {self.state}" + (f": {self.reason}" if self.reason else "")
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What the causes depend on, besides the job itself."""
 
@@ -77,6 +91,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     workers: tuple[LiveWorker, ...] = ()
     #: That made the job, if it still exists.
     schedule: Schedule | None = None
+    #: For which it waits, the first of them.
+    awaited: tuple[AwaitedJob, ...] = ()
     #: Of the job, for the commands of the remedies.
     tenant: str | None = None
 
@@ -93,6 +109,8 @@ def explain(job: Job, facts: Facts, seen_by: str | None = None) -> list[Cause]:
     """Every cause that keeps the job from running now. A leased job has one cause: its lease.
     ``seen_by``: the one tenant that the sentences may be about, for a caller of that tenant."""
     if job.state is not State.QUEUED:
+        if job.stage is Stage.PENDING and job.waits_for is not None:
+            return [_waits_for_jobs(job, facts)]
         return [_by_state(job, facts.tenant), *_schedule(job, facts)]
     causes = _waiting_causes(job, facts)
     for rules in facts.queue_rules:
@@ -122,8 +140,20 @@ def _by_state(job: Job, tenant: str | None) -> Cause:
     return Cause("finished", f"it {verb} {job.state}{why}", "retry runs it again")
 
 
+def _waits_for_jobs(job: Job, facts: Facts) -> Cause:
+    """A node of a workflow, or a job that gathers others."""
+    assert job.waits_for is not None
+    text = f"it {sentence(job.waits_for)}"
+    if facts.awaited:
+        text = f"{text}: it waits for " + "; ".join(each.shown for each in facts.awaited)
+    failed = any(each.state in ("failed", "canceled") for each in facts.awaited)
+    return Cause("sources", text, "retry the workflow, or cancel this job" if failed else None)
+
+
 def _waiting_causes(job: Job, facts: Facts) -> list[Cause]:
     match job.stage:
+        case Stage.SCHEDULED | Stage.BACKOFF if flow_of(job.waits_for) is not None:
+            return [_waits_for_jobs(job, facts)]
         case Stage.SCHEDULED | Stage.BACKOFF if job.waits_for is not None:
             left = max(0.0, (job.run_at - facts.now).total_seconds())
             text = f"it {sentence(job.waits_for)}, until {_at(job.run_at)}, in {left:.0f} s"

@@ -12,6 +12,7 @@ from freehold.model.state import State
 from freehold.operations.job_ids import checked_ids, existing
 from freehold.store.statements import Verb, method, nothing, side_by_side
 from freehold.store.verbs import limits, queries, schedules, workers
+from freehold.store.verbs.flow_waits import awaited_jobs
 
 AHEAD_BOUND = 10_000
 #: In a list, where the jobs ahead of each are counted.
@@ -38,7 +39,7 @@ def why_none_running(
     if len(ids) > EXPLAINED_LIMIT:
         raise BadInput(f"{len(ids)} jobs: give at most {EXPLAINED_LIMIT}")
     jobs = yield from queries.read_jobs(checked_ids(ids))
-    waiting = [job for job in jobs.values() if job.state is State.QUEUED]
+    waiting = [job for job in jobs.values() if job.state is State.QUEUED or job.waits_for]
     facts = yield from side_by_side([_facts(job, _AHEAD_IN_LIST, tenant) for job in waiting])
     found = {job.id: explain(job, each, seen_by) for job, each in zip(waiting, facts, strict=True)}
     others = Facts(now=(yield from queries.now()), tenant=tenant)
@@ -58,6 +59,7 @@ def _facts(job: Job, ahead_bound: int, tenant: str | None) -> Verb[Facts]:
     live_workers = yield from workers.workers()
     made_by = schedule_of(job)
     schedule = yield from schedules.read_schedule(made_by) if made_by else nothing()
+    awaited = yield from awaited_jobs(job)
     return Facts(
         now=now,
         queue_rules=tuple(queue_rules),
@@ -68,6 +70,7 @@ def _facts(job: Job, ahead_bound: int, tenant: str | None) -> Verb[Facts]:
         ahead_bound=ahead_bound,
         workers=tuple(live_workers),
         schedule=schedule,
+        awaited=awaited,
         tenant=tenant,
     )
 

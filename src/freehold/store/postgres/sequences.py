@@ -20,6 +20,7 @@ _RECENT = 1000
 
 _LARGEST = {
     "job_id": "select greatest((select max(id) from {s}.job), (select max(id) from {s}.history))",
+    "flow_id": "select max(id) from {s}.flow",
     "event_id": "select max(id) from {s}.event",
     "lease_token": "select greatest((select max(lease_token) from {s}.job where stage = {leased}), "
     "(select max(token) from (select token from {s}.history order by id desc limit {n}) h), "
