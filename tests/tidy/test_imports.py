@@ -353,6 +353,9 @@ OF_THE_STORE = {
         "verbs.amend",
         "verbs.audit",
         "verbs.bulk",
+        "verbs.flow_actions",
+        "verbs.flow_waits",
+        "verbs.flows",
         "verbs.limits",
         "verbs.operator",
         "verbs.queries",
@@ -360,6 +363,7 @@ OF_THE_STORE = {
         "verbs.schedules",
         "verbs.signals",
         "verbs.workers",
+        "verbs.workflows",
     },
     "operator": {
         "statements",

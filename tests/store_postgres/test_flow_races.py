@@ -1,0 +1,137 @@
+"""Ends, folds, additions and suspensions at the same moment: every flow closes, once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from freehold.model.flow import FlowKind, FlowState, Moment, NewFlow, NewNode
+from freehold.model.job import Attempt, NewJob
+from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.store import Store
+from freehold.store.types import AttemptEnd
+from tests.sizes import sized
+from tests.store_contract.flows import settle
+from tests.stores import PostgresUnderTest, key_of
+
+ROUNDS = sized("FLOW_RACES", short=25, long=400)
+CLIENTS = 4
+SUCCESS = Outcome(kind=OutcomeKind.SUCCESS)
+
+
+def _at_once(acts: list[Callable[[int], object]], rounds: int) -> None:
+    """Each act once in a round; all acts of a round begin together."""
+    barrier = threading.Barrier(len(acts), timeout=120.0)
+
+    def each_round(act: Callable[[int], object]) -> None:
+        for number in range(rounds):
+            barrier.wait()
+            act(number)
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        for part in [pool.submit(each_round, act) for act in acts]:
+            part.result()
+
+
+def _store(under_test: PostgresUnderTest) -> Store:
+    return Store(under_test.database.session())
+
+
+@pytest.mark.requirement("N11")
+def test_the_last_ends_of_a_batch_close_it_without_a_sweep(
+    postgres_under_test: PostgresUnderTest,
+) -> None:
+    """A fold that does not get the lock leaves its row to the second look of the holder."""
+    under_test = postgres_under_test
+    under_test.reset()
+    new = NewFlow(kind=FlowKind.BATCH, name="b", callbacks={Moment.END: NewJob(task="end")})
+    flows = []
+    for _ in range(ROUNDS):
+        jobs = [NewJob(task="t") for _ in range(CLIENTS)]
+        flows.append(under_test.store.create_batch(new, jobs, within=False)[0])
+    settle(under_test)
+    attempts = under_test.claim(count=ROUNDS * CLIENTS, lease_seconds=100_000.0)
+
+    def client(number: int) -> Callable[[int], object]:
+        store = _store(under_test)
+
+        def end(round_: int) -> None:
+            attempt = attempts[round_ * CLIENTS + number]
+            finished = store.finish(attempt.owner, [AttemptEnd(attempt, SUCCESS)])
+            store.advance_flows(finished.flows)
+
+        return end
+
+    _at_once([client(number) for number in range(CLIENTS)], ROUNDS)
+    found = under_test.store.read_flows(flows).values()
+    assert {flow.state for flow in found} == {FlowState.SUCCEEDED}
+    assert under_test.sql("select count(*) from {s}job where task = 'end'") == [(ROUNDS,)]
+
+
+@pytest.mark.requirement("N12")
+def test_an_edge_from_a_source_that_ends_just_then(postgres_under_test: PostgresUnderTest) -> None:
+    """It is either seen by the fold, or knows that its source has ended."""
+    under_test = postgres_under_test
+    under_test.reset()
+    flows = []
+    for _ in range(ROUNDS):
+        nodes = [NewNode(number=n, name=f"n{n}", job=NewJob(task="t")) for n in (1, 2)]
+        new = NewFlow(kind=FlowKind.WORKFLOW, name="w")
+        flows.append(under_test.store.create_workflow(new, nodes, within=False).id)
+    settle(under_test)
+    attempts = under_test.claim(count=2 * ROUNDS, lease_seconds=100_000.0)
+    ending, adding = _store(under_test), _store(under_test)
+
+    def end(round_: int) -> None:
+        source: Attempt = attempts[2 * round_]
+        finished = ending.finish(source.owner, [AttemptEnd(source, SUCCESS)])
+        ending.advance_flows(finished.flows)
+
+    def add(round_: int) -> None:
+        adder: Attempt = attempts[2 * round_ + 1]
+        node = NewNode(number=3, name="n3", job=NewJob(task="late"), sources=((1, ""),))
+        assert adding.add_nodes(flows[round_], [node], adder.owner, key_of(adder))
+
+    _at_once([end, add], ROUNDS)
+    settle(under_test)
+    assert under_test.sql("select count(*) from {s}job where stage = {pending}") == [(0,)]
+    late = "select count(*) from {s}job where task = 'late' and stage = {ready}"
+    assert under_test.sql(late) == [(ROUNDS,)]
+
+
+@pytest.mark.requirement("N9")
+def test_no_suspension_misses_the_end_of_what_it_gathers(
+    postgres_under_test: PostgresUnderTest,
+) -> None:
+    under_test = postgres_under_test
+    under_test.reset()
+    for _ in range(ROUNDS):
+        under_test.add(queue="parents")
+    parents = under_test.claim(count=ROUNDS, queue="parents", lease_seconds=100_000.0)
+    gathered = []
+    for parent in parents:
+        jobs = [NewJob(task="t")]
+        found = under_test.store.gather(parent.owner, key_of(parent), "g", 1, jobs)
+        assert found is not None
+        gathered.append(found)
+    children = {each.job_id: each for each in under_test.claim(count=ROUNDS, lease_seconds=1e5)}
+    waiting, ending = _store(under_test), _store(under_test)
+
+    def suspend(round_: int) -> None:
+        waits_for = f"gather/{gathered[round_].flow}"
+        outcome = Outcome(kind=OutcomeKind.SUSPEND, delay_seconds=3600.0, waits_for=waits_for)
+        end = AttemptEnd(parents[round_], outcome)
+        assert waiting.finish(parents[round_].owner, [end]).lost == ()
+
+    def end(round_: int) -> None:
+        child = children[gathered[round_].jobs[0]]
+        finished = ending.finish(child.owner, [AttemptEnd(child, SUCCESS)])
+        ending.advance_flows(finished.flows)
+
+    _at_once([suspend, end], ROUNDS)
+    settle(under_test)
+    stuck = under_test.sql("select id from {s}job where stage <> {ready}")
+    assert stuck == []
