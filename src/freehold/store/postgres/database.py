@@ -66,7 +66,9 @@ class PostgresDatabase:
         self.url = url
         self.schema = check_schema(schema)
         # One number for the schema, so that lanes of two schemas never share an advisory lock.
-        self._statements = Statements(schema, str(zlib.crc32(schema.encode())), control)
+        key = str(zlib.crc32(schema.encode()))
+        self._statements = Statements(schema, key, control)
+        self._caller_statements = Statements(schema, key, control, draws_checked=True)
         self._connections = connections or Connections(url, pool_size, options)
         self._owns_connections = connections is None
         self._pool = self._connections.pool
@@ -87,10 +89,10 @@ class PostgresDatabase:
         return kind(self._connections.pool_of_loop, self._statements)
 
     def caller_session(self, connection: Any) -> Session:
-        return CallerSession(caller_connection(connection), self._statements)
+        return CallerSession(caller_connection(connection), self._caller_statements)
 
     def async_caller_session(self, connection: Any) -> AsyncSession:
-        return AsyncCallerSession(async_caller_connection(connection), self._statements)
+        return AsyncCallerSession(async_caller_connection(connection), self._caller_statements)
 
     def transaction(self) -> PostgresTransaction:
         connections = self._connections

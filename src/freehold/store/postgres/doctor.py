@@ -24,7 +24,7 @@ def diagnose(connection: Connection[Any], schema: str, pending: int) -> list[Dia
         _durable(connection),
         _old_snapshots(connection),
         _foreign_locks(connection, schema),
-        *([_sequences(connection, schema)] if pending == 0 else []),
+        *([_sequences(connection, schema), _timeline(connection, schema)] if pending == 0 else []),
     ]
 
 
@@ -92,7 +92,12 @@ def _old_snapshots(connection: Connection[Any]) -> Diagnosis:
 def _foreign_locks(connection: Connection[Any], schema: str) -> Diagnosis:
     """Advisory locks have no owner: any role of the database can hold those of the schema. Only the
     locks that stop a whole schema are looked up; those of lanes and keys have too many names."""
-    names = [f"leases of {schema}", f"{schema}.rotate_partitions", f"freehold migrate {schema}"]
+    names = [
+        f"leases of {schema}",
+        f"{schema}.rotate_partitions",
+        f"{schema}.server_timeline",
+        f"freehold migrate {schema}",
+    ]
     row = connection.execute(
         "select a.pid, a.usename from pg_locks l join pg_stat_activity a using (pid) "
         "where l.locktype = 'advisory' and l.granted and l.objsubid = 1 "
@@ -122,3 +127,18 @@ def _sequences(connection: Connection[Any], schema: str) -> Diagnosis:
         "given twice"
     )
     return Diagnosis("sequences", not names, detail if names else "ahead of all stored rows")
+
+
+def _timeline(connection: Connection[Any], schema: str) -> Diagnosis:
+    row = connection.execute(f"select {schema}.present_timeline()".encode()).fetchone()
+    if row is not None and row[0] is not None:
+        return Diagnosis(
+            "timeline", True, f"timeline {row[0]}: ids and tokens move on with a promotion"
+        )
+    return Diagnosis(
+        "timeline",
+        True,
+        "not reported by this server: after the promotion of a standby without the latest commits, "
+        f"run select {schema}.advance_sequences() as the owner before workers and producers start, "
+        "or ids and tokens are given twice",
+    )

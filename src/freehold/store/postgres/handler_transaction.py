@@ -25,6 +25,7 @@ from freehold.store.postgres.pipeline import (
 )
 from freehold.store.postgres.pool import Pool
 from freehold.store.postgres.session import Statements, all_statements, arows_of, rows_of
+from freehold.store.postgres.timeline import with_check, without_check
 from freehold.store.statements import Rows, StatementGroup
 
 
@@ -137,6 +138,12 @@ class PostgresSavepointSession:
         self._answer_seconds = answer_seconds
 
     def execute(self, group: StatementGroup) -> list[Rows]:
+        if not group.writes or self._statements.schema in self._connection.checked_schemas:
+            return self._execute(group)
+        results = self._execute(with_check(group))
+        return without_check(self._connection, self._statements.schema, results)
+
+    def _execute(self, group: StatementGroup) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in all_statements(group)]
         with (
             translated(writes=False),
@@ -158,6 +165,12 @@ class AsyncPostgresSavepointSession:
         self._answer_seconds = answer_seconds
 
     async def execute(self, group: StatementGroup) -> list[Rows]:
+        if not group.writes or self._statements.schema in self._connection.checked_schemas:
+            return await self._execute(group)
+        results = await self._execute(with_check(group))
+        return without_check(self._connection, self._statements.schema, results)
+
+    async def _execute(self, group: StatementGroup) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in all_statements(group)]
         with translated(writes=False), answering_within(self._connection, self._answer_seconds):
             async with self._connection.transaction():

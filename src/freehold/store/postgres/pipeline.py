@@ -229,6 +229,8 @@ class PooledConnection(Connection[Any]):
     socket_poll: select.poll
     #: How long the server may take to answer a statement; None is without a limit.
     answer_seconds: float | None = None
+    #: Schemas whose sequences belong to the server's timeline: see `timeline`.
+    checked_schemas: set[str]
 
     def run_exchange(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:
         """Raises NoAnswer after so many seconds."""
@@ -366,6 +368,7 @@ class AsyncPooledConnection(AsyncConnection[Any]):
     group_pipeline: Pipeline
     socket_poll: select.poll
     answer_seconds: float | None = None
+    checked_schemas: set[str]
     _socket_reader: SocketReader | None = None
 
     async def run_exchange(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:

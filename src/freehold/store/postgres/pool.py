@@ -132,6 +132,7 @@ class ConnectionRecipe:
         connection.socket_poll = select.poll()  # unlike select(), for any number of open files
         connection.socket_poll.register(connection.fileno(), select.POLLIN)
         connection.answer_seconds = self._answer_seconds
+        connection.checked_schemas = set()
 
     def is_usable(self, connection: PooledConnection | AsyncPooledConnection) -> bool:
         """An idle connection with something to read was closed by the server."""

@@ -161,10 +161,11 @@ def _count(connection: Connection[Any], table: Identifier) -> int:
 def _copy_sequences(
     reading: Connection[Any], source: str, writing: Connection[Any], schema: str
 ) -> None:
-    """Ids and tokens continue where they were: an id is never used twice."""
+    """Ids and tokens continue where they were: an id is never used twice. The timeline is that of
+    the other server."""
     rows = reading.execute(
         "select relname from pg_class where relnamespace = to_regnamespace(%s) "
-        "and relkind = 'S' order by 1",
+        "and relkind = 'S' and relname <> 'server_timeline' order by 1",
         (source,),
     ).fetchall()
     for (name,) in rows:

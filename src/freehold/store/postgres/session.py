@@ -31,6 +31,7 @@ from freehold.store.postgres.pipeline import (
     answering_within,
 )
 from freehold.store.postgres.pool import Pool
+from freehold.store.postgres.timeline import CHECK, check_sql, with_check, without_check
 from freehold.store.sqlfiles import Property, load_statements, numbered, statements_with
 from freehold.store.stage_sql import STAGE_SQL
 from freehold.store.statements import Rows, Statement, StatementGroup
@@ -45,14 +46,25 @@ class Statements:
     """The SQL of one schema, ready to be sent. Filled in at first use, because a process can serve
     hundreds of schemas."""
 
-    def __init__(self, schema: str, schema_key: str, control: str | None = None) -> None:
-        """``control``: the control schema, if this is the schema of a tenant."""
+    def __init__(
+        self,
+        schema: str,
+        schema_key: str,
+        control: str | None = None,
+        *,
+        draws_checked: bool = False,
+    ) -> None:
+        """``control``: the control schema, if this is the schema of a tenant. ``draws_checked``:
+        each number is drawn with a check of its own, as on connections that are not ours."""
+        self.schema = schema
         self._names = {
             "@schema@": schema,
             "@schema_key@": schema_key,
             "@control@": control or schema,
         }
-        self._texts: dict[str, tuple[bytes, tuple[str, ...]]] = {}
+        if draws_checked:
+            self._names["nextval("] = f"{schema}.next_number("
+        self._texts: dict[str, tuple[bytes, tuple[str, ...]]] = {CHECK: (check_sql(schema), ())}
         self.adding_rows = _names_with(Property.ADDS_ROWS)
         self.can_conflict = _names_with(Property.CAN_CONFLICT)
         self.taking_long = _names_with(Property.TAKES_LONG)
@@ -99,7 +111,10 @@ class PostgresSession:
         while True:
             connection = pool.acquire()
             try:
-                results = self._execute_on(connection, group)
+                if group.writes and self._statements.schema not in connection.checked_schemas:
+                    results = self._execute_checked(connection, group)
+                else:
+                    results = self._execute_on(connection, group)
             except BaseException as error:
                 translation = pool.release_after(error, connection, writes=group.writes)
                 tries -= 1
@@ -108,6 +123,10 @@ class PostgresSession:
             else:
                 pool.release(connection)
                 return results
+
+    def _execute_checked(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
+        results = self._execute_on(connection, with_check(group))
+        return without_check(connection, self._statements.schema, results)
 
     def _execute_on(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
         prepared = [self._statements.prepare(each) for each in group.statements]
@@ -139,7 +158,10 @@ class AsyncPostgresSession:
         while True:
             connection = await pool.acquire()
             try:
-                results = await self._execute_on(connection, group)
+                if group.writes and self._statements.schema not in connection.checked_schemas:
+                    results = await self._execute_checked(connection, group)
+                else:
+                    results = await self._execute_on(connection, group)
             except BaseException as error:
                 translation = pool.release_after(error, connection, writes=group.writes)
                 tries -= 1
@@ -148,6 +170,12 @@ class AsyncPostgresSession:
             else:
                 pool.release(connection)
                 return results
+
+    async def _execute_checked(
+        self, connection: AsyncPooledConnection, group: StatementGroup
+    ) -> list[Rows]:
+        results = await self._execute_on(connection, with_check(group))
+        return without_check(connection, self._statements.schema, results)
 
     async def _execute_on(
         self, connection: AsyncPooledConnection, group: StatementGroup
@@ -208,9 +236,10 @@ def _limit(
     group: StatementGroup,
     statements: Statements,
 ) -> float | None:
-    """Seconds until the server must have answered. A bulk enqueue is a group of many statements."""
+    """Seconds until the server must have answered. A bulk enqueue is a group of many statements.
+    One that takes long is alone in its group, except for a check of the timeline."""
     seconds = connection.answer_seconds
-    if seconds is None or group.statements[0].name in statements.taking_long:
+    if seconds is None or group.statements[-1].name in statements.taking_long:
         return None
     return seconds * len(group.statements)
 
