@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from freehold.lab.devpostgres import DevPostgres
+from tests.concurrency import wait_until
 
 
 @contextlib.contextmanager
 def frozen(server: DevPostgres) -> Iterator[None]:
     """All its processes are stopped meanwhile."""
     postmaster = int((server.data / "postmaster.pid").read_text().splitlines()[0])
-    os.kill(postmaster, signal.SIGSTOP)  # first: it starts no more
+    os.kill(postmaster, signal.SIGSTOP)
+    # Until then it may start one more, which would go on answering.
+    wait_until(lambda: _state(postmaster) == "T", "the postmaster stands still")
     stopped = [postmaster, *_children(postmaster)]
     try:
         for process in stopped[1:]:
@@ -24,6 +27,10 @@ def frozen(server: DevPostgres) -> Iterator[None]:
     finally:
         for process in stopped:
             _send(process, signal.SIGCONT)
+
+
+def _state(process: int) -> str:
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _children(process: int) -> list[int]:

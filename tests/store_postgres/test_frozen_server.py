@@ -154,15 +154,25 @@ def test_the_listener_notices_a_frozen_server(
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("kind", ["coroutine", "function"])
 def test_an_open_transaction_on_a_frozen_server_ends_as_a_lost_lease(
-    server: DevPostgres, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: DevPostgres,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
 ) -> None:
     monkeypatch.setenv("FREEHOLD_STORE_ANSWER_SECONDS", "5")
     app = Freehold(server.url)
     inside, thaw = threading.Event(), threading.Event()
     lost: list[str] = []
 
-    @app.task(name="book", retry=Retry(max_attempts=1))  # a second attempt would never end
+    once = Retry(max_attempts=1)  # a second attempt would never end
+
+    def ended(ctx: Context) -> None:
+        lost.append(str(ctx.stop_reason))
+        thaw.set()
+
+    @app.task(name="coroutine", queue="coroutine", retry=once)
     async def book(ctx: Context) -> None:
         async with ctx.transaction() as connection:
             await connection.execute("select 1")
@@ -171,8 +181,18 @@ def test_an_open_transaction_on_a_frozen_server_ends_as_a_lost_lease(
                 while True:
                     await connection.execute("select pg_sleep(0.01)")
             finally:
-                lost.append(str(ctx.stop_reason))
-                thaw.set()
+                ended(ctx)
+
+    @app.task(name="function", queue="function", retry=once)
+    def book_in_a_thread(ctx: Context) -> None:
+        with ctx.transaction() as connection:
+            connection.execute("select 1")
+            inside.set()
+            try:
+                while True:
+                    connection.execute("select pg_sleep(0.01)")
+            finally:
+                ended(ctx)
 
     def freeze() -> None:
         assert inside.wait(WAIT_SECONDS)
@@ -181,8 +201,8 @@ def test_an_open_transaction_on_a_frozen_server_ends_as_a_lost_lease(
 
     freezer = threading.Thread(target=freeze)
     freezer.start()
-    job = book.enqueue()
-    code = app.run_worker(until_idle=True, lease_timeout_seconds=3.0)
+    job = (book if kind == "coroutine" else book_in_a_thread).enqueue()
+    code = app.run_worker(until_idle=True, lease_timeout_seconds=3.0, queues=[kind])
     freezer.join()
     assert (code, lost) == (0, ["lease_lost"])  # 75 would be a worker with a stuck handler
     assert job.read().state in ("assigned", "running", "failed")  # failed: its lease has expired

@@ -30,7 +30,6 @@ SQL_IN_PYTHON = {
     "store/postgres/sequences.py": "the sequences of the schema",
     "store/postgres/shared_listener.py": "the same for many tenants",
     "store/postgres/shard.py": "the check of all tenants at once",
-    "store/postgres/timeline.py": "the check before the first number of a connection",
     "store/postgres/schema_copy.py": "whole schemas: created, renamed, copied, dropped",
     "store/sqlite/caller_transaction.py": "what a caller's connection has open",
     "store/sqlite/file_poll.py": "the check of a file from outside",

@@ -66,6 +66,11 @@ class Transaction(Protocol):
 
     def rollback(self) -> None: ...
 
+    def interrupt(self) -> None:
+        """Called in another thread: a statement of the handler that waits for its server raises the
+        driver's error, and so do all later ones. No effect once the transaction ends."""
+        ...
+
 
 class AsyncTransaction(Protocol):
     """The same for asyncio."""

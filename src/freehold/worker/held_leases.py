@@ -69,6 +69,8 @@ MOVES: dict[Phase, frozenset[Phase]] = {
 }
 #: In these the renewer decides by its own clock whether the lease still holds.
 OPEN = frozenset({Phase.WAITING, Phase.RUNNING, Phase.IN_TRANSACTION})
+#: After these, no transaction of the attempt is committed.
+OVER = frozenset({StopReason.TIMEOUT, StopReason.LEASE_LOST})
 STARTED = frozenset({Phase.RUNNING, Phase.IN_TRANSACTION})
 
 
@@ -105,6 +107,9 @@ class HeldLease(msgspec.Struct, eq=False):
     #: The handler has read its stop reason.
     saw_stop: bool = False
     on_stop: Callable[[StopReason], None] | None = None
+    #: Breaks off a statement in the transaction of a plain function, which could not be committed
+    #: any more: see `OVER`.
+    interrupt: Callable[[], None] | None = None
 
     @property
     def key(self) -> LeaseKey:
@@ -129,6 +134,8 @@ class HeldLease(msgspec.Struct, eq=False):
         self.stop_reason = reason
         if self.on_stop is not None:
             self.on_stop(reason)
+        if reason in OVER and self.interrupt is not None:
+            self.interrupt()
         return True
 
 

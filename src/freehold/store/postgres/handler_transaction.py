@@ -9,6 +9,9 @@ server ends with its lease.
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
+import threading
 from typing import Any
 
 import psycopg
@@ -37,6 +40,9 @@ class PostgresTransaction:
         self._statements = statements
         self._answer_seconds = answer_seconds
         self._stack = contextlib.ExitStack()
+        #: The connection is the handler's: set and read under the lock.
+        self._can_interrupt = False
+        self._interrupting = threading.Lock()
 
     def begin(self) -> Connection[Any]:
         try:
@@ -48,7 +54,19 @@ class PostgresTransaction:
         except BaseException:
             self._stack.close()
             raise
+        self._can_interrupt = True
         return self._connection
+
+    def interrupt(self) -> None:
+        """Without asking the server, which may be frozen."""
+        with self._interrupting, contextlib.suppress(OSError, psycopg.Error):
+            if self._can_interrupt:
+                with socket.socket(fileno=os.dup(self._connection.fileno())) as duplicate:
+                    duplicate.shutdown(socket.SHUT_RDWR)
+
+    def _take_back(self) -> None:
+        with self._interrupting:
+            self._can_interrupt = False
 
     @property
     def session(self) -> PostgresSavepointSession:
@@ -58,6 +76,7 @@ class PostgresTransaction:
 
     def commit(self) -> None:
         """Raises OutcomeUnknown if the connection breaks meanwhile."""
+        self._take_back()
         with self._stack:
             _check_open(self._connection)
             try:
@@ -68,6 +87,7 @@ class PostgresTransaction:
 
     def rollback(self) -> None:
         """A connection that cannot roll back is closed, which has the same effect."""
+        self._take_back()
         with (
             self._stack,
             contextlib.suppress(psycopg.Error),

@@ -77,6 +77,9 @@ class SqliteTransaction:
         self._session = _opened(self._engine, self._block.__enter__())
         return self._session.connection
 
+    def interrupt(self) -> None:
+        """Nothing to do: no statement waits for a server."""
+
     @property
     def session(self) -> SqliteSavepointSession:
         return _still_open(self._session)

@@ -27,7 +27,7 @@ from freehold.store.store import AsyncStore, Store
 from freehold.store.types import AttemptEnd, LogChunk
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.event_loop import uninterrupted
-from freehold.worker.held_leases import OPEN, HeldLease, HeldLeases, Phase, StopReason
+from freehold.worker.held_leases import OPEN, OVER, HeldLease, HeldLeases, Phase, StopReason
 from freehold.worker.job_log.buffer import LogSnapshot
 
 _HAS_TRANSACTION = frozenset({Phase.IN_TRANSACTION, Phase.COMMITTING, Phase.FINISHED})
@@ -113,10 +113,14 @@ class FencedTransaction:
         self._enter()
         self._transaction = self._transactions.database.transaction()
         try:
-            return self._transaction.begin()
+            connection = self._transaction.begin()
         except BaseException:
             self._lease.move_to(Phase.RUNNING)
             raise
+        self._lease.interrupt = self._transaction.interrupt
+        if self._lease.stop_reason in OVER:  # just before
+            self._transaction.interrupt()
+        return connection
 
     def __exit__(
         self,
@@ -124,6 +128,7 @@ class FencedTransaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._lease.interrupt = None
         try:
             if error is not None:
                 self._transaction.rollback()
