@@ -13,7 +13,8 @@ import msgspec
 from rich.console import Console
 
 from freehold.worker.event_loop import run_loop
-from tests.chaos.plan import Plan, StoreKind, faults_for
+from tests.chaos.cluster import what_is_missing
+from tests.chaos.plan import Plan, StoreKind, faults_for, on_cluster
 from tests.chaos.pooler import pooler_is_installed
 from tests.chaos.report import show
 from tests.chaos.world import World
@@ -25,9 +26,11 @@ from tests.chaos.world import World
 )
 @click.option("--store", type=click.Choice(["postgres", "sqlite"]), default="postgres")
 @click.option("--seed", type=int, help="Seed of the load and the faults.")
-@click.option("--rate", type=float, default=150.0, show_default=True, help="Jobs per second.")
+@click.option("--rate", type=float, help="Jobs per second: 150 unless given, 30 with --patroni.")
 @click.option("--calm", is_flag=True, help="The load without faults, for comparison.")
 @click.option("--pgbouncer", is_flag=True, help="Put PgBouncer in transaction mode in front.")
+@click.option("--patroni", is_flag=True, help="Three nodes under Patroni, and faults of nodes.")
+@click.option("--asynchronous", is_flag=True, help="With --patroni: no commit waits for a standby.")
 @click.option(
     "--json", "file", type=click.Path(path_type=Path), help="Write the result to this file."
 )
@@ -36,9 +39,11 @@ def main(
     minutes: float,
     store: StoreKind,
     seed: int | None,
-    rate: float,
+    rate: float | None,
     calm: bool,
     pgbouncer: bool,
+    patroni: bool,
+    asynchronous: bool,
     file: Path | None,
     folder: Path | None,
 ) -> None:
@@ -46,20 +51,19 @@ def main(
 
     Exit code 1: there is a violation. The records of all processes stay in the folder.
     """
-    if pgbouncer and not pooler_is_installed():
-        raise click.ClickException("PgBouncer is not installed (Debian's package `pgbouncer`)")
-    if pgbouncer and store != "postgres":
-        raise click.UsageError("--pgbouncer needs --store postgres")
+    _check_options(store, pgbouncer=pgbouncer, patroni=patroni, asynchronous=asynchronous)
     logging.basicConfig(level=logging.WARNING)
     plan = Plan(
         store=store,
         seconds=60.0 * minutes,
         seed=secrets.randbelow(10**6) if seed is None else seed,
         folder=folder or Path(tempfile.mkdtemp(prefix="freehold-chaos-")),
-        jobs_per_second=rate,
+        jobs_per_second=rate or 150.0,
         faults={} if calm else faults_for(store, pooled=pgbouncer),
         pooled=pgbouncer,
     )
+    if patroni:
+        plan = on_cluster(plan, rate or 30.0, asynchronous=asynchronous, calm=calm)
     status = Console(stderr=True)
     status.print(f"seed {plan.seed}, folder {plan.folder}")
     if status.is_terminal:
@@ -71,6 +75,19 @@ def main(
     if file is not None:
         file.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n")
     sys.exit(0 if report.holds else 1)
+
+
+def _check_options(store: StoreKind, *, pgbouncer: bool, patroni: bool, asynchronous: bool) -> None:
+    if (pgbouncer or patroni) and store != "postgres":
+        raise click.UsageError("--pgbouncer and --patroni need --store postgres")
+    if pgbouncer and patroni:
+        raise click.UsageError("--patroni goes without --pgbouncer")
+    if asynchronous and not patroni:
+        raise click.UsageError("--asynchronous needs --patroni")
+    if pgbouncer and not pooler_is_installed():
+        raise click.ClickException("PgBouncer is not installed (Debian's package `pgbouncer`)")
+    if patroni and (missing := what_is_missing()):
+        raise click.ClickException("\n".join(["--patroni needs more programs:", *missing]))
 
 
 if __name__ == "__main__":

@@ -84,8 +84,7 @@ class PostgresTarget:
 
     def events(self) -> list[Event]:
         with psycopg.connect(self.url) as connection:
-            rows = connection.execute(_EVENTS.replace("{s}", "freehold.").encode())
-            return [event_of(row) for row in rows]
+            return read_events(connection)
 
     async def stop_hard(self, down_seconds: float) -> None:
         await asyncio.to_thread(self.server.stop, "immediate")
@@ -125,6 +124,11 @@ class PostgresTarget:
         if self._pooler is not None:
             self._pooler.close()
         await asyncio.to_thread(self.server.close)
+
+
+def read_events(connection: psycopg.Connection[Any]) -> list[Event]:
+    rows = connection.execute(_EVENTS.replace("{s}", "freehold.").encode())
+    return [event_of(row) for row in rows]
 
 
 def _socket_of(server: DevPostgres) -> str:

@@ -46,6 +46,8 @@ class Faults:
         #: Only one fault at a time may stop or replace the server.
         self._server = asyncio.Lock()
         self.counts: Counter[str] = Counter()
+        #: Of a cluster, by kind: from each fault until another node was the primary.
+        self.new_primary_seconds: dict[str, list[float]] = {}
 
     def begin(self, target: Target, ghosts: Ghosts) -> None:
         self._target = target

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from freehold.app import Freehold
 from freehold.lab.checker import check_lanes
@@ -20,11 +21,13 @@ from freehold.model.job import Job
 from freehold.model.limit import Limit
 from freehold.model.state import FINAL, State
 from freehold.store.types import JobFilter
-from tests.chaos.plan import LIMITED_KEY, LIMITED_TO
+from tests.chaos.plan import CLUSTER_FAULTS, LIMITED_KEY, LIMITED_TO
 
 _MICROS = 1_000_000
 #: Does not hold for concurrent transactions, because a claim skips rows that others have locked.
 _SKIPPED_RULES = (check_lanes.by_priority,)
+#: Stale writes, and limits, which are read from the store alone.
+_WITH_LOSSES = ("I2", "S0.10")
 _PAGE = 1000
 #: How long a stalled connection can keep a transaction open.
 _COMMIT_LAG_MICROS = 5 * _MICROS
@@ -49,6 +52,8 @@ class Judgement:
     worst_disturbed_recovery_seconds: float = 0.0
     #: From the database's return to the next success.
     worst_standstill_seconds: float = 0.0
+    #: Of a cluster, by kind: from each fault to the end of the longest time without a success.
+    first_job_seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def of_rules(self, *rules: str) -> int:
         return sum(violation.rule in rules for violation in self.violations)
@@ -108,6 +113,12 @@ def judge(evidence: Evidence) -> Judgement:
     return found
 
 
+def forgive_losses(judgement: Judgement) -> None:
+    """With asynchronous replication a promotion loses commits: only the rules remain that hold
+    for what is left."""
+    judgement.violations = [each for each in judgement.violations if each.rule in _WITH_LOSSES]
+
+
 def _second_runs(history: IndexedHistory) -> dict[str, int]:
     counts: Counter[str] = Counter()
     runs: dict[int, list[int]] = {}
@@ -153,10 +164,20 @@ def _measure(history: IndexedHistory, found: Judgement) -> None:
         for lease in intervals.leases
         if lease.state is State.SUCCEEDED
     )
-    for _, until, kind in shared:
+    for at, until, kind in shared:
+        if kind in CLUSTER_FAULTS:
+            seconds = (_end_of_longest_gap(successes, at, until) - at) / _MICROS
+            found.first_job_seconds.setdefault(kind, []).append(round(seconds, 1))
         if kind in ("hard_stop", "promotion", "blackhole", "disk_full"):
             index = bisect_left(successes, until)
             after = successes[index] if index < len(successes) else until
             found.worst_standstill_seconds = max(
                 found.worst_standstill_seconds, (after - until) / _MICROS
             )
+
+
+def _end_of_longest_gap(times: list[int], at: int, until: int) -> int:
+    """Of the gaps between times from ``at`` on, up to the first one after ``until``."""
+    within = [at, *times[bisect_left(times, at) : bisect_left(times, until) + 1]]
+    gaps = [(later - earlier, later) for earlier, later in pairwise(within)]
+    return max(gaps)[1] if gaps else until

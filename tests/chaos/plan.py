@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 StoreKind = Literal["postgres", "sqlite"]
+Replication = Literal["synchronous", "asynchronous"]
 #: The limit key of a share of the jobs; its limit is checked.
 LIMITED_KEY = "limited"
 LIMITED_TO = 7
@@ -26,6 +27,14 @@ ON_POSTGRES = {
     "blackhole": 67.0,
     "snapshot": 37.0,
     "promotion": 290.0,
+}
+#: Faults of a cluster follow each other. How many of each kind are in one round, in random order.
+CLUSTER_FAULTS = {
+    "switchover": 4,
+    "node_crash": 3,
+    "node_freeze": 2,
+    "partition": 1,
+    "lagging_crash": 1,
 }
 ON_SQLITE = {"snapshot": 17.0, "writer": 13.0, "disk_full": 29.0}
 
@@ -55,6 +64,8 @@ class Plan:
     max_seconds: float = 300.0
     #: PgBouncer in transaction mode in front of PostgreSQL.
     pooled: bool = False
+    #: Three nodes under Patroni, and whether a commit waits for a standby.
+    replication: Replication | None = None
     #: How long jobs may take to end after the last fault.
     end_seconds: float = 180.0
 
@@ -73,3 +84,18 @@ def faults_for(store: StoreKind, *, pooled: bool) -> dict[str, float]:
     if pooled:  # the pooler cannot be redirected to the new server
         del faults["promotion"]
     return faults
+
+
+def on_cluster(plan: Plan, jobs_per_second: float, *, asynchronous: bool, calm: bool) -> Plan:
+    """Less load, because three servers share the machine, and longer leases, which must last
+    through a switch-over. Asynchronous: only crashes of a primary whose standbys lag."""
+    faults = ["lagging_crash"] if asynchronous else [*CLUSTER_FAULTS]
+    return replace(
+        plan,
+        replication="asynchronous" if asynchronous else "synchronous",
+        workers=3,
+        producers=1,
+        jobs_per_second=jobs_per_second,
+        lease_seconds=5.0,
+        faults={} if calm else dict.fromkeys(faults, 0.0),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -46,6 +47,9 @@ class Report(msgspec.Struct, frozen=True):
     drained_after_seconds: float
     violation_counts: dict[str, int]
     violations: list[str]
+    #: Of a cluster, by kind of fault.
+    new_primary_seconds: dict[str, list[float]] = {}
+    first_job_seconds: dict[str, list[float]] = {}
 
     @property
     def holds(self) -> bool:
@@ -93,6 +97,14 @@ def _rows(report: Report) -> Iterator[tuple[str, Any]]:
     yield "", 0
     yield from report.violation_counts.items()
     yield "", 0
+    for what, by_kind in (
+        ("new primary", report.new_primary_seconds),
+        ("first job", report.first_job_seconds),
+    ):
+        for kind, seconds in by_kind.items():
+            shown = kind.replace("_", " ")
+            yield f"{shown}: until the {what}, median of {len(seconds)}", median(seconds)
+            yield f"{shown}: until the {what}, worst", max(seconds)
     yield "slowest recovery of a killed worker's job", report.worst_recovery_seconds
     yield "the same with other faults", report.worst_disturbed_recovery_seconds
     yield "longest standstill after the store was up", report.worst_standstill_seconds

@@ -15,10 +15,13 @@ from freehold.lab.checker.record import Record, read_logs
 from freehold.model.limit import Limit
 from freehold.model.state import State
 from freehold.store.types import JobCounts, JobFilter
+from tests.chaos.cluster_faults import ClusterFaults
+from tests.chaos.cluster_target import ClusterTarget
 from tests.chaos.database import UNAVAILABLE, PostgresTarget, SqliteTarget, Target
 from tests.chaos.faults import Faults
 from tests.chaos.ghosts import Ghosts
-from tests.chaos.judge import gather_evidence, judge
+from tests.chaos.judge import forgive_losses, gather_evidence, judge
+from tests.chaos.numbers import lost_jobs, numbers_given_twice
 from tests.chaos.operators import Operators
 from tests.chaos.plan import LIMITED_KEY, LIMITED_TO, Plan
 from tests.chaos.processes import ChaosProcess, Processes
@@ -40,23 +43,34 @@ class World:
         self._log = log
         plan.record_folder.mkdir(parents=True)
         self._recorder = Recorder(plan.record_folder, "world")
-        self._target: Target = (
-            PostgresTarget(lambda link, trap: self._faults.on_trap(link, trap), pooled=plan.pooled)
-            if plan.store == "postgres"
-            else SqliteTarget(plan.folder)
-        )
+        self._target = self._new_target()
         self._processes = Processes(plan, self._target.url_for)
-        self._faults = Faults(plan, self._processes, self._recorder)
+        self._faults = self._new_faults()
         self._exits: list[tuple[str, int | None]] = []
+
+    def _new_target(self) -> Target:
+        if self._plan.store == "sqlite":
+            return SqliteTarget(self._plan.folder)
+        if self._plan.replication is not None:
+            synchronous = self._plan.replication == "synchronous"
+            return ClusterTarget(self._plan.folder, synchronous=synchronous)
+        pooled = self._plan.pooled
+        return PostgresTarget(lambda link, trap: self._faults.on_trap(link, trap), pooled=pooled)
+
+    def _new_faults(self) -> Faults:
+        if isinstance(self._target, ClusterTarget):
+            cluster = self._target.cluster
+            return ClusterFaults(self._plan, self._processes, self._recorder, cluster)
+        return Faults(self._plan, self._processes, self._recorder)
 
     async def run(self) -> Report:
         """SIGTERM cancels the run, which then leaves no process, server or file system behind."""
         me = asyncio.current_task()
         assert me is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
-        await self._target.start()
         app = Freehold(self._target.url)
         try:
+            await self._target.start()
             await asyncio.to_thread(app.migrate)
             await app._client.awaited.set_key_limit(LIMITED_KEY, Limit(max_leases=LIMITED_TO))
             ghosts = Ghosts(app._client.awaited)
@@ -177,7 +191,11 @@ class World:
         evidence = gather_evidence(app, self._target.events(), records)
         judgement = judge(evidence)
         app.close()
+        if self._plan.replication == "asynchronous":
+            forgive_losses(judgement)
+            self._faults.counts["acknowledged jobs lost"] = lost_jobs(records, evidence.jobs)
         texts = [str(violation) for violation in judgement.violations]
+        texts += numbers_given_twice(records)
         texts += [f"I2: a ghost's write was accepted: {text}" for text in ghosts.accepted]
         return Report(
             store=self._plan.store,
@@ -199,6 +217,8 @@ class World:
             drained_after_seconds=round(seconds, 3),
             violation_counts=violation_counts(judgement, len(ghosts.accepted)),
             violations=texts,
+            new_primary_seconds=self._faults.new_primary_seconds,
+            first_job_seconds=judgement.first_job_seconds,
         )
 
 
