@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -101,7 +102,8 @@ def _clone_of(job: Job, changes: CloneChanges) -> NewJob:
         timeout_seconds=job.timeout_seconds,
         # A clone is no tick of the schedule that made the old job.
         tags=tuple(tag for tag in job.tags if not tag.startswith(PREFIX)),
-        policy=job.policy,
+        # It is no member of the flow of the old job, which would count its end.
+        policy=replace(job.policy, flow=None, node=None, callback_of=None),
         meta_json=encode_meta({**job.meta, CLONED_FROM: job.id}),
     )
 

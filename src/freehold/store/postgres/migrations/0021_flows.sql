@@ -32,7 +32,8 @@ insert into {schema}.flow (id, kind, name, created_at)
     select -i, 'batch', repeat('.', 1900), now() from generate_series(1, 500) i;
 delete from {schema}.flow;
 create unique index flow_held_key on {schema}.flow (held_key) where held_key is not null;
-create index flow_due on {schema}.flow (id) where due;
+-- By `due` first: a plan that reads the primary key would read all flows.
+create index flow_due on {schema}.flow (due, id) where due;
 create index flow_closed on {schema}.flow (closed_at) where closed_at is not null;
 create index flow_parent_job on {schema}.flow (parent_job) where parent_job is not null and closed_at is null;
 create index flow_parent on {schema}.flow (parent) where parent is not null;
@@ -101,7 +102,7 @@ create function {schema}.has_work() returns boolean
     as $$
 begin
     return (select e.flow from {schema}.flow_end e order by e.flow limit 1) is not null
-        or (select f.id from {schema}.flow f where f.due order by f.id limit 1) is not null
+        or (select f.id from {schema}.flow f where f.due order by f.due, f.id limit 1) is not null
         or {schema}.all_but_flows_have_work();
 end
 $$;

@@ -48,6 +48,7 @@ ended as (
                     where d.flow = n.flow and d.source = n.number and d.parameter <> '')
             then (select h.result from {schema}.history h where h.id = n.job_id limit 1) else n.result end
     from node_ends e
-    where n.flow = e.flow and n.number = e.node
+    -- Nodes after the flow: the order of all locks.
+    where n.flow = e.flow and n.number = e.node and (select count(*) from counted) >= 0
 )
 select flow, count(*) from taken group by flow

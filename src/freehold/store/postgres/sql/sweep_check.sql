@@ -31,6 +31,6 @@ select
     exists (select from {schema}.bulk_operation where state = 'running') as bulk,
     (select name from {schema}.signal where not delivered order by name limit 1) is not null as signals,
     (select flow from {schema}.flow_end order by flow limit 1) is not null
-        or (select id from {schema}.flow where due order by id limit 1) is not null as flows,
+        or (select id from {schema}.flow where due order by due, id limit 1) is not null as flows,
     (select count(*) from {schema}.worker where expires_at > t.now and seen_at <= t.now) as workers
 from (select {schema}.clock() as now) t
