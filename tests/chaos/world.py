@@ -68,9 +68,17 @@ class World:
         me = asyncio.current_task()
         assert me is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
-        app = Freehold(self._target.url)
         try:
             await self._target.start()
+            return await self._run_on_target()
+        finally:
+            self._processes.destroy()
+            await self._target.close()
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
+
+    async def _run_on_target(self) -> Report:
+        app = Freehold(self._target.url)  # which is known once the target has started
+        try:
             await asyncio.to_thread(app.migrate)
             await app._client.awaited.set_key_limit(LIMITED_KEY, Limit(max_leases=LIMITED_TO))
             ghosts = Ghosts(app._client.awaited)
@@ -80,9 +88,6 @@ class World:
             return await asyncio.to_thread(self._judge, ghosts, seconds)
         finally:
             await app.aclose()
-            self._processes.destroy()
-            await self._target.close()
-            asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
 
     async def _run(self, app: Freehold, ghosts: Ghosts) -> float:
         """Returns the seconds from the last fault until all jobs had ended."""
