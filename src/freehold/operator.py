@@ -267,6 +267,7 @@ class _Actions(
     FlowActions,
     FailureActions,
     FindingActions,
+    FlowActions,
     PictureActions,
     PreviewActions,
     PrivateDataActions,

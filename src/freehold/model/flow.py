@@ -172,6 +172,13 @@ class FlowNode(msgspec.Struct, frozen=True):
     sources: tuple[int, ...] = ()
 
 
+class RestingFlow(msgspec.Struct, frozen=True):
+    """A flow that waits for a person: a batch without a seal, or a workflow whose nodes hold."""
+
+    flow: Flow
+    held_nodes: int
+
+
 # -- counting -----------------------------------------------------------------------------------
 
 

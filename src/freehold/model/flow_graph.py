@@ -1,4 +1,4 @@
-"""The graph of a workflow as text: a list by levels, or Mermaid."""
+"""Flows as people see them: words for states, and the graph as text or for Mermaid."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from freehold.model.flow import FlowNode
+from freehold.model.flow import Flow, FlowNode, FlowState
 
 
 class ShownNode(msgspec.Struct, frozen=True):
@@ -22,11 +22,22 @@ class ShownNode(msgspec.Struct, frozen=True):
 def shown(nodes: Sequence[FlowNode]) -> list[ShownNode]:
     """Stored nodes with their states."""
     return [
-        ShownNode(node.number, node.name, _state(node), node.job_id, node.sources) for node in nodes
+        ShownNode(node.number, node.name, node_state(node), node.job_id, node.sources)
+        for node in nodes
     ]
 
 
-def _state(node: FlowNode) -> str:
+def flow_state(flow: Flow) -> str:
+    """The state of a flow as people see it: an open one can be on its way to another."""
+    if flow.state is not FlowState.OPEN:
+        return flow.state.value
+    if flow.canceled_at is not None:
+        return "canceling"
+    return "open" if flow.sealed_at is not None else "not sealed"
+
+
+def node_state(node: FlowNode) -> str:
+    """The word "open": its job is released, and has a state of its own."""
     if node.state is not None:
         return node.state.value
     if not node.waits:

@@ -1,72 +1,173 @@
-"""Batches and workflows as operators see them."""
+"""Batches, gathers and workflows: lists, one with its nodes, members; cancel, retry, seal."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Sequence
+
+import msgspec
 
 from freehold.errors import BadInput
 from freehold.model.audit import PYTHON
-from freehold.model.flow import Flow, FlowKind, FlowNode, FlowState
-from freehold.operations.input_checks import author_of
+from freehold.model.flow import Counts, Flow, FlowKind, FlowNode, FlowState, Moment, OnFailure
+from freehold.model.flow_graph import ShownNode, node_state
+from freehold.model.state import State
+from freehold.operations.input_checks import LARGEST_ID, author_of
 from freehold.store.statements import Verb, method
-from freehold.store.types import PAGE_LIMIT
-from freehold.store.verbs import flow_actions, flows, workflows
+from freehold.store.types import PAGE_LIMIT, MemberPage
+from freehold.store.verbs import flow_actions, flow_members, queries, workflows
+from freehold.store.verbs import flows as flow_verbs
 
-E = TypeVar("E", FlowKind, FlowState)
+#: Jobs and groups of nodes that are looked up for the state of their node.
+_LOOKED_UP = 500
 
 
-def list_flows(
-    *,
-    kind: FlowKind | str | None = None,
-    state: FlowState | str | None = None,
+class FlowCallback(msgspec.Struct, frozen=True):
+    """``job_id``: null until it is released."""
+
+    moment: Moment
+    job_id: int | None
+
+
+class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of a workflow. ``state``: of its job if that is released; "waiting" for sources;
+    "held" because one of them did not succeed; "open" for the jobs of a group. ``group``: the flow
+    of its jobs, with their ``counts``. ``sources``: numbers of nodes."""
+
+    number: int
+    name: str
+    state: str
+    job_id: int | None
+    group: int | None
+    counts: Counts | None
+    on_failure: OnFailure
+    sources: tuple[int, ...]
+
+    def shown(self) -> ShownNode:
+        return ShownNode(self.number, self.name, self.state, self.job_id, self.sources)
+
+
+class FlowDetail(msgspec.Struct, frozen=True):
+    """A flow with its callbacks and, of a workflow, its nodes in the order of their numbers."""
+
+    flow: Flow
+    callbacks: list[FlowCallback]
+    nodes: list[NodeInfo]
+
+
+def flows(
     before: int | None = None,
     limit: int = 50,
+    kind: FlowKind | str | None = None,
+    state: FlowState | str | None = None,
 ) -> Verb[list[Flow]]:
-    """Batches, gathers and workflows, newest first. ``before``: the last id of the page before."""
+    """Flows, newest first; ``before`` is the last id of the page before. The groups of a workflow
+    are shown with it."""
     if not 1 <= limit <= PAGE_LIMIT:
         raise BadInput(f"limit={limit}: a page has 1 to {PAGE_LIMIT} flows")
-    chosen_kind = None if kind is None else _chosen(FlowKind, "kind", kind)
-    chosen_state = None if state is None else _chosen(FlowState, "state", state)
-    return flows.flows(limit, before, chosen_kind, chosen_state)
+    if before is not None and not 0 < before <= LARGEST_ID:
+        raise BadInput(f"before={before}: give the last id of the page before")
+    chosen = None if kind is None else FlowKind(_one_of("kind", kind, FlowKind))
+    wanted = None if state is None else FlowState(_one_of("state", state, FlowState))
+    return (yield from flow_verbs.flows(limit, before, chosen, wanted))
 
 
-def _chosen(kinds: type[E], what: str, value: object) -> E:
-    if value in list(kinds):
-        return kinds(str(value))
-    raise BadInput(f"{what}={value!r}: choose one of {', '.join(kinds)}")
+def _one_of(what: str, given: str, choices: type[FlowKind] | type[FlowState]) -> str:
+    if given not in list(choices):
+        raise BadInput(f"{what}={given!r}: give one of {', '.join(choices)}")
+    return given
 
 
 def flow(flow_id: int) -> Verb[Flow]:
-    """One batch, gather, workflow or group. Raises FlowNotFound."""
-    return flow_actions.existing_flow(flow_id)
+    """A flow with its counts, from one row."""
+    if type(flow_id) is not int or not 0 < flow_id <= LARGEST_ID:
+        raise flow_actions.flow_not_found(flow_id)
+    return (yield from flow_actions.existing_flow(flow_id))
 
 
-def nodes_of_flow(flow_id: int) -> Verb[list[FlowNode]]:
-    """The nodes of a workflow with their states; none for other flows."""
-    return workflows.flow_nodes(flow_id)
+def flow_detail(flow_id: int) -> Verb[FlowDetail]:
+    """A flow with its callbacks and nodes."""
+    found = yield from flow(flow_id)
+    callbacks = yield from flow_verbs.flow_callbacks(flow_id)
+    nodes: list[FlowNode] = []
+    if found.kind is FlowKind.WORKFLOW:
+        nodes = yield from workflows.flow_nodes(flow_id)
+    return FlowDetail(
+        found,
+        [FlowCallback(moment, job_id) for moment, job_id in callbacks.items()],
+        (yield from _node_infos(nodes)),
+    )
+
+
+def _node_infos(nodes: Sequence[FlowNode]) -> Verb[list[NodeInfo]]:
+    released = [each.job_id for each in nodes if not each.waits and each.state is None]
+    ids = [job_id for job_id in released if job_id is not None][:_LOOKED_UP]
+    jobs = yield from queries.read_jobs(ids)
+    parts = [each.part for each in nodes if each.part is not None][:_LOOKED_UP]
+    groups = yield from flow_verbs.read_flows(parts)
+    states = {job.id: job.state.value for job in jobs.values()}
+    return [
+        NodeInfo(
+            number=each.number,
+            name=each.name,
+            state=states.get(each.job_id or 0, node_state(each)),
+            job_id=each.job_id,
+            group=each.part,
+            counts=groups[each.part].counts if each.part in groups else None,
+            on_failure=each.on_failure,
+            sources=each.sources,
+        )
+        for each in nodes
+    ]
+
+
+def members(
+    flow_id: int, after: int = 0, limit: int = 100, states: Sequence[State] = ()
+) -> Verb[MemberPage]:
+    """A page of the jobs of a flow in the order of their ids. With a rare state it can be short,
+    or empty, and still have a ``next`` one."""
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise BadInput(f"limit={limit}: a page has 1 to {PAGE_LIMIT} jobs")
+    if not 0 <= after <= LARGEST_ID:
+        raise BadInput(f"after={after}: give the `next` of the page before")
+    yield from flow(flow_id)
+    return (yield from flow_members.flow_members(flow_id, after, limit, states))
 
 
 def cancel_flow(
     flow_id: int, *, by: str, reason: str | None = None, via: str = PYTHON
 ) -> Verb[bool]:
-    """Cancel all members that have not ended. False: the flow has ended, or was canceled before."""
-    return flow_actions.cancel_flow(flow_id, author_of(by, via, reason))
+    """Cancel all members that have not ended. False: it has ended, or was canceled before."""
+    author = author_of(by, via, reason)
+    found = yield from flow(flow_id)
+    if found.state is not FlowState.OPEN or found.canceled_at is not None:
+        return False
+    return (yield from flow_actions.cancel_flow(flow_id, author))
 
 
 def retry_flow(flow_id: int, *, by: str, reason: str | None = None, via: str = PYTHON) -> Verb[int]:
     """Run what failed or was canceled again. Returns how many jobs."""
-    return flow_actions.retry_flow(flow_id, author_of(by, via, reason))
+    author = author_of(by, via, reason)
+    yield from flow(flow_id)
+    return (yield from flow_actions.retry_flow(flow_id, author))
 
 
-def seal_flow(flow_id: int) -> Verb[bool]:
-    """Of a batch whose producer is gone: nothing is added any more. False: it was sealed before."""
-    return flows.seal_flow(flow_id)
+def seal_flow(flow_id: int, *, by: str, reason: str | None = None, via: str = PYTHON) -> Verb[bool]:
+    """Say that no producer adds members any more. False: it was sealed before."""
+    author = author_of(by, via, reason)
+    found = yield from flow(flow_id)
+    if found.sealed_at is not None:
+        return False
+    return (yield from flow_verbs.seal_flow(flow_id, author))
 
 
 class FlowActions:
-    flows = method(list_flows)
+    """What both operators offer of flows."""
+
+    flows = method(flows)
     flow = method(flow)
-    nodes_of_flow = method(nodes_of_flow)
+    flow_detail = method(flow_detail)
+    flow_members = method(members)
+    flow_load = method(flow_verbs.flow_load)
     cancel_flow = method(cancel_flow)
     retry_flow = method(retry_flow)
     seal_flow = method(seal_flow)

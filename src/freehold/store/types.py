@@ -156,6 +156,15 @@ class Recovered(msgspec.Struct, frozen=True):
     decision: Decision
 
 
+class FlowLoad(msgspec.Struct, frozen=True):
+    """Flows and what is left to do for them, each up to a bound: open flows, those with something
+    to act upon, and ends of members that are not counted yet."""
+
+    open: int
+    due: int
+    ends: int
+
+
 class Advanced(msgspec.Struct, frozen=True):
     """What folding and acting on flows led to: how many jobs became ready, or were stored; whether
     something is left to do; and callbacks and nodes that the database refused."""

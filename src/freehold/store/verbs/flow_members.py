@@ -92,6 +92,8 @@ def flow_members(
     # A member that ended between the two reads is found twice: the later look is right.
     found = {job.id: job for job in (*live, *ended) if not states or job.state in states}
     jobs = [found[id_] for id_ in sorted(found) if reached is None or id_ <= reached]
+    if len(jobs) > limit:
+        jobs, reached = jobs[:limit], jobs[limit - 1].id
     return MemberPage(tuple(jobs), reached)
 
 

@@ -8,14 +8,24 @@ from typing import Any
 
 import msgspec
 
-from freehold.model.flow import Counts, Flow, FlowKind, FlowState, Moment, NewFlow
+from freehold.model.audit import AuditKind, Author
+from freehold.model.flow import (
+    Counts,
+    Flow,
+    FlowKind,
+    FlowState,
+    Moment,
+    NewFlow,
+    RestingFlow,
+)
 from freehold.model.job import NewJob
 from freehold.model.policy import Policy
 from freehold.store import notifications
 from freehold.store.rows import maybe_time, time_of
 from freehold.store.schedule_text import job_text
 from freehold.store.statements import Row, Rows, Statement, StatementGroup, Verb, read, write
-from freehold.store.types import LeaseKey
+from freehold.store.types import FlowLoad, LeaseKey
+from freehold.store.verbs import audit
 from freehold.store.verbs.enqueue import ENQUEUE_BATCH, shape_of_job, shapes_of, start_by_columns
 
 _LAST_ID = 2**63 - 1
@@ -74,12 +84,13 @@ def _ids(statements: Sequence[Statement], answers: Sequence[Rows]) -> list[int]:
     ]
 
 
-def seal_flow(flow: int) -> Verb[bool]:
+def seal_flow(flow: int, author: Author | None = None) -> Verb[bool]:
     """No producer adds members any more. False: it was sealed before, or does not exist."""
+    record = audit.of_setting(author, "seal", AuditKind.FLOW, str(flow), {"sealed": True})
     sealing = Statement("seal_flow", {"flow": flow})
     wake = notifications.notify_within([notifications.SCHEDULED])
-    answers = yield StatementGroup((sealing, wake), writes=True)
-    return bool(answers[0])
+    answers = yield StatementGroup((*record, sealing, wake), writes=True)
+    return bool(answers[len(record)])
 
 
 def flow_statements(
@@ -185,6 +196,10 @@ class StoredFlow(msgspec.Struct, frozen=True):
     reached: int
 
 
+#: Flows that are looked at, the newest: an index of the open ones would cost every flow two writes.
+NEWEST_LIMIT = 10_000
+
+
 def stored_flow(row: Row) -> StoredFlow:
     (flow, kind, name, key, state, *counts, created_at, created_by, sealed_at, closed_at) = row[:13]
     canceled_at, canceled_by, cancel_reason, parent_job, parent, node = row[13:19]
@@ -243,3 +258,15 @@ def flow_callbacks(flow: int) -> Verb[dict[Moment, int | None]]:
     """The callbacks of a flow, each with its job once it is released."""
     rows = yield from read("flow_callbacks", flow=flow)
     return {Moment(moment): job_id for moment, _, job_id in rows}
+
+
+def flow_load() -> Verb[FlowLoad]:
+    """What is open, and what waits to be folded or acted upon, each up to a bound."""
+    ((is_open, due, ends),) = yield from read("flow_load", bound=NEWEST_LIMIT)
+    return FlowLoad(is_open, due, ends)
+
+
+def resting_flows(limit: int) -> Verb[list[RestingFlow]]:
+    """Of the newest flows those that wait for a person, oldest first."""
+    rows = yield from read("resting_flows", bound=NEWEST_LIMIT, limit=limit)
+    return [RestingFlow(stored_flow(row[:-1]).flow, row[-1]) for row in rows]
