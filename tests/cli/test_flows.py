@@ -84,11 +84,8 @@ def test_a_flow_is_canceled_and_retried_with_a_reason(shell: Shell) -> None:
     batch = batch_of(store, *members(3))
     store.end(store.claim_one(), OutcomeKind.SUCCESS)
     done = shell("flow", "cancel", str(batch), "--reason", "wrong file", "--by", "ann")
-    assert done.out == f"batch {batch} is being canceled: 3 jobs had not ended\n"
-    again = shell("flow", "cancel", str(batch)).out
-    assert again == f"batch {batch} is already being canceled\n"
-    assert "is being canceled" in shell.refused("flow", "retry", str(batch), code=1)
-    settle(store)
+    assert done.out == f"batch {batch} is canceled\n"
+    assert shell("flow", "cancel", str(batch)).out == f"batch {batch} is already canceled\n"
     assert flow_of(store, batch).state is FlowState.CANCELED
     assert "by ann: wrong file" in shell("flow", "show", str(batch)).out
     assert shell("flow", "cancel", str(batch), "--json").json["canceled"] is False
@@ -99,6 +96,25 @@ def test_a_flow_is_canceled_and_retried_with_a_reason(shell: Shell) -> None:
     found = {(each["verb"], each["by"], each["via"], each["reason"]) for each in entries}
     assert ("cancel", "ann", "cli", "wrong file") in found
     assert ("retry", "bob", "cli", "right file") in found
+
+
+def test_a_large_flow_is_canceled_by_the_workers(shell: Shell) -> None:
+    store = shell.store
+    batch = batch_of(store, *members(201))
+    done = shell("flow", "cancel", str(batch), "--by", "ann").out
+    assert done == f"batch {batch} is being canceled: 201 jobs have not ended yet\n"
+    again = shell("flow", "cancel", str(batch)).out
+    assert again == f"batch {batch} is already being canceled\n"
+    assert "is being canceled" in shell.refused("flow", "retry", str(batch), code=1)
+    settle(store)
+    assert flow_of(store, batch).counts.canceled == 201
+
+
+def test_a_workflow_is_canceled_with_its_groups(shell: Shell) -> None:
+    flow = import_flow(shell.store)
+    assert shell("flow", "cancel", str(flow)).out == f"workflow {flow} is canceled\n"
+    states = [node["state"] for node in shell("flow", "show", str(flow), "--json").json["nodes"]]
+    assert states == ["canceled"] * 4
 
 
 def test_a_batch_whose_producer_is_gone_is_sealed(shell: Shell) -> None:

@@ -221,6 +221,7 @@ def test_every_error_of_the_tree_is_mapped() -> None:
         "JobNotFound": 404,
         "ScheduleNotFound": 404,
         "BulkNotFound": 404,
+        "FlowNotFound": 404,
         "UniqueKeyTaken": 409,
         "LeaseLost": 409,
         "TenantExists": 409,

@@ -254,3 +254,12 @@ def _state(client: ApiClient, name: str) -> Any:
 
 def _jobs(app: Any) -> list[Any]:
     return list(app.operator.jobs(JobFilter()).jobs)
+
+
+@pytest.mark.parametrize("fields", [{"by": "a\0b"}, {"reason": "a\0b"}])
+def test_an_author_that_cannot_be_stored_is_refused(
+    client: ApiClient, fields: dict[str, str]
+) -> None:
+    client.app.tenants.create("ours")
+    response = client.post("/api/tenants/ours/resume", fields)
+    assert response.status_code == 422, response.text

@@ -163,12 +163,16 @@ def cancel(store: StoreChoice, flow_id: int, author: Author, as_json: bool) -> N
         found = app.operator.flow(flow_id)
     if as_json:
         print_json({"id": flow_id, "canceled": done})
-    elif done:
-        left = count(found.counts.open, "job" if found.kind is not FlowKind.WORKFLOW else "node")
-        click.echo(f"{found.kind} {flow_id} is being canceled: {left} had not ended")
+        return
+    left = count(found.counts.open, "node" if found.kind is FlowKind.WORKFLOW else "job")
+    is_open = found.state is FlowState.OPEN
+    state = "being canceled" if is_open else found.state
+    if done:
+        have = "has" if found.counts.open == 1 else "have"
+        more = f": {left} {have} not ended yet" if is_open else ""
+        click.echo(f"{found.kind} {flow_id} is {state}{more}")
     else:
-        was = found.state if found.state is not FlowState.OPEN else "being canceled"
-        click.echo(f"{found.kind} {flow_id} is already {was}")
+        click.echo(f"{found.kind} {flow_id} is already {state}")
 
 
 @flow.command()

@@ -16,6 +16,7 @@ from freehold.http.readiness import Readiness
 from freehold.http.request_limits import RequestLimits
 from freehold.http_auth import Caller, Role, Token
 from freehold.model.audit import HTTP, Author
+from freehold.operations.input_checks import author_of
 from freehold.operator import AsyncOperator
 from freehold.telemetry import Telemetry
 
@@ -89,7 +90,7 @@ class ApiRequest:
     @property
     def author(self) -> Author:
         """The author of a change, for the audit."""
-        return Author(self.by, HTTP, getattr(self.body, "reason", None))
+        return author_of(self.by, HTTP, getattr(self.body, "reason", None))
 
     @property
     def by(self) -> str:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from freehold.model.audit import AuditKind
 from freehold.model.bulk import BulkVerb
+from freehold.model.flow import FlowState
 from freehold.model.job import PRIORITY_LIMIT
 from freehold.model.job_log import REASON_LIMIT
 from freehold.model.limit import LIMIT_CEILING
@@ -346,6 +347,23 @@ class SignalListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``after`` is the ``next`` of the previous page."""
 
     after: Key | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 100
+
+
+class FlowListQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``before`` is the ``next`` of the previous page."""
+
+    kind: Literal["batch", "gather", "workflow"] | UnsetType = UNSET
+    state: FlowState | UnsetType = UNSET
+    before: Id | UnsetType = UNSET
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 50
+
+
+class FlowMembersQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``after`` is the ``next`` of the previous page."""
+
+    state: tuple[State, ...] = ()
+    after: Annotated[int, Meta(ge=0, le=LARGEST_ID)] = 0
     limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT)] = 100
 
 

@@ -14,11 +14,13 @@ from freehold.model.state import State
 from freehold.operations.input_checks import LARGEST_ID, author_of
 from freehold.store.statements import Verb, method
 from freehold.store.types import PAGE_LIMIT, MemberPage
-from freehold.store.verbs import flow_actions, flow_members, queries, workflows
+from freehold.store.verbs import act, flow_actions, flow_members, queries, workflows
 from freehold.store.verbs import flows as flow_verbs
 
 #: Jobs and groups of nodes that are looked up for the state of their node.
 _LOOKED_UP = 500
+#: Jobs that a cancel changes itself.
+_AT_ONCE = 200
 
 
 class FlowCallback(msgspec.Struct, frozen=True):
@@ -136,12 +138,27 @@ def members(
 def cancel_flow(
     flow_id: int, *, by: str, reason: str | None = None, via: str = PYTHON
 ) -> Verb[bool]:
-    """Cancel all members that have not ended. False: it has ended, or was canceled before."""
+    """Cancel all members that have not ended; running ones are asked to stop. Up to 200 are
+    canceled by the call itself, more by the workers. False: it has ended, or was canceled
+    before."""
     author = author_of(by, via, reason)
     found = yield from flow(flow_id)
     if found.state is not FlowState.OPEN or found.canceled_at is not None:
         return False
-    return (yield from flow_actions.cancel_flow(flow_id, author))
+    done = yield from flow_actions.cancel_flow(flow_id, author)
+    if done and (yield from _job_count(found)) <= _AT_ONCE:
+        yield from act.advance_flows([flow_id])
+    return done
+
+
+def _job_count(flow: Flow) -> Verb[int]:
+    """That of a workflow with the jobs of its groups."""
+    total = flow.counts.total
+    if flow.kind is FlowKind.WORKFLOW and total <= _AT_ONCE:
+        nodes = yield from workflows.flow_nodes(flow.id)
+        groups = yield from flow_verbs.read_flows([each.part for each in nodes if each.part])
+        total += sum(group.counts.total for group in groups.values())
+    return total
 
 
 def retry_flow(flow_id: int, *, by: str, reason: str | None = None, via: str = PYTHON) -> Verb[int]:
