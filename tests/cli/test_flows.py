@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from freehold.cli.flow_view import flow_table, flow_view
@@ -9,6 +11,7 @@ from freehold.model.flow import FlowState
 from freehold.model.job import NewJob
 from freehold.model.outcome import OutcomeKind
 from freehold.operator import Operator
+from freehold.store.verbs import flows as flow_verbs
 from tests.cli.shell import Shell
 from tests.cli.test_tables import lines
 from tests.flow_examples import end_all, held_flow, import_flow
@@ -161,9 +164,46 @@ def test_flows_fit_80_columns(sqlite_shell: Shell) -> None:
     end_all(store, t=OutcomeKind.FAIL)
     operator = Operator(store.store)
     shown = [
-        *lines(flow_table(operator.flows(), operator.now(), 2)),
+        *lines(flow_table(operator.flow_page(), operator.now())),
         *lines(flow_view(operator.flow_detail(flow), operator.now())),
     ]
     assert max(map(len, shown)) <= 80
     assert "not sealed" in shown[2]
     assert "99/1,200" in shown[2]
+
+
+def test_doctor_and_top_show_flows(shell: Shell) -> None:
+    store = shell.store
+    flow = held_flow(store)
+    batch_of(store, *members(1), sealed=False)
+    end_all(store)
+    found = Operator(store.store).findings()
+    assert [each.text for each in found if each.check == "flows"] == [
+        f"1 node of workflow {flow} (nightly) holds, because a source did not succeed"
+    ]
+    resting = store.store.resting_flows(10)
+    assert [(each.flow.kind, each.held_nodes) for each in resting] == [
+        ("workflow", 1),
+        ("batch", 0),
+    ]
+    assert f"workflow {flow} (nightly) holds" in shell("doctor").out
+    line = next(row for row in shell("top", "--once").out.splitlines() if row.startswith("Flows"))
+    assert "2 open" in line
+    assert f"workflow {flow} nightly 3/4 1 failed" in line
+
+
+def test_a_page_with_a_rare_filter_looks_at_a_window(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow_verbs, "NEWEST_LIMIT", 2)
+    store = shell.store
+    first = batch_of(store)
+    for _ in range(3):
+        import_flow(store)
+    found: list[int] = []
+    page: dict[str, Any] = {"next": 10**9}
+    for _ in range(4):  # of 7 flows, because a group is one
+        page = shell("batches", "--before", str(page["next"]), "--json").json
+        found += [each["id"] for each in page["flows"]]
+    assert (found, page["next"]) == ([first], None)
+    assert "more: --before" in shell("batches").out

@@ -44,6 +44,17 @@ def test_stats_and_metrics_count_jobs_that_wait_for_a_limit_key(client: ApiClien
     assert 'freehold_jobs{waits="limited"} 1' in client.get("/metrics").text
 
 
+def test_metrics_of_flows(client: ApiClient) -> None:
+    greet = client.app.tasks.get("greet")
+    client.app.batch([greet.prepare("ann")])
+    found = client.get("/metrics").text
+    # A seal is counted as the ends are.
+    for line in ("freehold_flows_open 1", "freehold_flows_due 0", "freehold_flow_worklist 1"):
+        assert line in found.splitlines(), found
+    client.work()
+    assert "freehold_flows_open 0" in client.get("/metrics").text.splitlines()
+
+
 def test_queues_are_listed_in_pages(client: ApiClient) -> None:
     names = ["A", "B", "_c", "a", "b.c", "b:c"]
     store = client.app._client.store

@@ -10,6 +10,7 @@ import pytest
 from freehold.model.bulk import BulkOperation, BulkPreview, BulkState, BulkVerb
 from freehold.model.explain import PauseInfo
 from freehold.model.findings import FINDINGS_LIMIT, Finding, FindingFacts, Level, findings
+from freehold.model.flow import Counts, Flow, FlowKind, RestingFlow
 from freehold.model.live_jobs import BlockedLane, JobCounts, QueueInfo
 from freehold.model.state import State
 from freehold.model.worker_info import LiveWorker, WorkerState
@@ -145,3 +146,27 @@ def test_errors_come_before_warnings_and_there_are_at_most_ten() -> None:
     assert len(all_of_them) == FINDINGS_LIMIT
     assert [each.check for each in all_of_them[:2]] == ["leases", "tasks"]
     assert {each.level for each in all_of_them[2:]} == {Level.WARNING}
+
+
+def resting(kind: FlowKind, age: timedelta, held_nodes: int = 0) -> RestingFlow:
+    fields: dict[str, Any] = dict.fromkeys(Flow.__struct_fields__)
+    fields |= {"id": 5, "kind": kind, "name": "nightly", "counts": Counts(3, 2, 1)}
+    return RestingFlow(Flow(**{**fields, "created_at": NOW - age}), held_nodes)
+
+
+def test_a_batch_without_a_seal_has_probably_lost_its_producer() -> None:
+    old = resting(FlowKind.BATCH, timedelta(hours=2))
+    assert one(flows=(old,)) == (
+        "flows",
+        "batch 5 (nightly) is not sealed, and its 3 jobs have ended: its producer may be gone",
+        "freehold flow seal 5",
+    )
+    assert found(flows=(resting(FlowKind.BATCH, timedelta(minutes=5)),)) == []
+
+
+def test_a_workflow_holds() -> None:
+    assert one(flows=(resting(FlowKind.WORKFLOW, timedelta(0), held_nodes=1),), tenant="ours") == (
+        "flows",
+        "1 node of workflow 5 (nightly) holds, because a source did not succeed",
+        "freehold flow retry 5 --tenant ours",
+    )

@@ -15,6 +15,7 @@ from freehold.cli.text import clean, one_line
 from freehold.model.flow import Counts, Flow, FlowKind
 from freehold.model.flow_graph import flow_state
 from freehold.operations.flows import FlowDetail, NodeInfo
+from freehold.store.types import FlowLoad, FlowPage
 
 _STYLE = {
     "open": "cyan",
@@ -36,14 +37,12 @@ def _state(word: str) -> Text:
     return Text(word, style=_STYLE.get(word, ""))
 
 
-def flow_table(
-    found: Sequence[Flow], now: datetime, limit: int, *, kind: FlowKind | None = None
-) -> RenderableType:
-    if not found:
+def flow_table(page: FlowPage, now: datetime, *, kind: FlowKind | None = None) -> RenderableType:
+    if not page.flows and page.next is None:
         return Text("no flows" if kind is None else f"no {_PLURAL[kind]}", style="dim")
     columns = ("id", "kind", "name", "state", "ended", "failed", "canceled", "created")
     table = ListTable(*columns, right=("id", *columns[4:7]), names=("name",))
-    for each in found:
+    for each in page.flows:
         counts = each.counts
         table.add_row(
             str(each.id),
@@ -55,9 +54,9 @@ def flow_table(
             f"{counts.canceled:,}" if counts.canceled else "",
             since(each.created_at, now),
         )
-    if len(found) < limit:
+    if page.next is None:
         return table
-    return Group(table, Text(f"\nmore: --before {found[-1].id}", style="dim"))
+    return Group(table, Text(f"\nmore: --before {page.next}", style="dim"))
 
 
 _PLURAL = {
@@ -130,3 +129,17 @@ def node_table(nodes: Sequence[NodeInfo]) -> ListTable:
             "" if node.counts is None else counts_sentence(node.counts),
         )
     return table
+
+
+def flows_line(load: FlowLoad, newest: Sequence[Flow]) -> Text:
+    """For `top`: how many are open, and how far the newest batches and workflows are."""
+    line = Text("Flows", style="bold underline", no_wrap=True, overflow="ellipsis")
+    line.append(f"   {load.open:,} open", style="not bold not underline dim")
+    shown = [flow for flow in newest if flow.closed_at is None and flow.kind is not FlowKind.GATHER]
+    for each in shown[:3]:
+        counts = each.counts
+        progress = f"{clean(each.name)} {counts.ended:,}/{counts.total:,}"
+        line.append(f"   {each.kind} {each.id} {progress}", style="not bold not underline")
+        if counts.failed:
+            line.append(f" {counts.failed:,} failed", style="not underline bold red")
+    return line

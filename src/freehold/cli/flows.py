@@ -36,7 +36,7 @@ _KINDS = (FlowKind.BATCH, FlowKind.GATHER, FlowKind.WORKFLOW)
 
 def _page_options(command: F) -> F:
     for option in (
-        click.option("--before", type=int, help="Next page: the last id of this one."),
+        click.option("--before", type=int, help="Next page: begin before this id."),
         click.option(
             "--limit",
             type=click.IntRange(1, PAGE_LIMIT),
@@ -85,12 +85,12 @@ def _list(
     before: int | None,
 ) -> None:
     with store.open() as app:
-        found = app.operator.flows(before, limit, kind, state)
+        found = app.operator.flow_page(kind=kind, state=state, before=before, limit=limit)
         now = app.operator.now()
     if as_json:
-        print_json({"flows": found, "next": found[-1].id if len(found) == limit else None})
+        print_json(found)
     else:
-        show(flow_table(found, now, limit, kind=kind))
+        show(flow_table(found, now, kind=kind))
 
 
 @click.group(cls=StoreGroup)

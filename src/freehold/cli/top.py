@@ -21,6 +21,8 @@ from freehold.store.types import JobFilter
 
 #: Leased jobs that one frame reads, to show the longest-running of them.
 _LEASED_LIMIT = 200
+#: The newest flows, of which open ones are shown.
+_FLOW_LIMIT = 20
 
 
 @click.command(cls=StoreCommand)
@@ -73,4 +75,6 @@ def _frame(app: Freehold) -> Frame:
         leased=leased.jobs,
         now=operator.now(),
         schedules=operator.schedules(),
+        flow_load=operator.flow_load(),
+        flows=operator.flows(limit=_FLOW_LIMIT),
     )

@@ -11,6 +11,7 @@ from rich.console import ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from freehold.cli.flow_view import flows_line
 from freehold.cli.job_view import progress_text
 from freehold.cli.render import (
     counts_sentence,
@@ -24,12 +25,13 @@ from freehold.cli.schedule_view import schedules_line
 from freehold.cli.table import ListTable
 from freehold.cli.text import clean
 from freehold.model.explain import PauseInfo
+from freehold.model.flow import Flow
 from freehold.model.job import Job
 from freehold.model.plural import count
 from freehold.model.state import State
 from freehold.model.worker_info import LiveWorker
 from freehold.operator_schedules import ScheduleInfo
-from freehold.store.types import JobCounts, QueueInfo
+from freehold.store.types import FlowLoad, JobCounts, QueueInfo
 
 #: A worker without a heartbeat for this long, one idle interval, counts as finishing nothing.
 _SILENT_SECONDS = 12.0
@@ -56,6 +58,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     leased: tuple[Job, ...]
     now: datetime
     schedules: list[ScheduleInfo] = []
+    flow_load: FlowLoad = FlowLoad(0, 0, 0)
+    flows: list[Flow] = []
 
 
 class JobRate:
@@ -95,7 +99,7 @@ def top_view(
     frame: Frame, rate: JobRate, screen: ConsoleDimensions | None = None
 ) -> RenderableType:
     """Everything, or as much as fits on the screen."""
-    used = _FRAME_ROWS + (2 if frame.schedules else 0)
+    used = _FRAME_ROWS + 2 * (bool(frame.schedules) + bool(frame.flow_load.open))
     rows = None if screen is None else screen.height - used
     queues, more_queues, rows = _first(frame.queues, rows, 3)
     workers, more_workers, rows = _first(frame.workers, rows, 2)
@@ -120,6 +124,7 @@ def top_view(
             f"{assigned} assigned, not yet running" if assigned else "",
         ),
         *((Text(), schedules_line(frame.schedules, frame.now)) if frame.schedules else ()),
+        *((Text(), flows_line(frame.flow_load, frame.flows)) if frame.flow_load.open else ()),
     )
 
 

@@ -25,10 +25,11 @@ routes = Routes()
 
 
 class FlowListBody(msgspec.Struct, frozen=True):
-    """Newest first. ``next`` is the ``before`` of the next page, null after the last."""
+    """Newest first. ``next`` is the ``before`` of the next page, null after the last; a page with a
+    rare filter can be empty and have one."""
 
     now: datetime
-    flows: list[Flow]
+    flows: tuple[Flow, ...]
     next: int | None
 
 
@@ -67,10 +68,13 @@ async def list_flows(request: ApiRequest) -> FlowListBody:
     """List batches, gathers and workflows with their counts, newest first, in pages. The groups of
     a workflow are nodes of it."""
     query: FlowListQuery = request.query
-    kind, state = value_or_none(query.kind), value_or_none(query.state)
-    found = await request.operator.flows(value_or_none(query.before), query.limit, kind, state)
-    more = found[-1].id if len(found) == query.limit else None
-    return FlowListBody(await request.operator.now(), found, more)
+    found = await request.operator.flow_page(
+        kind=value_or_none(query.kind),
+        state=value_or_none(query.state),
+        before=value_or_none(query.before),
+        limit=query.limit,
+    )
+    return FlowListBody(await request.operator.now(), found.flows, found.next)
 
 
 @routes.get("/api/flows/{id}", Role.VIEWER, path=JobPath, responses={200: FlowBody})

@@ -15,7 +15,7 @@ from freehold.http.request import ApiRequest
 from freehold.http.routes import Routes
 from freehold.http_auth import Role
 from freehold.prometheus import CONTENT_TYPE, Metric, Sample, metrics_text, process_metrics
-from freehold.store.types import DEPTH_BOUND, JobCounts, QueueInfo
+from freehold.store.types import DEPTH_BOUND, FlowLoad, JobCounts, QueueInfo
 
 routes = Routes()
 TEXT = "text/plain"
@@ -59,11 +59,12 @@ async def _store_metrics(request: ApiRequest) -> list[Metric]:
     operator, up = request.operator, "1: the store is available"
     try:
         async with asyncio.timeout(request.service.limits.ready_seconds):
-            now, queues, counts, pause = (
+            now, queues, counts, pause, flows = (
                 await operator.now(),
                 await operator.queues(DEPTH_BOUND),
                 await operator.counts(),
                 await operator.pause_of_all(),
+                await operator.flow_load(),
             )
     except (StoreError, TimeoutError):
         return [Metric("store_up", "gauge", up, [Sample(0)])]
@@ -74,7 +75,8 @@ async def _store_metrics(request: ApiRequest) -> list[Metric]:
         "1: all queues are paused together, or this tenant is",
         [Sample(int(pause is not None))],
     )
-    return [alive, paused, *_queue_metrics(queues, now), _job_metric(counts)]
+    queue_metrics = _queue_metrics(queues, now)
+    return [alive, paused, *queue_metrics, _job_metric(counts), *_flow_metrics(flows)]
 
 
 def _queue_metrics(queues: list[QueueInfo], now: datetime) -> Iterator[Metric]:
@@ -124,3 +126,12 @@ def _job_metric(counts: JobCounts) -> Metric:
         Sample(getattr(counts, name), (("waits", name),)) for name in counts.__struct_fields__
     ]
     return Metric("jobs", "gauge", "live jobs by what they wait for, up to 10000 each", samples)
+
+
+def _flow_metrics(load: FlowLoad) -> Iterator[Metric]:
+    for name, help, value in (
+        ("flows_open", "open batches, gathers and workflows among the newest 10000", load.open),
+        ("flows_due", "flows with something to act upon, up to 10000", load.due),
+        ("flow_worklist", "ends of members that are not counted yet, up to 10000", load.ends),
+    ):
+        yield Metric(name, "gauge", help, [Sample(value)])

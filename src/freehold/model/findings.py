@@ -15,6 +15,7 @@ import msgspec
 from freehold.model.bulk import BulkOperation, BulkState
 from freehold.model.command_text import command, typed
 from freehold.model.explain import PauseInfo
+from freehold.model.flow import RestingFlow
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.live_jobs import BlockedLane, JobCounts, QueueInfo
 from freehold.model.plural import bounded, count
@@ -26,6 +27,8 @@ FINDINGS_LIMIT = 10
 #: A sweep of any worker takes an expired lease back within seconds.
 OVERDUE_SECONDS = 60.0
 _LONG_PAUSE = timedelta(days=1)
+#: A batch that has no open member for this long after its begin has probably lost its producer.
+_UNSEALED_FOR = timedelta(hours=1)
 _NAMES_SHOWN = 5
 #: Between the store's clock at the fire and at this check.
 _CLOCK_TOLERANCE = timedelta(seconds=5)
@@ -60,7 +63,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the rules look at, by bounded reads. ``blocked``: lanes among the newest jobs that wait
-    for a person."""
+    for a person; ``flows``: those among the newest."""
 
     now: datetime
     counts: JobCounts
@@ -72,6 +75,7 @@ class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     overdue_leases: int = 0
     schedules: tuple[ScheduleInfo, ...] = ()
     bulk: tuple[BulkOperation, ...] = ()
+    flows: tuple[RestingFlow, ...] = ()
     tenant: str | None = None
 
     def command(self, words: str) -> str:
@@ -269,6 +273,30 @@ def _bulk(facts: FindingFacts) -> Iterator[Finding]:
             )
 
 
+def _flows(facts: FindingFacts) -> Iterator[Finding]:
+    for each in facts.flows:
+        flow, name = each.flow, f"{each.flow.kind} {each.flow.id} ({each.flow.name})"
+        if each.held_nodes:
+            waits = f"{count(each.held_nodes, 'node')} of {name}"
+            hold = "holds" if each.held_nodes == 1 else "hold"
+            text, verb = f"{waits} {hold}, because a source did not succeed", "retry"
+        elif facts.now - flow.created_at > _UNSEALED_FOR:
+            ended = count(flow.counts.total, "job")
+            text = f"{name} is not sealed, and its {ended} have ended: its producer may be gone"
+            verb = "seal"
+        else:
+            continue
+        action = facts.command(f"flow {verb} {flow.id}")
+        other = facts.command(f"flow cancel {flow.id}")
+        yield Finding(
+            check="flows",
+            level=Level.WARNING,
+            text=text,
+            advice=f"{action}, or {other}",
+            remedy=Remedy(verb, "flow", str(flow.id), action),
+        )
+
+
 def _names(names: Sequence[str]) -> str:
     more = len(names) - _NAMES_SHOWN
     return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -283,5 +311,6 @@ RULES = (
     Rule("tasks", _tasks, "no job is parked"),
     Rule("schedules", _schedules, "no schedule has a problem"),
     Rule("bulk operations", _bulk),
+    Rule("flows", _flows),
     Rule("pauses", _pauses),
 )

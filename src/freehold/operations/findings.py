@@ -6,10 +6,12 @@ from freehold.model.findings import OVERDUE_SECONDS, Finding, FindingFacts, find
 from freehold.operator_schedules import schedules
 from freehold.store.statements import Verb, method
 from freehold.store.types import QUEUE_LIST_BOUND
-from freehold.store.verbs import bulk, queries, workers
+from freehold.store.verbs import bulk, flows, queries, workers
 
 #: Bulk operations that are looked at, the newest.
 _OPERATIONS = 20
+#: Flows that wait for a person, the oldest.
+_FLOWS = 20
 
 
 def read_facts(tenant: str | None = None) -> Verb[FindingFacts]:
@@ -31,6 +33,7 @@ def read_facts(tenant: str | None = None) -> Verb[FindingFacts]:
         overdue_leases=(yield from queries.overdue_leases(OVERDUE_SECONDS)),
         schedules=tuple(found),
         bulk=tuple(operations),
+        flows=tuple((yield from flows.resting_flows(_FLOWS))),
         tenant=tenant,
     )
 

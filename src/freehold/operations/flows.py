@@ -13,7 +13,7 @@ from freehold.model.flow_graph import ShownNode, node_state
 from freehold.model.state import State
 from freehold.operations.input_checks import LARGEST_ID, author_of
 from freehold.store.statements import Verb, method
-from freehold.store.types import PAGE_LIMIT, MemberPage
+from freehold.store.types import PAGE_LIMIT, FlowPage, MemberPage
 from freehold.store.verbs import act, flow_actions, flow_members, queries, workflows
 from freehold.store.verbs import flows as flow_verbs
 
@@ -56,21 +56,34 @@ class FlowDetail(msgspec.Struct, frozen=True):
     nodes: list[NodeInfo]
 
 
-def flows(
-    before: int | None = None,
-    limit: int = 50,
+def flow_page(
+    *,
     kind: FlowKind | str | None = None,
     state: FlowState | str | None = None,
-) -> Verb[list[Flow]]:
-    """Flows, newest first; ``before`` is the last id of the page before. The groups of a workflow
-    are shown with it."""
+    before: int | None = None,
+    limit: int = 50,
+) -> Verb[FlowPage]:
+    """Flows, newest first; ``before`` is the ``next`` of the page before. The groups of a workflow
+    are shown with it. A page with a rare filter can be short, or empty, and have a next one."""
     if not 1 <= limit <= PAGE_LIMIT:
         raise BadInput(f"limit={limit}: a page has 1 to {PAGE_LIMIT} flows")
     if before is not None and not 0 < before <= LARGEST_ID:
-        raise BadInput(f"before={before}: give the last id of the page before")
+        raise BadInput(f"before={before}: give the `next` of the page before")
     chosen = None if kind is None else FlowKind(_one_of("kind", kind, FlowKind))
     wanted = None if state is None else FlowState(_one_of("state", state, FlowState))
-    return (yield from flow_verbs.flows(limit, before, chosen, wanted))
+    return (yield from flow_verbs.flow_page(limit, before, chosen, wanted))
+
+
+def list_flows(
+    *,
+    kind: FlowKind | str | None = None,
+    state: FlowState | str | None = None,
+    before: int | None = None,
+    limit: int = 50,
+) -> Verb[list[Flow]]:
+    """The flows of such a page."""
+    page = yield from flow_page(kind=kind, state=state, before=before, limit=limit)
+    return list(page.flows)
 
 
 def _one_of(what: str, given: str, choices: type[FlowKind] | type[FlowState]) -> str:
@@ -84,6 +97,11 @@ def flow(flow_id: int) -> Verb[Flow]:
     if type(flow_id) is not int or not 0 < flow_id <= LARGEST_ID:
         raise flow_actions.flow_not_found(flow_id)
     return (yield from flow_actions.existing_flow(flow_id))
+
+
+def nodes_of_flow(flow_id: int) -> Verb[list[FlowNode]]:
+    """The nodes of a workflow as they are stored; none for other flows."""
+    return workflows.flow_nodes(flow_id)
 
 
 def flow_detail(flow_id: int) -> Verb[FlowDetail]:
@@ -180,9 +198,11 @@ def seal_flow(flow_id: int, *, by: str, reason: str | None = None, via: str = PY
 class FlowActions:
     """What both operators offer of flows."""
 
-    flows = method(flows)
+    flows = method(list_flows)
+    flow_page = method(flow_page)
     flow = method(flow)
     flow_detail = method(flow_detail)
+    nodes_of_flow = method(nodes_of_flow)
     flow_members = method(members)
     flow_load = method(flow_verbs.flow_load)
     cancel_flow = method(cancel_flow)

@@ -90,6 +90,7 @@ class Verbs:
     advance_flows = method(acting.advance_flows)
     read_flows = method(flow_verbs.read_flows)
     flows = method(flow_verbs.flows)
+    resting_flows = method(flow_verbs.resting_flows)
     flow_members = method(members.flow_members)
     read_flow = method(flow_actions.existing_flow)
     all_members = method(flow_actions.all_members)

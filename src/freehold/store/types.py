@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from freehold.decoders import decoder
+from freehold.model.flow import Flow
 from freehold.model.job import Attempt, Job, JobEnd, StopRequest
 from freehold.model.job_log import Progress
 from freehold.model.limit import Limit
@@ -219,6 +220,13 @@ class JobPage(msgspec.Struct, frozen=True):
     jobs: tuple[Job, ...]
     next: int | None
     looked_until: datetime | None = None
+
+
+class FlowPage(msgspec.Struct, frozen=True):
+    """Flows, newest first. ``next``: the ``before`` of the next page, None after the last."""
+
+    flows: tuple[Flow, ...]
+    next: int | None
 
 
 class MemberPage(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from freehold.store import notifications
 from freehold.store.rows import maybe_time, time_of
 from freehold.store.schedule_text import job_text
 from freehold.store.statements import Row, Rows, Statement, StatementGroup, Verb, read, write
-from freehold.store.types import FlowLoad, LeaseKey
+from freehold.store.types import FlowLoad, FlowPage, LeaseKey
 from freehold.store.verbs import audit
 from freehold.store.verbs.enqueue import ENQUEUE_BATCH, shape_of_job, shapes_of, start_by_columns
 
@@ -243,15 +243,34 @@ def flows(
     kind: FlowKind | None = None,
     state: FlowState | None = None,
 ) -> Verb[list[Flow]]:
-    """A page, newest first; ``before``: the last id of the page before."""
+    """The flows of a page."""
+    return list((yield from flow_page(limit, before, kind, state)).flows)
+
+
+def flow_page(
+    limit: int,
+    before: int | None = None,
+    kind: FlowKind | None = None,
+    state: FlowState | None = None,
+) -> Verb[FlowPage]:
+    """A page, newest first; ``before``: the ``next`` of the page before. It looks at 10,000 flows,
+    so that with a rare filter it can be short and still have a next one."""
+    look: dict[str, Any] = {
+        "before": _LAST_ID if before is None else before,
+        "window": NEWEST_LIMIT,
+    }
     rows = yield from read(
         "flows",
-        before=_LAST_ID if before is None else before,
         kind=None if kind is None else kind.value,
         state=None if state is None else state.value,
         limit=limit,
+        **look,
     )
-    return [stored_flow(row).flow for row in rows]
+    found = tuple(stored_flow(row).flow for row in rows)
+    if len(found) == limit:
+        return FlowPage(found, found[-1].id)
+    end = yield from read("end_of_flow_window", **look)
+    return FlowPage(found, end[0][0] if end else None)
 
 
 def flow_callbacks(flow: int) -> Verb[dict[Moment, int | None]]:
