@@ -264,7 +264,6 @@ class _Actions(
     ListActions,
     SearchActions,
     ExplanationActions,
-    FlowActions,
     FailureActions,
     FindingActions,
     FlowActions,

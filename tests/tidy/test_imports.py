@@ -350,10 +350,12 @@ OF_THE_STORE = {
     "operations": {
         "statements",
         "types",
+        "verbs.act",
         "verbs.amend",
         "verbs.audit",
         "verbs.bulk",
         "verbs.flow_actions",
+        "verbs.flow_members",
         "verbs.flow_waits",
         "verbs.flows",
         "verbs.limits",

@@ -13,8 +13,7 @@ from freehold.cli.render import at, since
 from freehold.cli.table import ListTable
 from freehold.cli.text import clean, one_line
 from freehold.model.flow import Counts, Flow, FlowKind
-from freehold.model.flow_graph import flow_state
-from freehold.operations.flows import FlowDetail, NodeInfo
+from freehold.model.flow_graph import FlowDetail, NodeInfo, flow_state
 from freehold.store.types import FlowLoad, FlowPage
 
 _STYLE = {

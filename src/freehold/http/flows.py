@@ -18,8 +18,8 @@ from freehold.http.schemas import (
 from freehold.http_auth import Role
 from freehold.json_views import JobDocument, job_document
 from freehold.model.flow import Flow
+from freehold.model.flow_graph import FlowCallback, NodeInfo
 from freehold.model.operator_actions import ActionStatus
-from freehold.operations.flows import FlowCallback, NodeInfo
 
 routes = Routes()
 

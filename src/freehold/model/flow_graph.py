@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from freehold.model.flow import Flow, FlowNode, FlowState
+from freehold.model.flow import Counts, Flow, FlowNode, FlowState, Moment, OnFailure
 
 
 class ShownNode(msgspec.Struct, frozen=True):
@@ -17,6 +17,39 @@ class ShownNode(msgspec.Struct, frozen=True):
     state: str
     job_id: int | None
     sources: tuple[int, ...]
+
+
+class FlowCallback(msgspec.Struct, frozen=True):
+    """``job_id``: null until it is released."""
+
+    moment: Moment
+    job_id: int | None
+
+
+class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of a workflow. ``state``: of its job if that is released; "waiting" for sources;
+    "held" because one of them did not succeed; "open" for the jobs of a group. ``group``: the flow
+    of its jobs, with their ``counts``. ``sources``: numbers of nodes."""
+
+    number: int
+    name: str
+    state: str
+    job_id: int | None
+    group: int | None
+    counts: Counts | None
+    on_failure: OnFailure
+    sources: tuple[int, ...]
+
+    def shown(self) -> ShownNode:
+        return ShownNode(self.number, self.name, self.state, self.job_id, self.sources)
+
+
+class FlowDetail(msgspec.Struct, frozen=True):
+    """A flow with its callbacks and, of a workflow, its nodes in the order of their numbers."""
+
+    flow: Flow
+    callbacks: list[FlowCallback]
+    nodes: list[NodeInfo]
 
 
 def shown(nodes: Sequence[FlowNode]) -> list[ShownNode]:

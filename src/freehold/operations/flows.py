@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from freehold.errors import BadInput
 from freehold.model.audit import PYTHON
-from freehold.model.flow import Counts, Flow, FlowKind, FlowNode, FlowState, Moment, OnFailure
-from freehold.model.flow_graph import ShownNode, node_state
+from freehold.model.flow import Flow, FlowKind, FlowNode, FlowState
+from freehold.model.flow_graph import FlowCallback, FlowDetail, NodeInfo, node_state
 from freehold.model.state import State
 from freehold.operations.input_checks import LARGEST_ID, author_of
 from freehold.store.statements import Verb, method
@@ -21,39 +19,6 @@ from freehold.store.verbs import flows as flow_verbs
 _LOOKED_UP = 500
 #: Jobs that a cancel changes itself.
 _AT_ONCE = 200
-
-
-class FlowCallback(msgspec.Struct, frozen=True):
-    """``job_id``: null until it is released."""
-
-    moment: Moment
-    job_id: int | None
-
-
-class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A node of a workflow. ``state``: of its job if that is released; "waiting" for sources;
-    "held" because one of them did not succeed; "open" for the jobs of a group. ``group``: the flow
-    of its jobs, with their ``counts``. ``sources``: numbers of nodes."""
-
-    number: int
-    name: str
-    state: str
-    job_id: int | None
-    group: int | None
-    counts: Counts | None
-    on_failure: OnFailure
-    sources: tuple[int, ...]
-
-    def shown(self) -> ShownNode:
-        return ShownNode(self.number, self.name, self.state, self.job_id, self.sources)
-
-
-class FlowDetail(msgspec.Struct, frozen=True):
-    """A flow with its callbacks and, of a workflow, its nodes in the order of their numbers."""
-
-    flow: Flow
-    callbacks: list[FlowCallback]
-    nodes: list[NodeInfo]
 
 
 def flow_page(
