@@ -28,6 +28,7 @@ TABLES = (
     "event",
     "job_log",
     "step",
+    "step_scan",
     "signal",
     "idempotency",
     "queue",

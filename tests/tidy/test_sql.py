@@ -18,6 +18,7 @@ from freehold.store.sqlfiles import (
     statements_with,
 )
 from freehold.store.stage_sql import STAGE_SQL
+from tests.stores import TABLES
 from tests.tidy.sources import PACKAGE, STORES, modules, strings
 
 #: SQL about sessions, transactions, migrations and the server itself: no statement of a verb. Each
@@ -39,8 +40,8 @@ SQL_IN_PYTHON = {
     "lab/simulation/handler_parts.py": "the own rows of simulated handlers",
     "cli/migrate.py": "begin and commit around each migration that is printed for a DBA",
 }
-#: Numbers of migrations that are still being written. A release leaves none out.
-TAKEN_BY_OTHERS = {21, 22}
+#: Tables of the migrations that no test has to empty: parts of others, and settings of the server.
+_PARTS = {"history_rest", "event_rest", "job_log_rest", "shared_lease_upper_bound"}
 _SQL = re.compile(
     r"""\bselect\s+(\*|\w+\s*[(,]|.+\bfrom\b) | \binsert\s+into\s | \bdelete\s+from\s
     | \bupdate\s+\S+\s+set\s | \b(create|alter|drop|truncate)\s+(table|schema|index|function)\b
@@ -79,8 +80,14 @@ def test_both_stores_have_the_same_migrations() -> None:
     ]
     assert named[0] == named[1]
     versions = [version for version, _ in named[0]]
-    assert versions == sorted(set(versions))
-    assert set(range(1, versions[-1] + 1)) - set(versions) <= TAKEN_BY_OTHERS
+    assert versions == list(range(1, len(versions) + 1))
+
+
+def test_the_tests_know_every_table() -> None:
+    """A table that is not emptied between two tests carries one into the other."""
+    texts = [sql for _, _, sql in load_migrations("freehold.store.postgres")]
+    found = re.findall(r"^create table \{schema\}\.(\w+)", "\n".join(texts), re.MULTILINE)
+    assert set(found) - _PARTS == set(TABLES)
 
 
 def test_every_statement_that_a_verb_names_exists() -> None:
