@@ -12,11 +12,10 @@ from freehold.lab.simulation.scenario import (
     Call,
     JobPlan,
     Scenario,
-    TenantFault,
-    TenantPlan,
     WorkerPlan,
     random_scenario,
 )
+from freehold.lab.simulation.tenant_plans import TenantFault, TenantPlan
 from freehold.lab.simulation.world import SimulationResult
 from tests.simulation.tenant_bugs import TENANT_BUGS
 

@@ -20,6 +20,12 @@ from freehold.lab.simulation.everyday_plans import (
 )
 from freehold.lab.simulation.network import NO_NOISE, LinkNoise, random_noise
 from freehold.lab.simulation.step_plans import Part, SignalPlan, jobs_with_parts, signal_plans
+from freehold.lab.simulation.tenant_plans import (
+    TenantFault,
+    TenantPlan,
+    tenant_fault_plans,
+    tenant_plans,
+)
 from freehold.model.limit import ALL_QUEUES, Limit, Rate
 from freehold.model.waiting import WaitingOption
 
@@ -55,8 +61,6 @@ WORKER_FAULTS = (
 #: Stand in for the worker of a fault where a manager chooses the names.
 OLDEST = "oldest"
 BY_AGE = (OLDEST, "newest")
-TENANTS = ("acme", "beta", "core")
-SHARDS = ("home", "east")
 #: Every fifth scenario has tenants: these remainders of the seed by twenty.
 _TENANT_SEEDS = (6, 11, 13, 16)
 #: Every tenth has schedules, and some with tenants have, too.
@@ -154,26 +158,6 @@ class ManagerPlan:
     max_count: int
     concurrency: int
     crashes: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TenantPlan:
-    """One tenant. Calls and operations are dealt out to the tenants by their numbers."""
-
-    name: str
-    shard: str
-    weight: float
-    max_slots: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TenantFault:
-    """A fault of a tenant: it is paused, or its store is down."""
-
-    at: float
-    kind: str
-    tenant: str
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,30 +294,10 @@ def _with_manager(scenario: Scenario) -> Scenario:
 def _with_tenants(scenario: Scenario) -> Scenario:
     """The same calls, dealt out to tenants, with the same limits for each."""
     chance = random.Random(f"tenants/{scenario.seed}")
-    tenants = tuple(
-        TenantPlan(
-            name,
-            shard=chance.choice(SHARDS),
-            weight=chance.choice((1.0, 1.0, 3.0)),
-            max_slots=chance.choice((None, None, 1, 2)),
-        )
-        for name in TENANTS[: chance.choice((2, 2, 3))]
-    )
-    tenant_faults = [
-        _tenant_fault(chance, tenants, kind) for kind in ("tenant_paused", "store_down")
-    ]
-    if chance.random() < 0.5:
-        tenant_faults.append(_tenant_fault(chance, tenants, "store_stays_down"))
+    tenants = tenant_plans(chance)
+    tenant_faults = tenant_fault_plans(chance, tenants, HORIZON_SECONDS)
     scenario = _with_limits(scenario) if scenario.seed % 3 == 1 else scenario
-    return replace(scenario, tenants=tenants, tenant_faults=tuple(tenant_faults))
-
-
-def _tenant_fault(chance: random.Random, tenants: tuple[TenantPlan, ...], kind: str) -> TenantFault:
-    tenant = chance.choice(tenants)
-    is_alone = all(other is tenant or other.shard != tenant.shard for other in tenants)
-    if kind == "store_down" and is_alone:  # a server that hangs does so for its whole shard
-        kind = chance.choice(("store_down", "store_hangs"))
-    return TenantFault(_time(chance), kind, tenant.name, chance.choice((0.8, 3.0, 6.0)))
+    return replace(scenario, tenants=tenants, tenant_faults=tenant_faults)
 
 
 def _with_limits(scenario: Scenario) -> Scenario:

@@ -10,8 +10,9 @@ from typing import cast
 from freehold.clock import VirtualClock
 from freehold.lab.simulation.machine import Machine
 from freehold.lab.simulation.network import Link, Network
-from freehold.lab.simulation.scenario import TenantPlan, WorkerPlan
+from freehold.lab.simulation.scenario import WorkerPlan
 from freehold.lab.simulation.shards import LinkShard
+from freehold.lab.simulation.tenant_plans import TenantPlan
 from freehold.lab.simulation.worker_machines import (
     HistoryRecorder,
     WorkerMachines,

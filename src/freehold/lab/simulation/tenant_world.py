@@ -24,10 +24,11 @@ from freehold.lab.checker.record import Record
 from freehold.lab.checker.violation import Violation
 from freehold.lab.simulation.machine import Machine, MachineLoop
 from freehold.lab.simulation.network import NO_NOISE, Network
-from freehold.lab.simulation.scenario import HORIZON_SECONDS, LEASE_SECONDS, Scenario, TenantFault
+from freehold.lab.simulation.scenario import HORIZON_SECONDS, LEASE_SECONDS, Scenario
 from freehold.lab.simulation.shards import LinkShard
 from freehold.lab.simulation.tasks import Handlers
 from freehold.lab.simulation.tenant_machines import TenantMachines
+from freehold.lab.simulation.tenant_plans import TenantFault
 from freehold.lab.simulation.world import HEALTHY_WORKER, SimulationResult, World, trace_text
 from freehold.model.job import Job
 from freehold.model.limit import ALL_QUEUES
