@@ -7,6 +7,7 @@ import sys
 from freehold.lab.simulation.run import run_scenario
 from freehold.lab.simulation.scenario import random_scenario
 from tests.simulation.bugs import BUGS, Bug
+from tests.simulation.flow_bugs import FLOW_BUGS
 from tests.simulation.step_bugs import STEP_BUGS
 from tests.simulation.tenant_bugs import TENANT_BUGS
 
@@ -35,7 +36,7 @@ def search(bug: Bug, seeds: int) -> tuple[list[int], str]:
 
 if __name__ == "__main__":
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    for name, each in (BUGS | STEP_BUGS | TENANT_BUGS).items():
+    for name, each in (BUGS | STEP_BUGS | FLOW_BUGS | TENANT_BUGS).items():
         if wanted in name:
             seeds, text = search(each, int(sys.argv[2]) if len(sys.argv) > 2 else 100)
             print(f"    {name!r}: {tuple(seeds)},  # {text[:100]}", flush=True)

@@ -7,12 +7,13 @@ import pytest
 from freehold.lab.simulation.run import run_scenario
 from freehold.lab.simulation.scenario import random_scenario
 from tests.simulation.bugs import BUGS, FOUND_BY_INVARIANTS, Bug
+from tests.simulation.flow_bugs import FLOW_BUGS, WITHOUT_NET
 from tests.simulation.sharp_scenarios import SHARP
 from tests.simulation.step_bugs import STEP_BUGS
 from tests.simulation.tenant_bugs import TENANT_BUGS
 
 SEEDS = 25
-_ALL = BUGS | STEP_BUGS | TENANT_BUGS
+_ALL = BUGS | STEP_BUGS | FLOW_BUGS | TENANT_BUGS
 
 
 @pytest.mark.parametrize("name", sorted(_ALL))
@@ -29,6 +30,13 @@ def test_a_sharp_scenario_finds_its_bug_with_any_seed(name: str) -> None:
     for seed in range(3):
         assert not run_scenario(SHARP[name](seed)).violations, "without the bug it has none"
         assert _finds(_ALL[name], seed), seed
+
+
+def test_folds_leave_nothing_to_the_sweeps_if_no_worker_dies() -> None:
+    """Without this the second look of a fold would not be needed."""
+    for seed in range(3):
+        with WITHOUT_NET():
+            assert not run_scenario(SHARP["a fold does not look again"](seed)).violations
 
 
 def _finds(bug: Bug, seed: int) -> bool:

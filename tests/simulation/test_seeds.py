@@ -8,13 +8,16 @@ from freehold.lab.simulation.run import run_scenario
 from freehold.lab.simulation.scenario import random_scenario
 from freehold.lab.simulation.seeds import SeedSummary, run_seeds
 from tests.simulation.bugs import BUGS
+from tests.simulation.flow_bugs import FLOW_BUGS
 from tests.simulation.step_bugs import STEP_BUGS
 from tests.simulation.tenant_bugs import TENANT_BUGS
 from tests.sizes import sized
 
 SEEDS = sized("SEEDS", short=10, long=5000)
 #: Seeds that find a planted bug: without the bug they have no violation.
-_FINDING = {seed for bug in (BUGS | STEP_BUGS | TENANT_BUGS).values() for seed in bug.seeds}
+_FINDING = {
+    seed for bug in (BUGS | STEP_BUGS | FLOW_BUGS | TENANT_BUGS).values() for seed in bug.seeds
+}
 BEYOND = {seed for seed in _FINDING if seed >= SEEDS}
 
 

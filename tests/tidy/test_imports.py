@@ -319,6 +319,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "decoders",
         "errors",
         "exit_codes",
+        "flows",
         "http.server",
         "http_auth",
         "manager",
@@ -329,11 +330,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "simulated_kinds",
         "store",
         "store.open",
+        "store.verbs",
         "tasks",
         "telemetry",
         "tenants",
         "testing",
         "worker",
+        "workflow_nodes",
+        "workflows",
     },
 }
 

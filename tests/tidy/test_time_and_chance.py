@@ -49,6 +49,15 @@ READERS: dict[str, dict[str, str]] = {
     "lab/simulation/everyday_plans.py": {
         "random.Random": "seeded",
     },
+    "lab/simulation/flow_plans.py": {
+        "random.Random": "seeded",
+    },
+    "lab/simulation/link_noise.py": {
+        "random.Random": "seeded",
+    },
+    "lab/simulation/tenant_plans.py": {
+        "random.Random": "seeded",
+    },
     "lab/simulation/scenario.py": {
         "random.Random": "seeded",
     },

@@ -42,7 +42,7 @@ BANNED = {
 MODULES_IN_A_FOLDER = 25
 #: One module for each command, for each topic of the API, for each rule, or for the verbs of one
 #: topic; and the package itself, where an app is put together.
-LARGE_FOLDERS = {".", "cli", "http", "model", "store/verbs"}
+LARGE_FOLDERS = {".", "cli", "http", "lab/simulation", "model", "store/verbs"}
 
 PERSONS = re.compile(
     r"\b(who|whoever|whose|whom|nobody|somebody|anybody|everybody)\b", re.IGNORECASE

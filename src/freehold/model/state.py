@@ -8,8 +8,9 @@ its row is in. The tables store a stage as one byte (`store/stage_sql.py`).
     assigned -> running | queued | succeeded | failed | canceled | paused
     running  -> succeeded | failed | canceled | paused | queued
     paused   -> queued | canceled
-    failed   -> queued | canceled
-    succeeded, canceled -> queued
+    failed   -> queued | canceled | pending
+    canceled -> queued | pending
+    succeeded -> queued
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ TRANSITIONS: MappingProxyType[State, frozenset[State]] = MappingProxyType(
         ),
         _S.RUNNING: frozenset({_S.SUCCEEDED, _S.FAILED, _S.CANCELED, _S.PAUSED, _S.QUEUED}),
         _S.PAUSED: frozenset({_S.QUEUED, _S.CANCELED}),
-        _S.FAILED: frozenset({_S.QUEUED, _S.CANCELED}),
+        # Pending: a node of a workflow that is retried, and waits for its sources again.
+        _S.FAILED: frozenset({_S.QUEUED, _S.CANCELED, _S.PENDING}),
         _S.SUCCEEDED: frozenset({_S.QUEUED}),
-        _S.CANCELED: frozenset({_S.QUEUED}),
+        _S.CANCELED: frozenset({_S.QUEUED, _S.PENDING}),
     }
 )
 

@@ -117,11 +117,12 @@ def _check_snooze(
 def _check_due(
     intervals: JobIntervals, lease: LeaseInterval, after: LeaseInterval
 ) -> Iterator[Violation]:
-    is_early = lease.due is not None and after.start < lease.due and not _awaits_signal(lease)
+    is_early = lease.due is not None and after.start < lease.due and not _is_woken(lease)
     if is_early and not intervals.operator_acted_between(lease.end, after.start):
         yield Violation("S1.1", intervals.job.id, "was claimed before it was due")
 
 
-def _awaits_signal(lease: LeaseInterval) -> bool:
-    """Its signal wakes such a job early."""
-    return lease.kind is _K.SUSPENDED and lease.reason.startswith(sentence(signal("")))
+def _is_woken(lease: LeaseInterval) -> bool:
+    """Its signal, or the last of the jobs that it gathers, wakes such a job early."""
+    waits = sentence(signal("")), sentence("gather/")
+    return lease.kind is _K.SUSPENDED and lease.reason.startswith(waits)

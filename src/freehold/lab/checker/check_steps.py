@@ -67,7 +67,7 @@ def steps_are_written_by_owners(history: IndexedHistory) -> Iterator[Violation]:
         lease = history.jobs[job_id].by_token.get(step.token)
         at = micros_of(step.at)
         value = _value(step)
-        if isinstance(value, list) and value[0] != step.token:
+        if step.kind is StepKind.RESULT and isinstance(value, list) and value[0] != step.token:
             text = f"step {step.name} of token {step.token} has a value of token {value[0]}"
             yield Violation("N8", job_id, text, at)
         if lease is None or at > lease.end:

@@ -12,6 +12,7 @@ from freehold.lab.checker import (
     check_attempts,
     check_bulk,
     check_delivery,
+    check_flows,
     check_lanes,
     check_limits,
     check_liveness,
@@ -67,6 +68,15 @@ RULES: tuple[Callable[[IndexedHistory], Iterator[Violation]], ...] = (
     check_steps.own_rows_and_their_step_are_together,
     check_steps.signals_keep_their_first_value,
     check_steps.no_signal_is_missed,
+    check_flows.counters_equal_a_recount,
+    check_flows.flows_close_when_all_have_ended,
+    check_flows.callbacks_come_once,
+    check_flows.callbacks_come_when_all_have_ended,
+    check_flows.members_are_added_by_owners,
+    check_flows.nodes_start_after_their_sources,
+    check_flows.nodes_are_canceled_by_bad_sources,
+    check_flows.nodes_get_the_results_of_their_sources,
+    check_flows.gathers_wait_for_all_children,
 )
 
 

@@ -7,15 +7,28 @@ from dataclasses import dataclass, field
 
 from freehold.lab.checker.record import Record
 from freehold.model.bulk import BulkOperation
+from freehold.model.flow import Flow, FlowNode, Moment
 from freehold.model.history import Event
 from freehold.model.job import Job
 from freehold.model.limit import Limit
 from freehold.model.schedule_changes import Schedule
 from freehold.model.step import Step
 from freehold.store.store import Store
+from freehold.store.verbs.flows import flow_callbacks
 
 #: More than a run has.
 _BULKS = 100
+_FLOWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FlowEvidence:
+    """A flow, the ids of its members, its callbacks with their jobs, and its nodes."""
+
+    flow: Flow
+    members: Sequence[int]
+    callbacks: Mapping[Moment, int | None]
+    nodes: Sequence[FlowNode] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,7 @@ class Evidence:
     steps: Mapping[int, Sequence[Step]] = field(default_factory=dict)
     #: The job and the step of every row that the transaction of a step has written.
     own_rows: Sequence[tuple[int, str]] = ()
+    flows: Sequence[FlowEvidence] = ()
 
 
 def gather(
@@ -65,4 +79,20 @@ def gather(
         bulks=store.bulk_operations(None, _BULKS),
         steps={job_id: store.read_steps(job_id) for job_id in sorted(jobs)},
         own_rows=own_rows,
+        flows=[_flow(store, flow, jobs) for flow in _flows(store)],
     )
+
+
+def _flows(store: Store) -> list[Flow]:
+    """With the groups of workflows, which no listing contains."""
+    found = store.flows(_FLOWS)
+    parts = [node.part for flow in found for node in store.flow_nodes(flow.id)]
+    groups = store.read_flows([part for part in parts if part is not None])
+    return [*found, *groups.values()]
+
+
+def _flow(store: Store, flow: Flow, jobs: Mapping[int, Job]) -> FlowEvidence:
+    """The members are found by their policies, not as the store finds them."""
+    members = [job_id for job_id, job in sorted(jobs.items()) if job.policy.flow == flow.id]
+    callbacks = store.run(flow_callbacks(flow.id))
+    return FlowEvidence(flow, members, callbacks, store.flow_nodes(flow.id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -47,7 +48,8 @@ class IndexedHistory:
         for job_id, job in sorted(evidence.jobs.items()):
             call = msgspec.json.decode(job.args).get("call", "")
             self.jobs_by_call.setdefault(call, []).append(job_id)
-            self.jobs[job_id] = JobIntervals(job, evidence.events.get(job_id, ()), call in waiting)
+            waits = re.split(r"[/+]", call)[0] in waiting
+            self.jobs[job_id] = JobIntervals(job, evidence.events.get(job_id, ()), waits)
         self.faults = FaultIntervals(evidence.records)
         self.runs: dict[tuple[int, int], AttemptRun] = {}
         #: Starts with the job and token of an earlier start.
@@ -55,6 +57,8 @@ class IndexedHistory:
         self.invocations: list[Invocation] = []
         #: Calls and values of durable steps, in the order of time.
         self.parts: list[Record] = []
+        #: Results of sources that nodes of workflows got as arguments.
+        self.given = [record for record in evidence.records if record.kind == "given"]
         #: By worker.
         self._misfit_seconds: dict[str, float] = {}
         self._read()
@@ -105,7 +109,7 @@ def _waiting_calls(records: Sequence[Record]) -> set[str]:
     return {
         f"{record.call}.{index}"
         for record in records
-        if record.kind == "requested" and record.info.get("verb") == "enqueue"
-        for index, job in enumerate(record.info["jobs"])
+        if record.kind == "requested"
+        for index, job in enumerate(record.info.get("jobs", ()))
         if job.get("waits")
     }

@@ -14,6 +14,8 @@ ENQUEUES = frozenset(
 )
 #: Those that store a job, or replace what a waiting job carries.
 ENQUEUES_WAITING = frozenset({"enqueue_waiting", "enqueue_replacing"})
+#: Their rows begin with the id of a job: members and callbacks of flows.
+MEMBERS = frozenset({"add_members", "release_callback", "open_group", "wake_gather"})
 #: Its rows are the name of a schedule and the id of a job.
 FIRE = "fire"
 

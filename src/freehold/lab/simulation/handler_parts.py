@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
+from freehold.errors import NoResult
+from freehold.lab.checker.check_flows import child_prefix
 from freehold.lab.simulation.step_plans import Part
+from freehold.model.job import NewJob
 from freehold.store.database import Database
 from freehold.worker.execution.context import Context
 
@@ -14,10 +18,11 @@ TIMED_OUT = "timed out"
 
 
 class HandlerParts:
-    """``record`` is called with kind, job, token, info."""
+    """``record`` is called with kind, job, token, info; ``prepare`` makes a job of a call."""
 
-    def __init__(self, record: Callable[..., None]) -> None:
+    def __init__(self, record: Callable[..., None], prepare: Callable[[str], NewJob]) -> None:
         self._record = record
+        self._prepare = prepare
         self._calls = 0
 
     async def run(self, ctx: Context, part: Part) -> None:
@@ -36,7 +41,15 @@ class HandlerParts:
                 await ctx.sleep(name, seconds)
             case "signal":
                 value = await self._signal(ctx, name, seconds)
+            case "gather":
+                value = await self._gather(ctx, name, int(seconds))
         self._record_part("got", ctx, name, value=value)
+
+    async def _gather(self, ctx: Context, name: str, count: int) -> list[Any]:
+        """The tokens of the children that succeeded, and the errors of the others."""
+        calls = (f"{child_prefix(ctx.job.job_id, name)}{number}" for number in range(count))
+        found = await ctx.gather(name, [self._prepare(call) for call in calls], failed="return")
+        return [type(each).__name__ if isinstance(each, NoResult) else each for each in found]
 
     async def _called(self, ctx: Context, name: str, seconds: float) -> list[int]:
         """The function of a step. No two calls return the same, and its owner is seen in it."""

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from freehold.clock import VirtualClock
 from freehold.lab.checker.violation import Violation
 from freehold.lab.simulation.adversarial_claims import (
@@ -18,6 +20,7 @@ from freehold.lab.simulation.adversarial_claims import (
     ENQUEUES,
     ENQUEUES_WAITING,
     FIRE,
+    MEMBERS,
 )
 from freehold.lab.simulation.limit_invariant import LimitInvariant, LiveLease
 from freehold.model.job import Job
@@ -31,8 +34,9 @@ _EXPIRE = "expire_leases"
 #: Records what the next statement of its group changes, and changes no job itself.
 _AUDIT = "audit_jobs"
 _PUT_STEPS = "put_steps"
-_OWNER_STATEMENTS = frozenset({"succeed", "renew", "mark_running", "append_log"})
-_OPERATOR_STATEMENTS = frozenset({"requeue_finished", "mark_resolved"})
+_OWNER_STATEMENTS = frozenset({"succeed", "succeed_in_flow", "renew", "mark_running", "append_log"})
+_TRANSITIONS = frozenset({"transition", "transition_in_flow"})
+_OPERATOR_STATEMENTS = frozenset({"requeue_finished", "mark_resolved", "restore_nodes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class InvariantChecker:
         for statement, rows in zip(group.statements, results, strict=True):
             if statement.name == _PUT_STEPS:
                 self._check_steps(actor, rows)
-            for job_id, row in _touched(statement, rows):
+            for job_id, row in (*_touched(statement, rows), *self._restored(statement)):
                 touched.setdefault(job_id, []).append((statement, row))
         if not touched:
             return
@@ -89,6 +93,12 @@ class InvariantChecker:
         self._last_token = last_token
         if self._limits and any(statement.name in CLAIMS for statement in group.statements):
             self._check_limits(sorted(found))
+
+    def _restored(self, statement: Statement) -> Iterator[tuple[int, dict[str, Any]]]:
+        """A retry of a workflow changes any of its nodes."""
+        if statement.name == "restore_nodes":
+            nodes = self._store.flow_nodes(statement.params["flow"])
+            yield from ((node.job_id, {}) for node in nodes if node.job_id is not None)
 
     def _check_write(
         self,
@@ -137,7 +147,7 @@ class InvariantChecker:
         now = self._clock.micros
         if statement.name in CLAIMS:
             self._violate("S0.2", job_id, f"{actor} claimed it while {before.owner} held its lease")
-        elif statement.name == "transition" and row["expired"]:
+        elif statement.name in _TRANSITIONS and row["expired"]:
             if now < before.expires:
                 left = (before.expires - now) / 1e6
                 text = f"{actor} recovered a lease that was valid for another {left:g} s"
@@ -146,7 +156,7 @@ class InvariantChecker:
             if statement.params["owner"] != before.owner:
                 text = f"{actor} ended the lease of {before.owner} for another owner"
                 self._violate("S0.7", job_id, text)
-        elif statement.name in _OWNER_STATEMENTS or statement.name == "transition":
+        elif statement.name in _OWNER_STATEMENTS | _TRANSITIONS:
             self._violate(
                 "I2",
                 job_id,
@@ -222,6 +232,12 @@ def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, 
         return
     if statement.name in CLAIMS or statement.name == _EXPIRE:
         yield from ((row[0], {}) for row in rows if row[0] is not None)
+    elif statement.name in MEMBERS:
+        yield from ((row[0], {}) for row in rows)
+    elif statement.name == "add_nodes":
+        yield from ((job_id, {}) for _number, job_id in rows if job_id is not None)
+    elif statement.name == "gather":
+        yield from ((job_id, {}) for value, kind in rows for job_id in _children(value, kind))
     elif statement.name == FIRE:
         yield from ((job_id, {}) for _name, job_id in rows if job_id is not None)
     elif statement.name in ENQUEUES | ENQUEUES_WAITING:
@@ -234,9 +250,14 @@ def _touched(statement: Statement, rows: Rows) -> Iterator[tuple[int, dict[str, 
         yield from ((row["id"], dict(row)) for row in statement.rows or () if "id" in row)
 
 
+def _children(value: str, kind: str) -> list[int]:
+    found: list[int] = msgspec.json.decode(value)["jobs"] if kind == "gather" else []
+    return found
+
+
 def _is_by_owner(before: RowSnapshot, statement: Statement, row: dict[str, Any]) -> bool:
     if statement.name not in _OWNER_STATEMENTS and (
-        statement.name != "transition" or row["expired"]
+        statement.name not in _TRANSITIONS or row["expired"]
     ):
         return False
     owner = row["owner"] if "owner" in row else statement.params["owner"]
@@ -245,7 +266,7 @@ def _is_by_owner(before: RowSnapshot, statement: Statement, row: dict[str, Any])
 
 def _is_by_operator(statement: Statement, row: dict[str, Any]) -> bool:
     return statement.name in _OPERATOR_STATEMENTS or (
-        statement.name == "transition" and row["seen_stage"] == "x"
+        statement.name in _TRANSITIONS and row["seen_stage"] == "x"
     )
 
 

@@ -15,12 +15,13 @@ import contextlib
 import contextvars
 import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 from freehold.clock import VirtualClock
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from freehold.lab.simulation.adversarial_claims import CLAIMS, ENQUEUES, AdversarialClaims
+from freehold.lab.simulation.flow_locks import TRY_FLOWS, FlowLocks, is_fold, nothing_folded
+from freehold.lab.simulation.link_noise import NO_NOISE
 from freehold.lab.simulation.link_transaction import Executed, LinkTransaction
 from freehold.lab.simulation.machine import Machine
 from freehold.model.suspension import signal_of
@@ -29,10 +30,14 @@ from freehold.store.statements import AsyncSession, Conflict, Rows, Statement, S
 
 _MICROS = 1_000_000
 #: Statements that can trigger a fault of their machine.
-ENDINGS = frozenset({"succeed", "transition"})
-SUCCESSES = frozenset({"succeed"})
+ENDINGS = frozenset({"succeed", "transition", "succeed_in_flow", "transition_in_flow"})
+SUCCESSES = frozenset({"succeed", "succeed_in_flow"})
 RENEWALS = frozenset({"renew"})
 STEPS = frozenset({"put_steps"})
+FOLDS = frozenset({TRY_FLOWS})
+ADDITIONS = frozenset({"add_members", "add_nodes", "gather"})
+TRANSITIONS = frozenset({"transition", "transition_in_flow"})
+_BEFORE = (ENDINGS, SUCCESSES, RENEWALS, STEPS, FOLDS, ADDITIONS)
 #: A group of statements that its sender gave up is executed about this much later.
 LATE_SECONDS = 3.0
 #: A share of the late batches waits until their job is claimed again, so that they are executed
@@ -50,38 +55,12 @@ _UP_SECONDS = 0.4
 #: An operator without a response repeats these. A first try that is executed after the second would
 #: show only that the last write wins.
 _NEVER_LATE = frozenset({"pause_queue", "resume_queue"})
+#: From the statements of a fold to its commit.
+_COMMIT_SECONDS = (0.001, 0.01, 0.2)
 #: A connection that receives nothing is given up after this long, as by a TCP timeout.
 GIVE_UP_SECONDS = 2.5
 #: Notifications are delayed and merged, because waking every worker for every write is slow.
 _NOTIFICATION_SECONDS = 0.4
-
-
-@dataclass(frozen=True, slots=True)
-class LinkNoise:
-    """How often each fault happens, as shares of all batches."""
-
-    fail_before: float = 0.0
-    unknown_before: float = 0.0
-    fail_after: float = 0.0
-    duplicated: float = 0.0
-    slow: float = 0.0
-    late: float = 0.0
-
-
-NO_NOISE = LinkNoise()
-
-
-def random_noise(chance: random.Random) -> LinkNoise:
-    """Some scenarios have faults of workers only, some also have noise on the links."""
-    level = chance.choice((0.0, 0.01, 0.03))
-    return LinkNoise(
-        fail_before=level,
-        unknown_before=level / 3,
-        fail_after=level,
-        duplicated=level / 2,
-        slow=level,
-        late=level / 2,
-    )
 
 
 class Network:
@@ -101,6 +80,7 @@ class Network:
         self._seed = seed
         self._on_executed = on_executed
         self.claims = AdversarialClaims()
+        self.flow_locks = FlowLocks()
         #: Called with the job of an ending that is in flight, to act on it meanwhile.
         self.interrupt: Callable[[int], None] | None = None
         #: By the name of a signal: set when the suspension of a job that waits for it is in flight.
@@ -181,10 +161,13 @@ class Link:
         self._in_flight[number] = group
         try:
             fault = self._draw_fault(group)
-            await self._fire_trigger(group, ENDINGS, SUCCESSES, RENEWALS, STEPS)
+            await self._fire_trigger(group, *_BEFORE)
             fault = fault or self._interrupt(group)
             await self._before_execution(group, fault)
-            results = await session.execute(group)
+            if is_fold(group):
+                results = await self._fold(group, session)
+            else:
+                results = await session.execute(group)
         finally:
             self._in_flight.pop(number, None)
         self._network.executed(self._machine, group, results)
@@ -192,6 +175,18 @@ class Link:
         if fault == "duplicated":
             await self._execute_again(group, session)
         await self._after_execution(group, fault)
+        return results
+
+    async def _fold(self, group: StatementGroup, session: AsyncSession) -> list[Rows]:
+        """Only of flows that no other fold has locked. Commits a little later."""
+        locks, now = self._network.flow_locks, self._network.clock.micros
+        group = locks.without_locked(group, now)
+        if not group.statements[0].rows:
+            return nothing_folded(group)
+        results = await session.execute(group)
+        seconds = self._chance.choice(_COMMIT_SECONDS)
+        locks.lock(group, now + round(seconds * _MICROS))
+        await asyncio.sleep(seconds)
         return results
 
     async def _fire_trigger(self, group: StatementGroup, *statement_sets: frozenset[str]) -> None:
@@ -419,15 +414,13 @@ def _connection_error(group: StatementGroup) -> StoreError:
 
 def _interruptible_job(group: StatementGroup) -> int | None:
     """The first job that this group ends for its owner, other than by success."""
-    rows = group.statements[0].rows or () if group.statements[0].name == "transition" else ()
+    rows = group.statements[0].rows or () if group.statements[0].name in TRANSITIONS else ()
     return next((row["id"] for row in rows if row["token"] and not row["expired"]), None)
 
 
 def _awaited_signal(group: StatementGroup) -> str:
     """The signal that a job waits for which this group suspends."""
-    rows = (
-        row for each in group.statements if each.name == "transition" for row in each.rows or ()
-    )
+    rows = (row for each in group.statements if each.name in TRANSITIONS for row in each.rows or ())
     return next((name for row in rows if (name := signal_of(row["waits_for"] or ""))), "")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from datetime import datetime
 from typing import Any, cast
@@ -34,6 +35,10 @@ _ACTION_FOR = {
 }
 
 
+#: Looks at a node that is held, until it is canceled.
+_HOLD_LOOKS = 20
+
+
 class SimulatedOperators:
     """Every action has its own name, which identifies its events."""
 
@@ -56,6 +61,7 @@ class SimulatedOperators:
         self._running: list[asyncio.Task[Any]] = []
         self._action_count = 0
         self._network = network
+        self._held: Counter[int] = Counter()
 
     def begin(self, operation: Operation) -> None:
         if operation.at_end:
@@ -169,9 +175,18 @@ class SimulatedOperators:
                 await self._on_queue(self._next(), "resume_queue", queue.name)
         jobs = await self._store.read(sorted(self._invariants.jobs))
         for job in jobs.values():
-            if _waits_for_operator(job):
+            if job.waits_for is not None and job.state is State.PENDING:
+                await self._end_hold(job)
+            elif _waits_for_operator(job):
                 await self._on_job(self._next(), _ACTION_FOR[job.state], job.id)
         return list(jobs.values())
+
+    async def _end_hold(self, job: Job) -> None:
+        """A node with on_failure="hold" waits for a person, and is canceled after some time."""
+        if "hold" in job.tags:
+            self._held[job.id] += 1
+            if self._held[job.id] > _HOLD_LOOKS:
+                await self._on_job(self._next(), OperatorVerb.CANCEL, job.id)
 
     def _next(self) -> str:
         self._action_count += 1

@@ -18,7 +18,14 @@ from freehold.lab.simulation.everyday_plans import (
     schedule_plans,
     start_by,
 )
-from freehold.lab.simulation.network import NO_NOISE, LinkNoise, random_noise
+from freehold.lab.simulation.flow_plans import (
+    FlowAction,
+    FlowPlan,
+    flow_actions,
+    flow_plans,
+    gathering_parts,
+)
+from freehold.lab.simulation.link_noise import NO_NOISE, LinkNoise, random_noise
 from freehold.lab.simulation.step_plans import Part, SignalPlan, jobs_with_parts, signal_plans
 from freehold.lab.simulation.tenant_plans import (
     TenantFault,
@@ -72,6 +79,8 @@ _OPTION_SEEDS = (12, 15)
 _DEPLOY_SEEDS = (9, 13, 19)
 #: One in ten has steps and signals: these remainders of the seed by sixty.
 _STEP_SEEDS = (18, 30, 38, 53, 54, 58)
+#: And one in ten has flows.
+_FLOW_SEEDS = (5, 17, 24, 37, 45, 50)
 #: Faults happen within this time; afterwards there are none.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0
@@ -177,6 +186,8 @@ class Scenario:
     schedules: tuple[SchedulePlan, ...] = ()
     bulks: tuple[BulkPlan, ...] = ()
     signals: tuple[SignalPlan, ...] = ()
+    flows: tuple[FlowPlan, ...] = ()
+    flow_actions: tuple[FlowAction, ...] = ()
 
 
 def random_scenario(seed: int) -> Scenario:
@@ -202,6 +213,8 @@ def random_scenario(seed: int) -> Scenario:
         scenario = _with_options(scenario)
     if seed % 60 in _STEP_SEEDS:
         scenario = _with_steps(scenario)
+    if seed % 60 in _FLOW_SEEDS:
+        scenario = _with_flows(scenario)
     if seed % 20 in _TENANT_SCHEDULE_SEEDS:
         scenario = _with_schedules(scenario)
     if seed % 20 in _TENANT_SEEDS:
@@ -261,6 +274,26 @@ def _with_steps(scenario: Scenario) -> Scenario:
         calls=tuple(calls),
         faults=scenario.faults + faults,
         signals=signal_plans(chance, HORIZON_SECONDS),
+    )
+
+
+def _with_flows(scenario: Scenario) -> Scenario:
+    """Flows beside the other jobs, and workers that die when they count the ends."""
+    chance = random.Random(f"flows/{scenario.seed}")
+    faults = tuple(
+        replace(_fault(chance, scenario.workers), kind=kind)
+        for kind in ("crash_at_fold", "crash_at_addition")
+    )
+    calls = list(scenario.calls)
+    for _ in range(3):
+        job = JobPlan("stepped", max_attempts=9, parts=gathering_parts(chance))
+        calls.append(Call(_time(chance) / 2, len(calls) + 1, (job,), idempotent=True))
+    return replace(
+        scenario,
+        calls=tuple(calls),
+        faults=scenario.faults + faults,
+        flows=flow_plans(chance, HORIZON_SECONDS, LANES),
+        flow_actions=flow_actions(chance, HORIZON_SECONDS),
     )
 
 

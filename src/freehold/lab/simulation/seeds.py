@@ -18,8 +18,8 @@ from freehold.model.history import EventKind
 from freehold.model.state import TRANSITIONS, State
 
 #: In the table of transitions, but no statement writes it: a claim writes assigned, and the start
-#: writes running.
-NEVER_WRITTEN = frozenset({(State.QUEUED, State.RUNNING)})
+#: writes running. A failed node that waits again is written, but no seed so far has come to it.
+NEVER_WRITTEN = frozenset({(State.QUEUED, State.RUNNING), (State.FAILED, State.PENDING)})
 #: These kinds are derived from the job's row and never stored as events.
 #: Columns of a job; and amendments, which the simulated operators do not make.
 _NO_EVENTS = frozenset({EventKind.CREATED, EventKind.LEASED, EventKind.STARTED, EventKind.AMENDED})

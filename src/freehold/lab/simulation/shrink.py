@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from freehold.lab.simulation.network import NO_NOISE
+from freehold.lab.simulation.link_noise import NO_NOISE
 from freehold.lab.simulation.scenario import Scenario
 
 _PARTS = (
@@ -19,6 +19,8 @@ _PARTS = (
     "tenant_faults",
     "schedules",
     "bulks",
+    "flows",
+    "flow_actions",
 )
 #: Each try is a complete run.
 MAX_TRIES = 300

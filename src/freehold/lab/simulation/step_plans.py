@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import TypeAlias
 
-#: One part of a handler: its kind (step, transaction, sleep, signal), the name of the step, and how
-#: long it takes; for a signal, its timeout, with 0 for none.
+#: One part of a handler: its kind (step, transaction, sleep, signal, gather), the name of the step,
+#: and how long it takes; for a signal, its timeout, with 0 for none; for a gather, its children.
 Part: TypeAlias = tuple[str, str, float]
 
 #: Few names, so that several jobs wait for one signal.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from freehold.app import Freehold
 from freehold.client import JobHandle
-from freehold.errors import OutcomeUnknown
+from freehold.errors import OutcomeUnknown, Refused
 from freehold.lab.simulation.handler_parts import HandlerParts
 from freehold.lab.simulation.step_plans import Part
 from freehold.model.handler_exceptions import (
@@ -21,6 +24,7 @@ from freehold.model.handler_exceptions import (
     RetryLater,
     Snooze,
 )
+from freehold.model.job import NewJob
 from freehold.model.retry import Retry
 from freehold.tasks import Registry, Task
 from freehold.worker.execution.context import Context
@@ -86,14 +90,50 @@ class Handlers:
         self.tasks = tasks_of_each_policy(app, retry, self._handler)
         for name in (NEWER, RESHAPED):
             self.tasks[name] = app.task(name=name, retry=retry)(self._handler())
+        self.tasks["member"] = app.task(name="member", retry=retry)(self._handler_of_member())
         self.tasks["stepped"] = app.task(name="stepped", retry=retry)(self._handler_with_parts())
-        self._parts = HandlerParts(record)
+        self._parts = HandlerParts(record, self._prepare_member)
 
     def _handler(self, *, fenced: bool = False) -> Callable[..., Any]:
         async def handler(ctx: Context, call: str, runs: list[tuple[float, str]]) -> Any:
             return await self._handlers_of(ctx)._attempt(ctx, call, runs, fenced)
 
         return handler
+
+    def _handler_of_member(self) -> Callable[..., Any]:
+        async def handler(
+            ctx: Context,
+            call: str,
+            runs: tuple[tuple[float, str], ...] = (),
+            adds: int = 0,
+            given: Any = None,
+        ) -> Any:
+            own = self._handlers_of(ctx)
+            if given is not None:
+                own._record("given", ctx.job.job_id, ctx.job.token, value=given)
+            if adds and not own.is_healed:
+                await own._add_members(ctx, call, adds)
+            return await own._attempt(ctx, call, list(runs), False)
+
+        return handler
+
+    async def _add_members(self, ctx: Context, call: str, count: int) -> None:
+        """A repeated attempt adds again. A canceled flow takes none."""
+        calls = [f"{call}+{number}" for number in range(count)]
+        policy = ctx.job.policy
+        with contextlib.suppress(Refused):
+            if policy.node is None:
+                await ctx.batch.add([self._prepare_member(each) for each in calls])
+                return
+            # After this node, and after the first one, which may have ended.
+            after = sorted({call.rpartition(".")[2], "0"})
+            for each in calls:
+                await ctx.workflow.add(
+                    self.tasks["member"], each, name=each, after=after, on_failure="run"
+                )
+
+    def _prepare_member(self, call: str) -> NewJob:
+        return self.tasks["member"].prepare_json(msgspec.json.encode({"call": call}))
 
     def _handler_with_parts(self) -> Callable[..., Any]:
         async def handler(

@@ -22,8 +22,9 @@ from freehold.clock import VirtualClock
 from freehold.lab.checker.faults import STORE
 from freehold.lab.checker.record import Record
 from freehold.lab.checker.violation import Violation
+from freehold.lab.simulation.link_noise import NO_NOISE
 from freehold.lab.simulation.machine import Machine, MachineLoop
-from freehold.lab.simulation.network import NO_NOISE, Network
+from freehold.lab.simulation.network import Network
 from freehold.lab.simulation.scenario import HORIZON_SECONDS, LEASE_SECONDS, Scenario
 from freehold.lab.simulation.shards import LinkShard
 from freehold.lab.simulation.tasks import Handlers

@@ -16,7 +16,9 @@ from freehold.errors import StoreUnavailable
 from freehold.lab.simulation.adversarial_claims import CLAIMS
 from freehold.lab.simulation.machine import MACHINE, FaultTrigger, Machine, MachineLoop
 from freehold.lab.simulation.network import (
+    ADDITIONS,
     ENDINGS,
+    FOLDS,
     RENEWALS,
     STEPS,
     SUCCESSES,
@@ -162,6 +164,12 @@ class WorkerMachines:
 
     def _freeze_at_step(self, machine: WorkerMachine, seconds: float) -> None:
         self._freeze_at(STEPS, machine, seconds)
+
+    def _crash_at_fold(self, machine: WorkerMachine, seconds: float) -> None:
+        machine.host.trigger = FaultTrigger(FOLDS, lambda *_: self._crash(machine, seconds))
+
+    def _crash_at_addition(self, machine: WorkerMachine, seconds: float) -> None:
+        machine.host.trigger = FaultTrigger(ADDITIONS, lambda *_: self._crash(machine, seconds))
 
     def _freeze_at_end(self, machine: WorkerMachine, seconds: float) -> None:
         self._freeze_at(ENDINGS, machine, seconds)

@@ -20,12 +20,14 @@ from freehold.lab.checker.evidence import Evidence, gather
 from freehold.lab.checker.record import Record
 from freehold.lab.checker.violation import Violation
 from freehold.lab.simulation.clients import ProducerClients
+from freehold.lab.simulation.flow_clients import FlowClients
 from freehold.lab.simulation.handler_parts import create_ledger, read_ledger
 from freehold.lab.simulation.invariants import InvariantChecker
 from freehold.lab.simulation.limit_invariant import LimitInvariant
+from freehold.lab.simulation.link_noise import NO_NOISE
 from freehold.lab.simulation.machine import MACHINE, Machine, MachineLoop
 from freehold.lab.simulation.manager import SimulatedManagers
-from freehold.lab.simulation.network import NO_NOISE, Network, statement_names
+from freehold.lab.simulation.network import Network, statement_names
 from freehold.lab.simulation.operators import SimulatedOperators
 from freehold.lab.simulation.scenario import (
     HORIZON_SECONDS,
@@ -211,6 +213,9 @@ class World:
         self._operators = SimulatedOperators(self, self._network, self._invariants, loop, prefix)
         self._calls = clients.start(loop, self._scenario.calls)
         self._calls += clients.start_signals(loop, self._scenario.signals)
+        if self._scenario.flows:
+            flows = FlowClients(self, self._network, self._handlers, prefix)
+            self._calls += flows.start(loop, self._scenario.flows, self._scenario.flow_actions)
         for operation in self._scenario.operations:
             loop.call_later(operation.at, self._operators.begin, operation)
         for bulk in self._scenario.bulks:
@@ -260,11 +265,13 @@ class World:
         while self._clock.micros < deadline:
             await asyncio.sleep(_CHECK_SECONDS)
             # An enqueue that arrives after the workers have left would never run.
-            is_more_to_come = any("enqueue" in t.get_name() for t in self._network.arriving)
+            arriving = [task.get_name() for task in self._network.arriving]
+            is_more_to_come = any("enqueue" in name or "flow" in name for name in arriving)
             jobs = await self._operators.tidy_up()
             self._record_waiting(jobs)
             is_over = all(job.state in FINAL and job.stage is None for job in jobs)
             is_over &= all(schedule.next_at is None for schedule in self._store.schedules())
+            is_over &= not self._store.sweep_check(()).flows
             is_quiet = self._operators.are_done and all(task.done() for task in self._calls)
             for task in self._calls:
                 if task.done():
