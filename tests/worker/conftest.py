@@ -11,6 +11,7 @@ from freehold.lab.devpostgres import DevPostgres
 from freehold.worker import lease_renewer
 from tests.testing.virtual_app import VirtualApp
 from tests.worker.app_processes import app_with_processes
+from tests.worker.examples import Open, opened_examples
 from tests.worker.fleet import Fleet
 from tests.worker.fleet_app import app
 from tests.worker.local_worker import LocalWorker, opened
@@ -72,3 +73,17 @@ def postgres_local_worker(postgres_store_url: str) -> Iterator[LocalWorker]:
 @pytest.fixture
 def sqlite_local_worker(tmp_path: Path) -> Iterator[LocalWorker]:
     yield from opened(str(tmp_path / "jobs.db"))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def example(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Open]:
+    """Opens modules of the folder `examples`, on each store."""
+
+    def url() -> str:
+        if request.param == "sqlite":
+            return str(tmp_path / "jobs.db")
+        return str(request.getfixturevalue("postgres_store_url"))
+
+    yield from opened_examples(url, tmp_path, monkeypatch)
