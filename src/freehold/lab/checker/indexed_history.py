@@ -48,7 +48,8 @@ class IndexedHistory:
         for job_id, job in sorted(evidence.jobs.items()):
             call = msgspec.json.decode(job.args).get("call", "")
             self.jobs_by_call.setdefault(call, []).append(job_id)
-            waits = re.split(r"[/+]", call)[0] in waiting
+            # What a job adds to its flow has the name of its call, with a suffix.
+            waits = call in waiting or re.split(r"[/+]", call)[0] in waiting
             self.jobs[job_id] = JobIntervals(job, evidence.events.get(job_id, ()), waits)
         self.faults = FaultIntervals(evidence.records)
         self.runs: dict[tuple[int, int], AttemptRun] = {}
