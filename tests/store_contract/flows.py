@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from freehold.model.flow import Counts, Flow, FlowKind, Moment, NewFlow
 from freehold.model.job import NewJob
+from freehold.store.statements import Verb
+from freehold.store.verbs.act import advance_flows
 from tests.stores import StoreUnderTest
+
+T = TypeVar("T")
 
 
 def batch_of(
@@ -36,6 +40,19 @@ def settle(store: StoreUnderTest) -> int:
     while store.store.sweep_check(()).flows:
         jobs += store.store.advance_flows().jobs
     return jobs
+
+
+def swept(verb: Verb[T]) -> Verb[T]:
+    """A verb with a sweep after each of its transactions."""
+    try:
+        group = next(verb)
+        while True:
+            answers = yield group
+            yield from advance_flows()
+            group = verb.send(answers)
+    except StopIteration as end:
+        value: T = end.value
+        return value
 
 
 def counts_of(store: StoreUnderTest, flow: int) -> tuple[int, int, int, int]:

@@ -148,6 +148,26 @@ def test_a_member_that_runs_again_opens_its_batch(
 
 
 @pytest.mark.requirement("N11")
+def test_a_retry_and_its_end_in_one_fold(store: StoreUnderTest) -> None:
+    """The member may have run again, added others, and ended before anything is counted."""
+    flow = _batch(store, *members(1))
+    attempt = store.claim_one()
+    store.end(attempt, OutcomeKind.FAIL)
+    assert _callbacks(store, flow) == ["on_end", "on_failure"]
+    store.store.operate(OperatorVerb.RETRY, [attempt.job_id], "ann", None)
+    again = next(each for each in store.claim() if each.job_id == attempt.job_id)
+    added = store.store.add_members(flow, members(1), again.owner, key_of(again))
+    assert added is not None
+    (other,) = store.claim()
+    assert other.job_id == added[0]
+    store.end(other, OutcomeKind.SUCCESS)
+    store.end(again, OutcomeKind.SUCCESS)
+    assert counts_of(store, flow) == (2, 2, 0, 0)
+    assert flow_of(store, flow).state is FlowState.SUCCEEDED
+    assert _callbacks(store, flow) == ["on_end", "on_failure", "on_success"]
+
+
+@pytest.mark.requirement("N11")
 def test_a_failed_member_that_is_resolved_counts_as_canceled(store: StoreUnderTest) -> None:
     flow = _batch(store, *members(1))
     attempt = store.claim_one()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from freehold.errors import IllegalTransition
@@ -12,7 +13,8 @@ from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.statements import Conflict
 from freehold.store.types import AttemptEnd
-from tests.store_contract.flows import flow_of, settle
+from freehold.store.verbs.flow_actions import retry_flow
+from tests.store_contract.flows import flow_of, settle, swept
 from tests.stores import StoreUnderTest, key_of
 
 ANN = Author("ann", "test")
@@ -134,6 +136,18 @@ def test_a_group_waits_and_is_waited_for(store: StoreUnderTest) -> None:
     assert list(claimed(store)) == ["t3"]
 
 
+def test_a_group_whose_retry_succeeds_before_it_is_counted(store: StoreUnderTest) -> None:
+    flow = workflow(store, group(1, 1))
+    attempt = claimed(store)["m1"]
+    store.end(attempt, OutcomeKind.FAIL)
+    assert states(store, flow) == ["failed"]
+    store.store.operate(OperatorVerb.RETRY, [attempt.job_id], "ann", None)
+    (again,) = store.claim()
+    store.end(again, OutcomeKind.SUCCESS)
+    assert states(store, flow) == ["succeeded"]
+    assert flow_of(store, flow).state is FlowState.SUCCEEDED
+
+
 @pytest.mark.requirement("N12")
 def test_a_retry_restores_what_did_not_succeed(store: StoreUnderTest) -> None:
     flow = workflow(store, node(1), node(2, 1), node(3, 2), node(4, 1))
@@ -153,6 +167,26 @@ def test_a_retry_restores_what_did_not_succeed(store: StoreUnderTest) -> None:
     settle(store)
     flow_now = flow_of(store, flow)
     assert (flow_now.state, flow_now.counts.succeeded) == (FlowState.SUCCEEDED, 4)
+
+
+@pytest.mark.requirement("N12")
+def test_sweeps_while_a_workflow_is_retried(store: StoreUnderTest) -> None:
+    """A failed source that blocks its lane, and a group behind it that was canceled."""
+    first = msgspec.structs.replace(node(1), job=NewJob(task="t1", target="lane"))
+    flow = workflow(store, first, group(2, 2, 1), node(3, 2), node(4, 1))
+    store.end(claimed(store)["t1"], OutcomeKind.FAIL)
+    assert states(store, flow) == ["failed", "canceled", "canceled", "canceled"]
+    assert store.store.run(swept(retry_flow(flow, ANN))) == 5
+    assert states(store, flow) == [None] * 4
+    store.end(claimed(store)["t1"], OutcomeKind.SUCCESS)
+    settle(store)
+    attempts = store.claim()
+    assert [each.task for each in attempts] == ["m2", "m2", "t4"]
+    for each in attempts:
+        store.end(each, OutcomeKind.SUCCESS)
+    store.end(claimed(store)["t3"], OutcomeKind.SUCCESS)
+    assert states(store, flow) == ["succeeded"] * 4
+    assert flow_of(store, flow).state is FlowState.SUCCEEDED
 
 
 def test_a_deleted_source_counts_as_canceled(store: StoreUnderTest) -> None:

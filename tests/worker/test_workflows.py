@@ -95,6 +95,23 @@ def test_nodes_run_when_their_sources_have_succeeded() -> None:
 
 
 @pytest.mark.requirement("N12")
+def test_what_follows_a_map_of_nothing_waits_for_its_sources() -> None:
+    broken.add("extract")
+    with Harness(app) as queue:
+        with app.workflow("import") as flow:
+            rows = flow.add(extract, "s3")
+            parts = flow.map(load, [], after=rows)
+            flow.add(report, 1, after=flow.map(load, [], after=parts, name="more"))
+        queue.run()
+        assert ran == ["extract"]
+        broken.clear()
+        flow.retry()
+        queue.run()
+        assert ran == ["extract", "extract", "report"]
+        assert flow.read().state is FlowState.SUCCEEDED
+
+
+@pytest.mark.requirement("N12")
 def test_a_failed_source_cancels_what_depends_on_it() -> None:
     broken.add("extract")
     with Harness(app) as queue:

@@ -76,8 +76,10 @@ def retry_flow(flow: int, author: Author) -> Verb[int]:
 
 
 def _retry_workflow(flow: int, author: Author, record: Sequence[Statement]) -> Verb[int]:
-    """Members of groups first, by pages; then all nodes in one transaction."""
+    """Members of groups first, by pages, and nodes that block their lanes; then all other nodes, in
+    one transaction. A node that followed a failed one would be canceled again by a sweep."""
     retried = yield from _retry_groups(flow, author)
+    retried += yield from _resume_members(flow, author)
     rows = [{"flow": flow}]
     params = {"flow": flow, "by": author.by, "reason": author.reason}
     answers = yield from together(
@@ -88,8 +90,7 @@ def _retry_workflow(flow: int, author: Author, record: Sequence[Statement]) -> V
         Statement("restore_nodes", params),
         notifications.notify_within([notifications.SCHEDULED]),
     )
-    retried += len(answers[len(record) + 3])
-    return retried + (yield from _resume_members(flow, author))
+    return retried + len(answers[len(record) + 3])
 
 
 def _retry_groups(flow: int, author: Author) -> Verb[int]:

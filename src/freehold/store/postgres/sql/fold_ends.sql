@@ -23,10 +23,9 @@ counted as (
             then 'the job that waits for it has ended' else f.cancel_reason end,
         closed_at = case when {flow_closes} then coalesce(f.closed_at, t.now) end,
         held_key = case when not {flow_closes} then f.held_key end,
-        state = case when not {flow_closes} then 'open'
-            when f.succeeded + s.succeeded >= f.total then 'succeeded'
-            when f.canceled_at is not null or s.cancels then 'canceled' else 'failed' end,
-        due = f.due or s.cancels or {flow_closes} <> (f.closed_at is not null)
+        state = {folded_state},
+        -- Also from one end to another: a member that failed was retried and has succeeded since the last fold.
+        due = f.due or s.cancels or {folded_state} <> f.state
     from summed s, (select {schema}.clock() as now) t
     where f.id = s.flow and f.id = any (array(select flow from summed))
     returning f.id

@@ -8,10 +8,9 @@ set succeeded = succeeded + s.ended_well, failed = failed + s.ended_badly, cance
         then 'the job that waits for it has ended' else cancel_reason end,
     closed_at = case when {flow_closes} then coalesce(closed_at, clock()) end,
     held_key = case when not {flow_closes} then held_key end,
-    state = case when not {flow_closes} then 'open'
-        when succeeded + s.ended_well >= total then 'succeeded'
-        when canceled_at is not null or s.cancels then 'canceled' else 'failed' end,
-    due = due or s.cancels or {flow_closes} <> (closed_at is not null)
+    state = {folded_state},
+    -- Also from one end to another: a member that failed was retried and has succeeded since the last fold.
+    due = due or s.cancels or {folded_state} <> state
 from (select coalesce(sum(succeeded), 0) as ended_well, coalesce(sum(failed), 0) as ended_badly,
         coalesce(sum(canceled), 0) as ended_canceled, coalesce(max(cancels), 0) as cancels
       from flow_end where flow = :flow) s

@@ -1,0 +1,2 @@
+case when not {flow_closes} then 'open' when f.succeeded + s.succeeded >= f.total then 'succeeded'
+    when f.canceled_at is not null or s.cancels then 'canceled' else 'failed' end
