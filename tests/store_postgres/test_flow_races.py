@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import psycopg
 import pytest
 
 from freehold.model.flow import FlowKind, FlowState, Moment, NewFlow, NewNode
@@ -13,6 +15,7 @@ from freehold.model.job import Attempt, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd
+from tests.concurrency import wait_until
 from tests.sizes import sized
 from tests.store_contract.flows import settle
 from tests.stores import PostgresUnderTest, key_of
@@ -135,3 +138,40 @@ def test_no_suspension_misses_the_end_of_what_it_gathers(
     settle(under_test)
     stuck = under_test.sql("select id from {s}job where stage <> {ready}")
     assert stuck == []
+
+
+@pytest.mark.requirement("N12")
+def test_a_member_of_a_group_that_is_locked_is_released_too(
+    postgres_under_test: PostgresUnderTest,
+) -> None:
+    """Another transaction, as an amendment, has locked one of them when the group is released."""
+    under_test = postgres_under_test
+    under_test.reset()
+    nodes = [
+        NewNode(number=1, name="a", job=NewJob(task="a")),
+        NewNode(number=2, name="b", jobs=(NewJob(task="b"),) * 3, sources=((1, ""),)),
+    ]
+    new = NewFlow(kind=FlowKind.WORKFLOW, name="w")
+    under_test.store.create_workflow(new, nodes, within=False)
+    settle(under_test)
+    under_test.end(under_test.claim_one(), OutcomeKind.SUCCESS)
+    with (
+        psycopg.connect(under_test.url) as locker,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        last = "select id from {}.job where task = 'b' order by id desc limit 1 for update"
+        locker.execute(last.format(under_test.schema).encode())
+        settled = pool.submit(settle, under_test)
+        wait_until(lambda: settled.done() or _is_waited_for(locker), "the release has come so far")
+        locker.rollback()
+        settled.result()
+    settle(under_test)
+    assert [each.task for each in under_test.claim()] == ["b"] * 3
+
+
+def _is_waited_for(connection: psycopg.Connection[Any]) -> bool:
+    waiting = (
+        "select exists (select from pg_locks where pg_backend_pid() = any (pg_blocking_pids(pid)))"
+    )
+    (row,) = connection.execute(waiting).fetchall()
+    return bool(row[0])

@@ -99,14 +99,14 @@ def _arguments(flow: int, node: _DueNode) -> Verb[tuple[str | None, str | None]]
 def _act_on_group(flow: int, node: _DueNode, part: int, parts: list[int]) -> Verb[int]:
     """All members, page by page. A process that dies between two leaves the node due."""
     reason = yield from _refusal(flow, node)
-    ready = 0
+    ready, released = 0, part if reason is None else None
     if reason is None:
         while opened := (yield from write("open_group", part=part, limit=MEMBERS)):
             ready += len(opened)
     else:
         yield from write("cancel_flow", flow=part, by=None, reason=reason)
         parts.append(part)
-    yield from write("release_node", flow=flow, number=node.number)
+    yield from write("release_node", flow=flow, number=node.number, part=released)
     return ready
 
 

@@ -1,8 +1,14 @@
--- Members of a group whose sources have ended enter their queues.
-with waiting as materialized (
+-- Members of a group whose sources have ended enter their queues. It waits for members that are locked, by an
+-- amendment for example: one that is skipped would wait for ever.
+with page as materialized (
     select j.id from {schema}.job j
     where j.waits_for = 'flow/' || :part::text and j.waits_for is not null and j.stage = {pending}
-    limit :limit::integer for update skip locked
+    limit :limit::integer
+),
+waiting as materialized (
+    select j.id from {schema}.job j
+    where j.id = any (array(select id from page)) and j.stage = {pending} and j.waits_for = 'flow/' || :part::text
+    order by j.id for update
 ),
 opened as (
     update {schema}.job j

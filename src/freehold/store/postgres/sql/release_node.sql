@@ -1,3 +1,8 @@
--- A node waits no longer: it is released, or canceled.
-update {schema}.flow_node set waits = false where flow = :flow::bigint and number = :number::integer and waits
+-- A node waits no longer: it is canceled, or its group is released. Then no member may be left that waits: another
+-- process that releases the same group can die before it commits.
+update {schema}.flow_node set waits = false
+where flow = :flow::bigint and number = :number::integer and waits
+  and (:part::bigint is null
+       or not exists (select from {schema}.job j
+                      where j.waits_for = 'flow/' || :part::text and j.waits_for is not null and j.stage = {pending}))
 returning number
