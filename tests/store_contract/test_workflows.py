@@ -220,7 +220,7 @@ def test_a_node_that_waits_cannot_be_submitted_or_retried_alone(store: StoreUnde
     flow = workflow(store, node(1), node(2, 1))
     waiting = store.store.flow_nodes(flow)[1].job_id
     assert waiting is not None
-    with pytest.raises(IllegalTransition, match="waits for its sources in workflow"):
+    with pytest.raises(IllegalTransition, match="waits for its sources in flow"):
         store.store.operate(OperatorVerb.SUBMIT, [waiting], "ann", None)
     store.end(claimed(store)["t1"], OutcomeKind.FAIL)
     settle(store)

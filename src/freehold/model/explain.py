@@ -145,7 +145,7 @@ def _waits_for_jobs(job: Job, facts: Facts) -> Cause:
     assert job.waits_for is not None
     text = f"it {sentence(job.waits_for)}"
     if facts.awaited:
-        text = f"{text}: it waits for " + "; ".join(each.shown for each in facts.awaited)
+        text = f"{text}: " + "; ".join(each.shown for each in facts.awaited)
     failed = any(each.state in ("failed", "canceled") for each in facts.awaited)
     return Cause("sources", text, "retry the workflow, or cancel this job" if failed else None)
 

@@ -16,7 +16,7 @@ _TEXTS = {
     _SLEEP: "sleeps",
     _SIGNAL: "waits for the signal",
     _GATHER: "waits for the jobs of gather",
-    _FLOW: "waits for its sources in workflow",
+    _FLOW: "waits for its sources in flow",
 }
 
 
@@ -56,4 +56,5 @@ def flow_of(waits_for: str | None) -> int | None:
 def sentence(waits_for: str) -> str:
     """For people."""
     kind, _, name = waits_for.partition("/")
-    return f"{_TEXTS.get(kind, kind)}: {name}"
+    separator = ": " if flow_of(waits_for) is None else " "
+    return f"{_TEXTS.get(kind, kind)}{separator}{name}"
