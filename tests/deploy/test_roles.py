@@ -12,6 +12,7 @@ from psycopg.errors import InsufficientPrivilege
 
 from freehold import Debounce, Freehold, MissingPrivilege, Throttle, Unique
 from freehold.errors import FreeholdError
+from freehold.model.flow import FlowState
 from freehold.model.state import State
 from freehold.store.types import JobFilter
 from tests.deploy.roles import Roles
@@ -143,6 +144,28 @@ def test_a_producer_finds_the_job_that_waits_but_replaces_nothing(roles: Roles) 
         with pytest.raises(MissingPrivilege):
             enqueue(app, **options)
     assert len(roles.app("viewer").operator.jobs(JobFilter(limit=100)).jobs) == 1
+
+
+@pytest.mark.requirement("N11", "N12")
+def test_a_producer_stores_no_flows_and_a_worker_does(roles: Roles) -> None:
+    def store(name: str) -> None:
+        app = roles.app(name)
+        quick = app.tasks.get("quick")
+        app.batch([quick.prepare()], name="b")
+        with app.workflow("w") as flow:
+            flow.map(quick, [], after=flow.add(quick))
+
+    with pytest.raises(MissingPrivilege):
+        store("producer")
+    with pytest.raises(MissingPrivilege), roles.app("producer").workflow("w") as flow:
+        flow.add(roles.app("producer").tasks.get("quick"))
+    operator = roles.app("worker")
+    assert operator._client.store.flows(10) == []
+    assert operator._client.store.counts().ready == 0
+    store("worker")
+    assert operator.run_worker(until_idle=True) == 0
+    found = operator._client.store.flows(10)
+    assert {flow.state for flow in found} == {FlowState.SUCCEEDED}
 
 
 @pytest.mark.requirement("N9")

@@ -12,6 +12,7 @@ import pytest
 from psycopg import AsyncConnection, Connection
 
 from freehold.errors import BadInput
+from freehold.model.flow import FlowKind, NewFlow, NewNode
 from freehold.model.job import Enqueued, NewJob
 from freehold.model.waiting import Unique, waiting_of
 from freehold.store.postgres.database import PostgresDatabase
@@ -177,3 +178,39 @@ def test_a_connection_of_the_wrong_kind_is_refused_with_the_right_call(
     for call, connection, text in refused:
         with pytest.raises(BadInput, match=text):
             call(connection)
+
+
+@pytest.mark.requirement("N12", "S0.18")
+def test_a_workflow_exists_if_and_only_if_the_callers_transaction_commits(
+    database: PostgresDatabase, queue: Store, connect: Connect
+) -> None:
+    """With its key, its nodes, its group and its edges; and it does not abort the transaction."""
+    new = NewFlow(kind=FlowKind.WORKFLOW, name="w", key="k")
+    nodes = [
+        NewNode(number=1, name="a", job=NewJob(task="a")),
+        NewNode(number=2, name="b", jobs=(NewJob(task="b"),) * 2, sources=((1, ""),)),
+        NewNode(number=3, name="c", job=NewJob(task="c"), sources=((2, ""),)),
+    ]
+    connection = connect()
+    tables = ("flow", "flow_node", "flow_edge", "flow_range", "job")
+
+    def rows() -> dict[str, int]:
+        with psycopg.connect(database.url) as other:
+            return {table: _count(other, table) for table in tables}
+
+    assert inside(database, connection).create_workflow(new, nodes, within=True).created
+    connection.rollback()
+    assert rows() == dict.fromkeys(tables, 0)
+    stored = inside(database, connection).create_workflow(new, nodes, within=True)
+    again = inside(database, connection).create_workflow(new, nodes, within=True)
+    assert (stored.created, again.created, again.id) == (True, False, stored.id)
+    assert rows() == dict.fromkeys(tables, 0), "not visible before the commit"
+    connection.commit()
+    assert rows() == {"flow": 2, "flow_node": 3, "flow_edge": 2, "flow_range": 2, "job": 4}
+    assert count(queue) == 1
+    assert not queue.create_workflow(new, nodes, within=False).created
+
+
+def _count(connection: Connection[Any], table: str) -> int:
+    (found,) = connection.execute(f"select count(*) from freehold.{table}".encode()).fetchall()
+    return int(found[0])
