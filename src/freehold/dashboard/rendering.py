@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from freehold.dashboard import static_files
+from freehold.dashboard.graph import BOX_HEIGHT, BOX_WIDTH, count_parts
 from freehold.dashboard.navigation import SECTIONS
 from freehold.dashboard.page_request import Page, PageRequest
 from freehold.dashboard.pages.demo import controls_of
@@ -21,6 +22,8 @@ from freehold.dashboard.spans import kind_of
 from freehold.dashboard.words import (
     bounded,
     duration,
+    flow_class,
+    flow_words,
     number,
     plural,
     sentence,
@@ -30,6 +33,7 @@ from freehold.dashboard.words import (
     visible,
 )
 from freehold.http_auth import Role
+from freehold.model.flow_graph import flow_state
 from freehold.version import VERSION
 
 THEMES = ("system", "light", "dark")
@@ -56,8 +60,12 @@ def environment() -> Environment:
         "step_words": step_words,
         "sentence": sentence,
         "outcome_kind": kind_of,
+        "flow_state": flow_state,
+        "flow_words": flow_words,
+        "flow_class": flow_class,
     }
     found.globals |= {"bounded": bounded, "plural": plural, "Role": Role}
+    found.globals |= {"count_parts": count_parts, "box_width": BOX_WIDTH, "box_height": BOX_HEIGHT}
     return found
 
 

@@ -10,15 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from freehold.app import Freehold
-from freehold.errors import FreeholdError
+from freehold.dashboard.graph import NODES_DRAWN
+from freehold.errors import FlowNotFound, FreeholdError
+from freehold.model.flow import FlowKind
 from freehold.operator import AsyncOperator
 from freehold.store.types import JobFilter
 from freehold.telemetry import log
 
 JOB = "job-"
+FLOW = "flow-"
 _BOUND = 1_000
 #: A message that the store did not respond.
 AWAY = "away"
@@ -104,6 +108,8 @@ class Watcher:
 async def _read(app: Freehold, topic: str) -> Any:
     if topic.startswith(JOB):
         return await _job(app, int(topic.removeprefix(JOB)))
+    if topic.startswith(FLOW):
+        return await _flow(app.aoperator, int(topic.removeprefix(FLOW)))
     return await TOPICS[topic](app.aoperator)
 
 
@@ -113,6 +119,21 @@ async def _job(app: Freehold, job_id: int) -> Any:
     if job is None or job.lease is None:
         return job
     return job, await store.read_log(job_id, 1)
+
+
+async def _flow(operator: AsyncOperator, flow_id: int) -> Any:
+    """Of a large workflow only the counts: its nodes are too many to be read every second."""
+    try:
+        flow = await operator.flow(flow_id)
+        if flow.kind is FlowKind.WORKFLOW and flow.counts.total > NODES_DRAWN:
+            return flow
+        return await operator.flow_detail(flow_id)
+    except FlowNotFound:
+        return None
+
+
+async def _flows(kind: FlowKind, operator: AsyncOperator) -> Any:
+    return await operator.flow_page(kind=kind)
 
 
 async def _jobs(operator: AsyncOperator) -> Any:
@@ -156,4 +177,7 @@ TOPICS: dict[str, Callable[[AsyncOperator], Awaitable[Any]]] = {
     "events": _events,
     "bulk": _bulk,
     "schedules": _schedules,
+    "batches": partial(_flows, FlowKind.BATCH),
+    "gathers": partial(_flows, FlowKind.GATHER),
+    "workflows": partial(_flows, FlowKind.WORKFLOW),
 }

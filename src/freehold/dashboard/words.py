@@ -45,6 +45,26 @@ _STEPS = {
 }
 
 
+#: States of flows and nodes that no job has, with their shape and colour.
+_FLOW_STATES = {
+    "open": ("▶", "running"),
+    "not sealed": ("◌", "paused"),
+    "canceling": ("–", "canceled"),
+    "waiting": ("·", "pending"),
+    "held": ("‖", "paused"),
+}
+
+
+def flow_words(word: str) -> str:
+    """The state of a flow or node with its shape."""
+    return f"{_FLOW_STATES[word][0]} {word}" if word in _FLOW_STATES else state_words(State(word))
+
+
+def flow_class(word: str) -> str:
+    """The colour of the state of a flow or node."""
+    return _FLOW_STATES[word][1] if word in _FLOW_STATES else word
+
+
 def step_words(kind: StepKind) -> str:
     return _STEPS[kind]
 

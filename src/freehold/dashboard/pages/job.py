@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -9,11 +10,12 @@ import msgspec
 from freehold.dashboard.forms import ReasonForm
 from freehold.dashboard.page_request import Page, PageRequest
 from freehold.dashboard.spans import lease_picture
-from freehold.errors import IllegalTransition
+from freehold.errors import FlowNotFound, IllegalTransition
 from freehold.http.routes import Routes
 from freehold.http.schemas import JobPath
 from freehold.http_auth import Role
 from freehold.model.bulk import BulkVerb, plan_amend, plan_delete
+from freehold.model.flow import Flow
 from freehold.model.job import Job
 from freehold.model.operator_actions import NoChange, OperatorVerb, plan
 from freehold.model.payload import stored_object
@@ -25,7 +27,7 @@ routes = Routes()
 #: Jobs of a lane that are shown before and after one.
 _NEIGHBOURS = 3
 #: Marks of a policy that lead to other parts of the page.
-_SHOWN_OTHERWISE = ("steps", "notify_end")
+_SHOWN_OTHERWISE = ("steps", "notify_end", "flow", "node", "callback_of")
 
 
 @routes.get("/jobs/{id}", Role.VIEWER, path=JobPath, responses={200: str})
@@ -66,6 +68,7 @@ async def _job_page(request: PageRequest, *, is_private_shown: bool) -> Page:
             "log": detail.log,
             "complete": detail.complete,
             "policy": _policy(job),
+            "flows": await _flows(request, job),
             "verbs": _verbs(request, job),
             "private": _private(job) if is_private_shown else None,
         },
@@ -80,6 +83,17 @@ async def _neighbours(request: PageRequest, job: Job) -> list[Job]:
     if job.target is None or job.stage is None:
         return []
     return await request.operator.lane_jobs(job.target, job.id, _NEIGHBOURS)
+
+
+async def _flows(request: PageRequest, job: Job) -> list[tuple[str, Flow]]:
+    """The batch or workflow that it belongs to, and the one that it follows."""
+    named = (("Part of", job.policy.flow), ("Follows", job.policy.callback_of))
+    found = []
+    for name, flow_id in named:
+        if flow_id is not None:
+            with suppress(FlowNotFound):  # its retention has expired
+                found.append((name, await request.operator.flow(flow_id)))
+    return found
 
 
 def _step_values(steps: list[Step]) -> dict[str, str]:

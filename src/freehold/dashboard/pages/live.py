@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from freehold.clock import monotonic
 from freehold.dashboard.page_request import PageRequest
-from freehold.dashboard.watcher import AWAY, JOB, TOPICS, Listener, Watcher
+from freehold.dashboard.watcher import AWAY, FLOW, JOB, TOPICS, Listener, Watcher
 from freehold.errors import BadInput
 from freehold.http.events import STREAM, EventStream
 from freehold.http.routes import Routes
@@ -43,10 +43,11 @@ async def live(request: PageRequest) -> EventStream:
 def _topics(text: str) -> frozenset[str]:
     found = frozenset(text.split(","))
     for topic in found:
-        number = topic.removeprefix(JOB)
+        prefix = next((each for each in (JOB, FLOW) if topic.startswith(each)), None)
+        number = topic.removeprefix(prefix or topic)
         is_number = number.isascii() and number.isdecimal() and len(number) <= 19
-        is_job = topic.startswith(JOB) and is_number and 0 < int(number) <= LARGEST_ID
-        if topic not in TOPICS and not is_job:
+        is_one = is_number and 0 < int(number) <= LARGEST_ID
+        if topic not in TOPICS and not is_one:
             raise BadInput(f"{topic[:40]!r} is no topic")
     if len(found) > _TOPICS_LIMIT:
         raise BadInput(f"{len(found)} topics: give at most {_TOPICS_LIMIT}")
