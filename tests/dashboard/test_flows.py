@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 from click.testing import CliRunner
 
-from freehold import Freehold
+from freehold import Context, Freehold
 from freehold.cli import main
 from freehold.dashboard.watcher import _read
 from tests.dashboard.browser_client import BrowserClient, text_of
@@ -56,6 +56,24 @@ def test_a_batch_shows_its_counts_callbacks_and_jobs(board: BrowserClient) -> No
     member = board.app.operator.flow_members(flow_id).jobs[0].id
     for job_id, words in ((member, "Part of"), (released, "Follows")):
         assert f"{words} batch {flow_id} letters" in text_of(visitor.page(f"/jobs/{job_id}"))
+
+
+def test_a_gather_names_the_job_that_waits_for_it(sqlite_board: BrowserClient) -> None:
+    app = sqlite_board.app
+    greet = app.tasks.get("greet")
+
+    @app.task(name="book")
+    async def book(ctx: Context) -> int:
+        return len(await ctx.gather("pages", [greet.prepare("a"), greet.prepare("b")]))
+
+    job = book.enqueue()
+    sqlite_board.work()
+    visitor = sqlite_board.visitor()
+    listed = visitor.page("/batches?kind=gather")
+    assert f"of job {job.id} ✓ succeeded 2 of 2" in text_of(listed)
+    found = re.search(r'href="/ui(/flows/\d+)"', listed)
+    assert found
+    assert f"Gathered by job {job.id}" in text_of(visitor.page(found[1]))
 
 
 def test_jobs_of_a_batch_come_in_pages(sqlite_board: BrowserClient) -> None:
@@ -181,8 +199,8 @@ def test_a_node_that_holds_is_found_and_leads_to_its_workflow(board: BrowserClie
 
 def test_open_pages_notice_changes_of_flows(board: BrowserClient) -> None:
     flow_id = workflow(board.app)
-    letters = batch(board.app)
-    topics = ("workflows", "batches", f"flow-{flow_id}", f"flow-{letters}")
+    batch_id = batch(board.app)
+    topics = ("workflows", "batches", f"flow-{flow_id}", f"flow-{batch_id}")
     before = [board.run(_read(board.app, topic)) for topic in topics]
     assert before == [board.run(_read(board.app, topic)) for topic in topics]
     board.work()

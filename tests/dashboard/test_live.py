@@ -17,13 +17,24 @@ pytestmark = pytest.mark.requirement("N14")
 
 @pytest.mark.parametrize(
     "topics",
-    ["", "nothing", "job-", "job-0", "job-x", "job-9223372036854775808", "job-1" + "0" * 25],
+    [
+        "",
+        "nothing",
+        "job-",
+        "job-0",
+        "job-x",
+        "job-9223372036854775808",
+        "job-1" + "0" * 25,
+        "flow-",
+        "flow-0",
+        "flow-x",
+    ],
 )
 def test_a_topic_that_is_none_is_refused(sqlite_board: BrowserClient, topics: str) -> None:
     sqlite_board.board.service.closing = True
     visitor = sqlite_board.visitor()
     assert visitor.get(f"/live?topics={topics}").status_code == 422
-    assert visitor.get("/live?topics=jobs,job-9223372036854775807").status_code == 200
+    assert visitor.get("/live?topics=jobs,flow-1,job-9223372036854775807").status_code == 200
 
 
 def test_an_error_does_not_end_the_watcher(
