@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from freehold import Freehold
 from freehold.store.types import JobFilter
 from tests.browser.conftest import Tab, work
+from tests.dashboard.test_flows import batch, workflow
 from tests.dashboard.test_pages import PAGES, fill
 
 pytestmark = [pytest.mark.needs_browser, pytest.mark.requirement("N17")]
@@ -21,10 +22,11 @@ def test_every_page_obeys_its_policy_and_is_accessible_in_both_themes(
     app: Freehold, tab: Tab
 ) -> None:
     fill(app)
+    flows = [f"/flows/{flow_id}" for flow_id in (batch(app), workflow(app))]
     work(app)
     job_id = app.operator.jobs(JobFilter()).jobs[-1].id
     axe, found = Axe().axe_script, []
-    for path in (*PAGES, f"/jobs/{job_id}", f"/actions?verb=cancel&ids={job_id}"):
+    for path in (*PAGES, *flows, f"/jobs/{job_id}", f"/actions?verb=cancel&ids={job_id}"):
         tab.open(path)
         tab.page.evaluate(axe)
         for theme, rules in (("light", _TAGS), ("dark", ["color-contrast"])):
@@ -67,6 +69,10 @@ HOSTILE = [part.replace("alert(1)", f"alert({n})") + str(n) for n in range(10) f
 def test_hostile_strings_in_every_field_stay_text(app: Freehold, tab: Tab) -> None:
     greet = app.tasks.get("greet")
     operator = app.operator
+    with app.workflow("".join(filter(str.isprintable, "".join(_PARTS)))[:150]) as flow:
+        for text in _PARTS:
+            flow.add(greet, text, name="".join(filter(str.isprintable, text)))
+    operator.cancel_flow(flow.id, by=HOSTILE[0][:90], reason=HOSTILE[6])
     for text in HOSTILE:
         key = "".join(filter(str.isprintable, text))[:150]  # what keys and names accept
         job = greet.using(target=key, unique_key=key, meta={"k": key[:100]}).enqueue(text)
@@ -74,6 +80,7 @@ def test_hostile_strings_in_every_field_stay_text(app: Freehold, tab: Tab) -> No
     operator.pause_queue("mail", by=HOSTILE[0], reason=HOSTILE[6])
     newest = max(job.id for job in operator.jobs(JobFilter(limit=1)).jobs)
     paths = ["/", "/jobs", "/lanes", "/events", "/audit", "/queues", "/queues/mail", "/failures"]
+    paths += ["/workflows", f"/flows/{flow.id}"]
     paths += [f"/jobs/{newest - n}" for n in range(len(_PARTS))]
     for path in paths:
         tab.open(path)
