@@ -7,10 +7,11 @@ import pytest
 
 from freehold.errors import IllegalTransition
 from freehold.model.audit import Author
-from freehold.model.flow import FlowKind, FlowState, NewFlow, NewNode, OnFailure
+from freehold.model.flow import FlowKind, FlowState, NewFlow, NewNode, NodeDraft, OnFailure
 from freehold.model.job import Attempt, NewJob
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.model.policy import Policy
 from freehold.store.statements import Conflict
 from freehold.store.types import AttemptEnd
 from freehold.store.verbs.flow_actions import retry_flow
@@ -214,6 +215,21 @@ def test_added_nodes_know_sources_that_have_ended(store: StoreUnderTest) -> None
         store.store.add_nodes(flow, [node(4)], adder.owner, key_of(adder))
     store.end(fourth["t4"], OutcomeKind.SUCCESS)
     assert list(claimed(store)) == ["t6"]
+
+
+def test_a_hidden_result_is_hidden_in_a_node_that_is_added(store: StoreUnderTest) -> None:
+    secret = NewJob(task="t1", policy=Policy(secret_result=True))
+    flow = workflow(store, msgspec.structs.replace(node(1), job=secret), node(2))
+    first = claimed(store)
+    store.end(first["t1"], OutcomeKind.SUCCESS, result=b'"hunter2"')
+    draft = NodeDraft("added", (("n1", "key"), ("n1", "copy"), ("n2", "")), OnFailure.CANCEL)
+    key = key_of(first["t2"])
+    added = store.store.add_node(flow, draft, [NewJob(task="t3")], first["t2"].owner, key)
+    assert added is not None
+    store.end(first["t2"], OutcomeKind.SUCCESS)
+    attempt = claimed(store)["t3"]
+    assert "hunter2" in attempt.args
+    assert "hunter2" not in store.job(added).args
 
 
 def test_a_node_that_waits_cannot_be_submitted_or_retried_alone(store: StoreUnderTest) -> None:

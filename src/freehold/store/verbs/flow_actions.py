@@ -3,12 +3,15 @@ add to it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from freehold.errors import FlowNotFound, Refused, StoreUnavailable
 from freehold.model import suspension
 from freehold.model.audit import AuditKind, Author
-from freehold.model.flow import Flow, FlowKind, FlowState, NodeDraft
+from freehold.model.flow import Flow, FlowKind, FlowNode, FlowState, NodeDraft
 from freehold.model.history import EventKind
 from freehold.model.job import Job, NewJob
 from freehold.model.operator_actions import OperatorVerb
@@ -29,6 +32,7 @@ from freehold.store.verbs.flow_members import (
 )
 from freehold.store.verbs.flows import add_members, read_flows
 from freehold.store.verbs.fold import ROWS
+from freehold.store.verbs.queries import read_jobs
 from freehold.store.verbs.workflows import add_nodes, flow_nodes
 
 _TRIES = 20
@@ -182,12 +186,11 @@ def add_node(
     call. None: the lease was lost. Raises Refused if the workflow is canceled. Numbers are drawn
     from what was read, and another addition may take them first."""
     for _ in range(_TRIES):
-        numbers = {}
-        for node in (yield from flow_nodes(flow)):
-            numbers[node.name] = node.number
-            if node.name == draft.name:
-                return node.job_id
-        new = draft.node(flow, numbers, jobs[0])
+        nodes = {node.name: node for node in (yield from flow_nodes(flow))}
+        if draft.name in nodes:
+            return nodes[draft.name].job_id
+        job = yield from _hiding_results(jobs[0], draft, nodes)
+        new = draft.node(flow, {name: node.number for name, node in nodes.items()}, job)
         try:
             stored = yield from add_nodes(flow, [new], owner, lease)
         except Conflict:
@@ -197,6 +200,16 @@ def add_node(
             return None
         return stored[new.number]
     raise StoreUnavailable(f"workflow {flow} kept changing while it was read: try again")
+
+
+def _hiding_results(job: NewJob, draft: NodeDraft, nodes: Mapping[str, FlowNode]) -> Verb[NewJob]:
+    """Results that are hidden are hidden as arguments too."""
+    wanted = {to: nodes[name].job_id for name, to in draft.sources if to and name in nodes}
+    found = yield from read_jobs([job_id for job_id in wanted.values() if job_id is not None])
+    hidden = [to for to, id_ in wanted.items() if id_ in found and found[id_].policy.secret_result]
+    names = tuple(dict.fromkeys((*job.policy.secret_args, *hidden)))
+    policy = dataclasses.replace(job.policy, secret_args=names)
+    return msgspec.structs.replace(job, policy=policy) if hidden else job
 
 
 def _check_not_canceled(flow: int) -> Verb[None]:
