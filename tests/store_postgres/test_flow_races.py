@@ -64,7 +64,8 @@ def test_the_last_ends_of_a_batch_close_it_without_a_sweep(
         def end(round_: int) -> None:
             attempt = attempts[round_ * CLIENTS + number]
             finished = store.finish(attempt.owner, [AttemptEnd(attempt, SUCCESS)])
-            store.advance_flows(finished.flows)
+            while store.advance_flows(finished.flows).is_left:
+                """Another has the row for a moment."""
 
         return end
 
@@ -175,3 +176,30 @@ def _is_waited_for(connection: psycopg.Connection[Any]) -> bool:
     )
     (row,) = connection.execute(waiting).fetchall()
     return bool(row[0])
+
+
+@pytest.mark.requirement("N11")
+def test_a_producer_that_does_not_commit_holds_up_no_other_flow(
+    postgres_under_test: PostgresUnderTest,
+) -> None:
+    under_test = postgres_under_test
+    under_test.reset()
+    is_open = NewFlow(kind=FlowKind.BATCH, name="open", sealed=False)
+    sealed = NewFlow(kind=FlowKind.BATCH, name="sealed")
+    first, second = (
+        under_test.store.create_batch(new, [NewJob(task="t")], within=False)[0]
+        for new in (is_open, sealed)
+    )
+    settle(under_test)
+    for attempt in under_test.claim():
+        under_test.end(attempt, OutcomeKind.SUCCESS)
+    with psycopg.connect(under_test.url) as connection:
+        producer = Store(under_test.database.caller_session(connection))
+        assert producer.add_members(first, [NewJob(task="t")], within=True)
+        assert under_test.store.advance_flows().is_left
+        assert under_test.store.advance_flows([first, second]).is_left
+        found = under_test.store.read_flows([first, second])
+        assert (found[first].counts.succeeded, found[second].state) == (0, FlowState.SUCCEEDED)
+    assert not under_test.store.advance_flows().is_left
+    counts = under_test.store.read_flows([first])[first].counts
+    assert (counts.total, counts.succeeded) == (2, 1)

@@ -51,6 +51,8 @@ SILENT_SECONDS = 3600.0
 #: The first wait after an error.
 _ERROR_SECONDS = 2.0
 _APART_SECONDS = 0.05
+#: Until the next sweep if other transactions have the rows of flows, as one that adds members.
+_BUSY_SECONDS = 0.2
 
 
 #: The outcome of an attempt whose worker was lost.
@@ -192,7 +194,7 @@ class Sweeper:
         made_ready = await self._make_due_ready(check)
         await self._make_others_ready(check)
         await self._deliver_signals(check)
-        await self._advance_flows(check)
+        is_left = await self._advance_flows(check)
         has_fired = await self._fire_schedules(check)
         has_changed_jobs = await self._carry_out_bulk(check)
         await self._apply_retention()
@@ -205,8 +207,10 @@ class Sweeper:
             and not (check.parked or has_misfits or check.bulk or check.signals or check.flows)
         )
         due = 0.0 in (check.due_seconds, check.schedule_seconds, check.late_seconds)
-        if check.expired or due or has_changed_jobs or check.signals or check.flows:
+        if check.expired or due or has_changed_jobs or check.signals:
             return 0.0  # the next sweep finds out what is due next
+        if check.flows:
+            return _BUSY_SECONDS if is_left else 0.0
         return self._seconds_until_next(check)
 
     async def _restart_leases(self) -> None:
@@ -285,15 +289,16 @@ class Sweeper:
         if check.signals and await self._store.deliver_signals(BATCH):
             self._wakeups.jobs_ready()
 
-    async def _advance_flows(self, check: SweepCheck) -> None:
+    async def _advance_flows(self, check: SweepCheck) -> bool:
         """A safety net: the worker that writes an end folds it. Operators and producers leave it to
-        the sweeps, and so does a worker that dies."""
+        the sweeps, and so does a worker that dies. Returns whether something is left."""
         if not check.flows:
-            return
+            return False
         advanced = await self._store.advance_flows()
         log_problems(advanced)
         if advanced.jobs:
             self._wakeups.jobs_ready()
+        return advanced.is_left
 
     async def _fire_schedules(self, check: SweepCheck) -> bool:
         """One batch. Returns whether all that were due are fired."""

@@ -35,14 +35,15 @@ _FLOWS = 100
 def advance_flows(flows: Sequence[int] = ()) -> Verb[Advanced]:
     """Fold the ends of these flows and act on them, and on those that follow from it. Without
     flows: those of the worklist, and those that are due."""
-    wanted, jobs, problems = list(flows), 0, list[str]()
+    wanted, jobs, problems, is_left = list(flows), 0, list[str](), False
     if not wanted:
         wanted = yield from worklist(_FLOWS)
         wanted += yield from due_flows(_FLOWS)
     for _ in range(_ROUNDS):
         if not wanted:
-            return Advanced(jobs, problems=tuple(problems))
-        due = yield from fold_flows(wanted)
+            return Advanced(jobs, is_left, tuple(problems))
+        due, is_busy = yield from fold_flows(wanted)
+        is_left = is_left or is_busy
         wanted = []
         for flow in due:
             made, others = yield from act_on_flow(flow, problems)

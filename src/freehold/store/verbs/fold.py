@@ -4,6 +4,9 @@ A fold tries the lock of a flow and does not wait for it. One that does not get 
 to the holder, so the holder looks again after its commit: rows that it did not see were committed
 before the other fold tried, and the second look has a younger snapshot. A process that dies before
 its look is covered by the next sweep.
+
+Neither does it wait for the row of a flow. Most transactions have it for a moment; that of a
+producer can have it for minutes, in which the other flows go on.
 """
 
 from __future__ import annotations
@@ -14,21 +17,25 @@ from freehold.store.statements import Statement, Verb, read, together
 
 #: Rows of one flow that one transaction folds.
 ROWS = 10_000
+#: So often is a row tried that another transaction has.
+_TRIES = 5
 
 
-def fold_flows(flows: Sequence[int]) -> Verb[list[int]]:
-    """Fold the ends of members of these flows. Returns those with something to act upon."""
+def fold_flows(flows: Sequence[int]) -> Verb[tuple[list[int], bool]]:
+    """Fold the ends of members of these flows. Returns those with something to act upon, and
+    whether some were left because other transactions have their rows."""
     due: dict[int, None] = {}
-    wanted = list(dict.fromkeys(flows))
+    wanted, busy, tries = list(dict.fromkeys(flows)), list[int](), _TRIES
     while wanted:
-        locked = yield from _fold(wanted)
-        wanted = []
+        locked, busy = yield from _fold(wanted)
+        tries -= bool(busy)
+        wanted = list(busy) if tries else []
         for flow, has_rows, is_due in (yield from _look(locked)) if locked else ():
             if has_rows:
                 wanted.append(flow)
             elif is_due:
                 due[flow] = None
-    return list(due)
+    return list(due), bool(busy)
 
 
 def worklist(limit: int) -> Verb[list[int]]:
@@ -43,15 +50,19 @@ def due_flows(limit: int) -> Verb[list[int]]:
     return [flow for (flow,) in rows]
 
 
-def _fold(flows: Sequence[int]) -> Verb[list[int]]:
-    """One transaction. Returns the flows whose lock it had."""
+def _fold(flows: Sequence[int]) -> Verb[tuple[list[int], list[int]]]:
+    """One transaction. Returns the flows whose lock it had, and those whose rows others have."""
     rows = [{"flow": flow} for flow in flows]
     locked, _, _ = yield from together(
         Statement("try_flows", {}, rows),
         Statement("fold_ends", {"limit": ROWS}, rows),
         Statement("count_sources", {}, rows),
     )
-    ((names,),) = locked
+    ((names, busy),) = locked
+    return _ids(names), _ids(busy)
+
+
+def _ids(names: object) -> list[int]:
     return [int(name) for name in str(names or "").split(",") if name]
 
 
