@@ -15,6 +15,7 @@ from freehold.model.policy import Policy
 from freehold.store.statements import Conflict
 from freehold.store.types import AttemptEnd
 from freehold.store.verbs.flow_actions import retry_flow
+from tests.broken_rows import FORBIDDEN, OUT_OF_RANGE, mend, poison
 from tests.store_contract.flows import flow_of, settle, swept
 from tests.stores import StoreUnderTest, key_of
 
@@ -251,3 +252,25 @@ def test_the_key_of_a_workflow(store: StoreUnderTest) -> None:
     store.end(store.claim_one(), OutcomeKind.SUCCESS)
     settle(store)
     assert workflow(store, node(1), key="k") != first
+
+
+@pytest.mark.requirement("N12")
+def test_a_node_that_the_database_refuses_holds_up_no_other_flow(
+    store: StoreUnderTest,
+) -> None:
+    broken, sound = (workflow(store, node(1), node(2, (1, "rows"))) for _ in range(2))
+    settle(store)
+    refused = store.store.flow_nodes(broken)[1].job_id
+    assert refused is not None
+    poison(store, refused, FORBIDDEN if store.kind == "postgres" else OUT_OF_RANGE)
+    for attempt in store.claim():
+        store.end(attempt, OutcomeKind.SUCCESS)
+    advanced = store.store.advance_flows()
+    assert advanced.is_left
+    assert [problem.partition(":")[0] for problem in advanced.problems] == [
+        f"flow {broken} stands still"
+    ]
+    assert not store.store.flow_nodes(sound)[1].waits
+    mend(store, refused, 0, 3)
+    settle(store)
+    assert not store.store.flow_nodes(broken)[1].waits

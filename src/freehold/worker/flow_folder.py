@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from freehold.errors import StoreError
+from freehold.rare_warning import RareWarning
 from freehold.store.types import Advanced
 from freehold.telemetry import Telemetry, log
 from freehold.worker.wakeups import Wakeups
@@ -67,6 +68,10 @@ class FlowFolder:
             self._wakeups.sweep.set()
 
 
+#: One that stands still is found by every sweep.
+_PROBLEM = RareWarning("the store refuses what a flow needs: %s")
+
+
 def log_problems(advanced: Advanced) -> None:
     for problem in advanced.problems:
-        log.error("a flow goes on without a job: %s", problem)
+        _PROBLEM.log(problem, key=problem)

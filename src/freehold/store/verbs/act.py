@@ -46,7 +46,12 @@ def advance_flows(flows: Sequence[int] = ()) -> Verb[Advanced]:
         is_left = is_left or is_busy
         wanted = []
         for flow in due:
-            made, others = yield from act_on_flow(flow, problems)
+            try:
+                made, others = yield from act_on_flow(flow, problems)
+            except RowRefused as error:  # it must not hold up the others
+                problems.append(f"flow {flow} stands still: {error}")
+                is_left = True
+                continue
             jobs += made
             wanted += others
     return Advanced(jobs, is_left=True, problems=tuple(problems))
