@@ -17,11 +17,18 @@ from psycopg import Connection, sql
 from freehold.lab.devpostgres import DevPostgres
 from freehold.store.postgres.database import PostgresDatabase
 from tests.conftest import SERVER_SETTINGS
-from tests.store_postgres import filling
+from tests.store_postgres import filling, flow_plans, plan_cases
 from tests.store_postgres.explaining import Reading, explain
-from tests.store_postgres.plan_cases import READING_DAYS, Case, Found, cases, look
+from tests.store_postgres.plan_cases import Case, Found, look
 
 NOTHING = Found(leases=[], live=[], keys=[], leased_middle=0, attention_middle=0)
+READING_DAYS = plan_cases.READING_DAYS | flow_plans.READING_DAYS
+
+
+def cases(found: Found) -> dict[str, Case]:
+    return plan_cases.cases(found) | {case.name: case for case in flow_plans.cases()}
+
+
 CASES = cases(NOTHING)
 EVERY = sorted(CASES)
 #: A few pages are read faster in whole than through an index.
@@ -54,6 +61,8 @@ def full() -> Iterator[Full]:
     with DevPostgres(settings={**SERVER_SETTINGS, "autovacuum": "off"}) as server:
         database = PostgresDatabase(server.url)
         database.migrate()
+        with psycopg.connect(server.url, autocommit=True) as first:
+            flow_plans.lock(first)
         with (
             psycopg.connect(server.url, autocommit=True) as connection,
             psycopg.connect(server.url, autocommit=True) as kept,
@@ -63,6 +72,7 @@ def full() -> Iterator[Full]:
             filling.add_bulk_operation(connection)
             costs = keep_plans(kept, database)
             filling.fill(connection)
+            flow_plans.fill(connection)
             yield Full(
                 database, connection, kept, costs, cases(look(connection)), large(connection)
             )

@@ -16,9 +16,8 @@ effect as materialized (
         select c.flow, e.target, false, (c.state is null)::integer - (c.counted_state is null)::integer,
             coalesce(c.state in ('failed', 'canceled'), false)::integer
                 - coalesce(c.counted_state in ('failed', 'canceled'), false)::integer
-        from changed c join (
-            select distinct d.flow, d.source, d.target from {schema}.flow_edge d join changed c
-                on c.flow = d.flow and c.number = d.source) e on e.flow = c.flow and e.source = c.number
+        from changed c cross join lateral (
+            select distinct d.target from {schema}.flow_edge d where d.flow = c.flow and d.source = c.number) e
     ) each
     group by flow, number
 ),
@@ -28,6 +27,7 @@ counted as (
         open_sources = n.open_sources + e.opened, bad_sources = n.bad_sources + e.bad
     from effect e
     where n.flow = e.flow and n.number = e.number
+      and n.flow = any (array(select flow from effect)) and n.number = any (array(select number from effect))
     returning n.flow, n.waits and {node_is_due} as is_due
 )
 update {schema}.flow f set due = true, change = f.change + 1

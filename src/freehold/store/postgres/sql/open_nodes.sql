@@ -4,7 +4,8 @@ with given as (
 ),
 waiting as materialized (
     select j.id from {schema}.job j
-    where j.id = any (array(select id from given)) and j.stage = {pending} and j.waits_for = 'flow/' || :flow::text
+    where j.id = any (array(select id from given)) and j.stage = {pending}
+      and coalesce(j.waits_for = 'flow/' || :flow::text, false)  -- hidden from the index `job_suspended`
     order by j.id for update
 ),
 opened as (

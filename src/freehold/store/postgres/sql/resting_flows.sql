@@ -5,5 +5,5 @@ from (select * from {schema}.flow newest order by newest.id desc limit :bound::i
 where f.closed_at is null and f.canceled_at is null and (
     (f.kind = 'batch' and f.sealed_at is null and f.total = f.succeeded + f.failed + f.canceled)
     or (f.kind = 'workflow' and f.failed + f.canceled > 0
-        and exists (select 1 from {schema}.flow_node n where n.flow = f.id and {node_holds})))
+        and (select n.number from {schema}.flow_node n where n.flow = f.id and {node_holds} limit 1) is not null))
 order by f.id limit :limit::integer

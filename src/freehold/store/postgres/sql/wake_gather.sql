@@ -4,7 +4,7 @@ with waiting as materialized (
     select j.id from {schema}.job j
     where j.waits_for = 'gather/' || :flow::text and j.waits_for is not null
       and coalesce(j.stage in ({scheduled}, {backoff}), false)  -- hidden from the index `job_due`
-    order by j.id for update
+    for update  -- of one job; an order by id would be read from the primary key
 ),
 woken as (
     update {schema}.job
