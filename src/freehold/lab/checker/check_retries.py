@@ -8,7 +8,7 @@ from freehold.lab.checker.indexed_history import AttemptRun, IndexedHistory
 from freehold.lab.checker.job_intervals import JobIntervals, LeaseInterval
 from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind
-from freehold.model.suspension import sentence, signal
+from freehold.model.suspension import gather, sentence, signal
 
 _MICROS = 1_000_000
 #: Stored times are rounded to the microsecond.
@@ -124,5 +124,5 @@ def _check_due(
 
 def _is_woken(lease: LeaseInterval) -> bool:
     """Its signal, or the last of the jobs that it gathers, wakes such a job early."""
-    waits = sentence(signal("")), sentence("gather/")
+    waits = sentence(signal("")), sentence(gather(0)).removesuffix("0")
     return lease.kind is _K.SUSPENDED and lease.reason.startswith(waits)

@@ -40,4 +40,4 @@ def is_fold(group: StatementGroup) -> bool:
 
 def nothing_folded(group: StatementGroup) -> list[Rows]:
     """The answers to a fold that got no lock."""
-    return [[(None,)], *([] for _ in group.statements[1:])]
+    return [[(None, None)], *([] for _ in group.statements[1:])]
