@@ -77,7 +77,10 @@ def test_orders_are_placed_billed_and_followed_over_http(shop: httpx.Client) -> 
     assert shop.get("/queue/api/jobs").status_code == 401
     assert "shop.bill" in shop.get("/dashboard/jobs", headers=BOB).text
     order = placed[0]["order"]
-    assert shop.post(f"/queue/api/jobs/{order}/retry", json={}, headers=BOB).status_code == 403
+    # On a connection of its own: a request is refused before its body is read, and gunicorn closes
+    # the connection of a request whose body had not arrived by then.
+    refused = httpx.post(shop.base_url.join(f"/queue/api/jobs/{order}/retry"), json={}, headers=BOB)
+    assert refused.status_code == 403
     assert shop.post(f"/queue/api/jobs/{order}/retry", json={}, headers=ANN).status_code == 200
     timeline = shop.get(f"/queue/api/jobs/{order}", headers=BOB).json()["timeline"]
     assert "ann" in {entry["by"] for entry in timeline}
