@@ -80,6 +80,8 @@ class LeaseRenewer:
         self._telemetry = telemetry
         self._store_part = telemetry.store_health.part("lease renewer")
         self._lease_seconds = settings.lease_timeout_seconds
+        #: A lease counts as lost this long before its end.
+        self._margin = self._lease_seconds * MARGIN_SHARE
         #: A lease is renewed this long before its end.
         self._renew_before = self._lease_seconds * 2 / 3
         self._request_poll_seconds = settings.request_poll_seconds
@@ -161,11 +163,12 @@ class LeaseRenewer:
             return
         self._advance_renewal(now)
         due = min(self._read_requests_at, self._schedule.due_at())
-        for lease in leases:
-            if (started_at := _unmarked_since(lease)) is not None:
-                due = min(due, started_at + MARK_RUNNING_SECONDS)
-        ends = [lease.valid_until - self._margin for lease in leases if lease.phase in OPEN]
-        await self._wait_until(min(self._renew_at, max(due, self._rest_until), *ends))
+        starts = [started_at for _, started_at in _unmarked(leases)]
+        if starts:
+            due = min(due, min(starts) + MARK_RUNNING_SECONDS)
+        ends = [lease.valid_until for lease in leases if lease.phase in OPEN]
+        expires = min(ends, default=math.inf) - self._margin
+        await self._wait_until(min(self._renew_at, max(due, self._rest_until), expires))
 
     def _advance_renewal(self, now: float) -> None:
         """A lease counts from when its claim was sent: after a slow claim it is renewed sooner."""
@@ -183,10 +186,6 @@ class LeaseRenewer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.005, due - now)):
                 await self._wakeup.wait()
-
-    @property
-    def _margin(self) -> float:
-        return self._lease_seconds * MARGIN_SHARE
 
     def _lose_expired(self, now: float) -> None:
         """Without a renewal another worker may get the lease: stop the handler before that."""
@@ -211,9 +210,8 @@ class LeaseRenewer:
     async def _mark_running(self, now: float) -> None:
         late = [
             (lease, now - started_at)
-            for lease in self._leases.all()
-            if (started_at := _unmarked_since(lease)) is not None
-            and now >= started_at + MARK_RUNNING_SECONDS
+            for lease, started_at in _unmarked(self._leases.all())
+            if now >= started_at + MARK_RUNNING_SECONDS
         ]
         if not late:
             return
@@ -287,8 +285,8 @@ class LeaseRenewer:
     def _renew_again(self, leases: Sequence[HeldLease], wait: float) -> None:
         """Sooner than the wait where a lease would not last: it is tried until its end."""
         now = asyncio.get_running_loop().time()
-        ends = [lease.valid_until - self._margin for lease in leases if lease.phase in OPEN]
-        left = min(ends, default=math.inf) - now
+        ends = [lease.valid_until for lease in leases if lease.phase in OPEN]
+        left = min(ends, default=math.inf) - self._margin - now
         self._renew_at = now + min(wait, max(_RETRY_SECONDS, left * _RETRY_SHARE))
         self._is_failing = True
 
@@ -312,10 +310,13 @@ class LeaseRenewer:
         return lease.deadline is not None and now > lease.deadline + PAST_TIMEOUT_SECONDS
 
 
-def _unmarked_since(lease: HeldLease) -> float | None:
-    """When it was started, if the store does not show it as running yet."""
-    is_unmarked = lease.phase in STARTED and not lease.marked_running
-    return lease.started_at if is_unmarked else None
+def _unmarked(leases: Sequence[HeldLease]) -> list[tuple[HeldLease, float]]:
+    """Those that the store does not show as running yet, and when they were started."""
+    return [
+        (lease, lease.started_at)
+        for lease in leases
+        if lease.started_at is not None and not lease.marked_running and lease.phase in STARTED
+    ]
 
 
 def _stop_as_requested(lease: HeldLease, request: StopRequest) -> None:

@@ -95,9 +95,9 @@ def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[tuple[list[int], t
     ]
     # The policy of a plain job is null.
     special = [end for end in ended if end.attempt.policy_json is not None]
-    flows = flows_of(special)
+    flows, waited_for = (flows_of(special), _waited_for(special)) if special else ((), [])
     statement = Statement("succeed_in_flow" if flows else "succeed", {"owner": owner}, rows)
-    hit = yield from _write_and_free(statement, ended, waited_for=_waited_for(special))
+    hit = yield from _write_and_free(statement, ended, waited_for=waited_for)
     return [job_id for (job_id,) in hit], flows
 
 

@@ -13,6 +13,8 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from freehold.errors import BadArguments
 from freehold.model.handler_exceptions import HandlerException
 from freehold.model.outcome import Outcome, OutcomeKind
@@ -222,38 +224,30 @@ class _Stopped:
     """The handler ended because of a stop or a cancellation."""
 
 
-class _Cancel:
-    """Cancels a task on a stop from any thread. Reports it as stuck if it does not end."""
+class _Cancel(msgspec.Struct, eq=False):
+    """Cancels a task on a stop from any thread. Reports it as stuck if it does not end. A struct,
+    because every handler on the event loop has one."""
 
-    __slots__ = ("_drain", "_lease", "_loop", "_task", "has_ended")
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        task: asyncio.Task[Any],
-        lease: HeldLease,
-        drain: Drain,
-    ) -> None:
-        self._loop = loop
-        self._task = task
-        self._lease = lease
-        self._drain = drain
-        #: The handler has ended.
-        self.has_ended = False
+    loop: asyncio.AbstractEventLoop
+    task: asyncio.Task[Any]
+    lease: HeldLease
+    drain: Drain
+    #: The handler has ended.
+    has_ended: bool = False
 
     def __call__(self, _reason: StopReason) -> None:
-        self._loop.call_soon_threadsafe(self._cancel)
+        self.loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
         if self.has_ended:
             return
-        self._task.cancel()
-        self._loop.call_later(STUCK_SECONDS, self._cancel_again)
+        self.task.cancel()
+        self.loop.call_later(STUCK_SECONDS, self._cancel_again)
 
     def _cancel_again(self) -> None:
         """A handler that suppressed its cancellation is reported, and canceled again."""
         if not self.has_ended:
-            self._drain.on_stuck(self._lease)
+            self.drain.on_stuck(self.lease)
             self._cancel()
 
 
