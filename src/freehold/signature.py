@@ -24,6 +24,9 @@ from freehold.value_types import error_text, has_secret, supported_type, typed_d
 
 T = TypeVar("T")
 
+#: The errors of a decoder whose data do not fit its type.
+_MISFITS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
 
 class ShownParameter(NamedTuple):
     """A parameter of a task: its type in words, and a value to begin with."""
@@ -118,7 +121,10 @@ class Signature:
         handler would get as another value."""
         values = self._bound(args, kwargs)
         data = payload.encode(self._what, values)
-        decoded = self._decode(data)
+        try:
+            decoded = self._decoder.decode(data)
+        except _MISFITS as error:
+            raise self._misfit(error) from None
         for name, value in values.items():
             arrived = getattr(decoded, name)
             if arrived != value:
@@ -142,7 +148,10 @@ class Signature:
         if not missing:
             return self.encode(args, kwargs), {}
         data = payload.encode(self._what, given)
-        decoded = self._decode(data, self._make_decoder(self._types, without=missing.keys()))
+        try:
+            decoded = self._make_decoder(self._types, without=missing.keys()).decode(data)
+        except _MISFITS as error:
+            raise self._misfit(error) from None
         for name, value in given.items():
             if getattr(decoded, name) != value:
                 raise self._other_value(name, value, getattr(decoded, name))
@@ -178,21 +187,24 @@ class Signature:
     def check(self, data: bytes) -> None:
         """Checks JSON from outside. Raises BadArguments."""
         payload.check_bytes(self._what, data)
-        self._decode(data)
-
-    def _decode(self, data: bytes | str, decoder: msgspec.json.Decoder[Any] | None = None) -> Any:
         try:
-            return (decoder or self._decoder).decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            text, path = error_text(error)
-            if re.split(r"[.\[]", path)[0] in self.secret_args:
-                text = "the value of a secret argument does not fit its type"
-            where = f" - at `{path}`" if path else ""
-            raise BadArguments(f"task {self.task}: {text}{where}; {self._shown()}") from None
+            self._decoder.decode(data)
+        except _MISFITS as error:
+            raise self._misfit(error) from None
+
+    def _misfit(self, error: Exception) -> BadArguments:
+        text, path = error_text(error)
+        if re.split(r"[.\[]", path)[0] in self.secret_args:
+            text = "the value of a secret argument does not fit its type"
+        where = f" - at `{path}`" if path else ""
+        return BadArguments(f"task {self.task}: {text}{where}; {self._shown()}")
 
     def decode(self, data: bytes | str) -> tuple[list[Any], dict[str, Any]]:
         """Positional and named arguments of the call, with their types."""
-        decoded = self._decode(data)
+        try:
+            decoded = self._decoder.decode(data)
+        except _MISFITS as error:
+            raise self._misfit(error) from None
         positional: list[Any] = []
         named: dict[str, Any] = {}
         for name, style in self._pass_styles:

@@ -164,7 +164,8 @@ class Task(Generic[P, R, H]):
                 f"a prepared job has no tenant yet: leave out tenant= here, and pass the job to "
                 f"app.tenant({tenant!r}).enqueue_many(...)"
             )
-        return self.prepare_call(args, kwargs)
+        data = self.definition.signature.encode(args, kwargs)
+        return msgspec.structs.replace(self._template, args=data)
 
     def prepare_call(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], *, pending: bool = False

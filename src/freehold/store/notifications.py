@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import attrgetter
 
 from freehold.model.job import NewJob
 from freehold.store.statements import Statement
@@ -89,13 +90,18 @@ def notifications_for(jobs: Sequence[NewJob]) -> set[str]:
     if len(jobs) == 1 and jobs[0].is_due_at_once:
         return {queue_ready(jobs[0].queue)}
     topics = set()
-    kinds = {(j.queue, j.is_due_at_once, bool(j.delay_seconds)) for j in jobs if not j.pending}
-    for queue, at_once, delayed in kinds:
-        if not at_once:
+    # Jobs of one call have few kinds: one of each is looked at.
+    for job in {_kind(job): job for job in jobs}.values():
+        if job.pending:
+            continue
+        if not job.is_due_at_once:
             topics.add(SCHEDULED)
-        if not delayed:  # run_at may have passed already: only the store knows the time
-            topics.add(queue_ready(queue))
+        if not job.delay_seconds:  # run_at may have passed already: only the store knows the time
+            topics.add(queue_ready(job.queue))
     return topics
+
+
+_kind = attrgetter("queue", "pending", "run_at", "delay_seconds", "waiting")
 
 
 class OwnNotifications:

@@ -42,7 +42,7 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
         return []
     topics, age = notifications_for(jobs), None
     notify = notifications.notify_within if limiter is None else notifications.notify_after
-    if any(_keys(job) != _NO_KEYS for job in jobs):
+    if set(map(_keys, jobs)) != {_NO_KEYS}:
         stored, notified = (yield from _enqueue_with_keys(jobs)), set[str]()
     else:
         notified = {topic for topic in topics if limiter is None or limiter.with_job(topic)}
@@ -75,7 +75,8 @@ def _stored(drawn: list[Rows]) -> list[Enqueued]:
     made: list[Enqueued] = []
     for rows in drawn:
         created_at = time_of(rows[0][1])
-        ids = sorted(row[0] for row in rows if row[0] is not None)
+        ids = [row[0] for row in rows if row[0] is not None]
+        ids.sort()
         made += [Enqueued(id_, True, False, created_at) for id_ in ids]
     return made
 
