@@ -107,7 +107,7 @@ class LeaseRenewer:
     async def _watch_expiry(self) -> None:
         while True:
             now = asyncio.get_running_loop().time()
-            self._lose_expired(now)
+            self._lose_expired(self._leases.all(), now)
             ends = [lease.valid_until for lease in self._leases.all() if lease.phase in OPEN]
             wait = min(ends, default=now + self._lease_seconds) - self._margin - now
             await asyncio.sleep(min(max(wait, 0.02), self._lease_seconds / 4))
@@ -135,10 +135,12 @@ class LeaseRenewer:
 
     async def run_once(self) -> None:
         now = asyncio.get_running_loop().time()
-        self._lose_expired(now)
-        if len(self._leases) and now >= self._renew_at:  # first: nothing else may cost a lease
+        if leases := self._leases.all():
+            self._lose_expired(leases, now)
+        # First: nothing else may cost a lease.
+        if leases and now >= self._renew_at and len(self._leases):
             await self._renew(now)
-        if now >= self._rest_until:
+        if leases and now >= self._rest_until:
             await self._mark_running(now)
         has_requests = self._has_requests or now >= self._read_requests_at
         if len(self._leases) and has_requests and now >= self._rest_until:
@@ -187,9 +189,9 @@ class LeaseRenewer:
             async with asyncio.timeout(max(0.005, due - now)):
                 await self._wakeup.wait()
 
-    def _lose_expired(self, now: float) -> None:
+    def _lose_expired(self, leases: Sequence[HeldLease], now: float) -> None:
         """Without a renewal another worker may get the lease: stop the handler before that."""
-        for lease in self._leases.all():
+        for lease in leases:
             if now >= lease.valid_until - self._margin:
                 self._lose(lease, "it could not be renewed in time")
 
