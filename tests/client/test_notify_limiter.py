@@ -51,7 +51,7 @@ class Producer:
     ) -> tuple[bool, bool]:
         """Returns whether it notified together with the job, and whether afterwards."""
         (topic,) = TOPICS
-        notified = self.limiter.with_job(topic)
+        notified, _ = self.limiter.with_job(topic)
         self.clock.now += takes
         self.id += 1 + others
         late = self.limiter.after_jobs(TOPICS, TOPICS if notified else (), age, self.id)

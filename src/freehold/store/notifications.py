@@ -172,23 +172,21 @@ class NotifyLimiter:
         #: The last job of this producer, and when it was stored.
         self._last = (0, _NEVER)
 
-    def with_job(self, topic: str) -> bool:
-        """Whether to notify together with the jobs."""
+    def with_job(self, topic: str) -> tuple[bool, bool]:
+        """Whether to notify together with the jobs; and whether the age of others' notifications
+        matters: not while our own jobs keep coming."""
         now, state = self._now(), self._topics[topic]
-        state.own.add_job(now)
+        own = state.own
+        own.add_job(now)
         age = now + _LEFT_SECONDS - state.notified_at
-        if state.others.interval or age < state.own.interval:
-            return False
+        if state.others.interval or age < own.interval:
+            return False, not own.is_stream
         state.notified_at = now  # other calls of this producer rely on it from here on
-        return True
+        return True, not own.is_stream
 
     def failed(self, topic: str) -> None:
         """It is unknown whether the notification was sent: the next job sends it again."""
         self._topics[topic].notified_at = _NEVER
-
-    def needs_age(self, topic: str) -> bool:
-        """Whether the age of others' notifications matters: not while our own jobs keep coming."""
-        return not self._topics[topic].own.is_stream
 
     def after_jobs(
         self, topics: Iterable[str], notified: Collection[str], age: float | None, last_id: int

@@ -45,7 +45,7 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
     if set(map(_keys, jobs)) != {_NO_KEYS}:
         stored, notified = (yield from _enqueue_with_keys(jobs)), set[str]()
     else:
-        notified = {topic for topic in topics if limiter is None or limiter.with_job(topic)}
+        notified = {topic for topic in topics if limiter is None or limiter.with_job(topic)[0]}
         try:
             # All or none: a caller that gets an error may call again.
             drawn = yield StatementGroup(
@@ -84,8 +84,8 @@ def _stored(drawn: list[Rows]) -> list[Enqueued]:
 def _enqueue_plain(job: NewJob, limiter: NotifyLimiter) -> Verb[list[Enqueued]]:
     """One job that is due at once, with no options: the commonest call, kept short."""
     topic = notifications.queue_ready(job.queue)
-    notified = limiter.with_job(topic)
-    name = "enqueue_with_notify_age" if limiter.needs_age(topic) else "enqueue_plain"
+    notified, needs_age = limiter.with_job(topic)
+    name = "enqueue_with_notify_age" if needs_age else "enqueue_plain"
     try:
         drawn = yield StatementGroup(
             (_plain(job, name),), True, notifications.notify_after((topic,)) if notified else None
