@@ -191,12 +191,14 @@ class Task(Generic[P, R, H]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """Store a job that runs this function with these arguments."""
-        job, options = self.prepare_call(args, kwargs), self.options
+        data, options = self.definition.signature.encode(args, kwargs), self.options
+        job = msgspec.structs.replace(self._template, args=data)
         return self._app._submit(job, options.connection, options.tenant)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> H:
         """The same for asyncio."""
-        job, options = self.prepare_call(args, kwargs), self.options
+        data, options = self.definition.signature.encode(args, kwargs), self.options
+        job = msgspec.structs.replace(self._template, args=data)
         return await self._app._asubmit(job, options.connection, options.tenant)
 
     def call(self: Task[P, Any, ResultHandle[T]], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -138,7 +138,9 @@ class AsyncPool:
             self._idle.append(connection)
         else:
             connection.abort()
-        self._uncount()
+        self._borrowed -= 1
+        if self._waiting:
+            self._admit_waiting()
 
     def release_after(
         self, error: BaseException, connection: AsyncPooledConnection, *, writes: bool

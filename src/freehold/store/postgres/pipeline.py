@@ -315,7 +315,7 @@ class SocketReader:
             while True:
                 self._ready = self._loop.create_future()
                 if wanted & Wait.W:
-                    self._loop.add_writer(self._socket, self._wake, Ready.W)
+                    self._loop.add_writer(self._socket, self._on_writable)
                 try:
                     state = await self._ready
                 finally:
@@ -350,16 +350,16 @@ class SocketReader:
     def _on_readable(self) -> None:
         # Input that no exchange waits for, and that was not just read: the server has ended the
         # connection.
-        if not self._wake(Ready.R) and self._poll.poll(0):
+        ready = self._ready
+        if ready is not None:
+            if not ready.done():
+                ready.set_result(Ready.R)
+        elif self._poll.poll(0):
             self.stop_reading()
 
-    def _wake(self, state: Ready) -> bool:
-        """Whether an exchange waits; it continues."""
-        if self._ready is None:
-            return False
-        if not self._ready.done():
-            self._ready.set_result(state)
-        return True
+    def _on_writable(self) -> None:
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_result(Ready.W)
 
 
 class AsyncPooledConnection(AsyncConnection[Any]):
