@@ -274,3 +274,15 @@ def test_a_node_that_the_database_refuses_holds_up_no_other_flow(
     mend(store, refused, 0, 3)
     settle(store)
     assert not store.store.flow_nodes(broken)[1].waits
+
+
+def test_a_canceled_member_of_a_map_cannot_be_retried_alone(store: StoreUnderTest) -> None:
+    """It would start before the sources of its node."""
+    flow = workflow(store, node(1), group(2, 1, 1))
+    store.end(claimed(store)["t1"], OutcomeKind.FAIL)
+    assert states(store, flow) == ["failed", "canceled"]
+    with pytest.raises(IllegalTransition, match="retry the workflow"):
+        store.store.operate(OperatorVerb.RETRY, [1], "ann", None)  # members come first
+    assert claimed(store) == {}
+    assert store.store.retry_flow(flow, ANN) == 2
+    assert list(claimed(store)) == ["t1"]

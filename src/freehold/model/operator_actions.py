@@ -140,11 +140,18 @@ def _retry(job: Job) -> Transition:
             f"job {job.id} is {job.state}: only a finished job can be retried"
             + ("; `resume` continues a paused job" if job.state is State.PAUSED else "")
         )
-    if job.state is State.CANCELED and job.policy.node is not None:
+    policy = job.policy
+    if job.state is State.CANCELED and (policy.node is not None or policy.in_group):
+        what = "in a map" if policy.in_group else f"a node of workflow {policy.flow}"
         raise IllegalTransition(
-            f"job {job.id} is canceled, and a node of workflow {job.policy.flow}, where it would "
-            f"not wait for its sources: retry the workflow"
+            f"job {job.id} is canceled, and {what}, where it would not wait for its sources: retry "
+            "the workflow"
         )
+    return plan_retry_with_flow(job)
+
+
+def plan_retry_with_flow(job: Job) -> Transition:
+    """Of a finished member whose flow is retried as a whole."""
     return Transition(
         state=State.QUEUED,
         event=EventKind.RETRIED_BY_HAND,

@@ -24,7 +24,12 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "lane_on_failure": ("block", "skip"),
 }
 #: The fields of these stored names.
-_FLAGS = {"secret_result": "secret_result", "notify_end": "notify_end", "steps": "has_steps"}
+_FLAGS = {
+    "secret_result": "secret_result",
+    "notify_end": "notify_end",
+    "steps": "has_steps",
+    "in_group": "in_group",
+}
 #: Fields with the ids of flows and the numbers of nodes.
 _NUMBERS = ("flow", "node", "callback_of")
 _RETRY_FIELDS = ("base_seconds", "factor", "cap_seconds", "jitter")
@@ -50,6 +55,8 @@ class Policy:
     flow: int | None = None
     node: int | None = None
     callback_of: int | None = None
+    #: That flow is the group of a map, which can wait for the sources of its node.
+    in_group: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.retry, Retry):
@@ -96,6 +103,8 @@ def pack(policy: Policy) -> dict[str, Any] | None:
         packed["secret_result"] = True
     if policy.notify_end:
         packed["notify_end"] = True
+    if policy.in_group:
+        packed["in_group"] = True
     packed.update(
         (name, getattr(policy, name)) for name in _NUMBERS if getattr(policy, name) is not None
     )

@@ -29,6 +29,7 @@ from freehold.store.verbs.flow_members import (
     flow_members,
     live_members,
     ranges_of,
+    retry_members,
 )
 from freehold.store.verbs.flows import add_members, read_flows
 from freehold.store.verbs.fold import ROWS
@@ -120,7 +121,7 @@ def _retry_members(flow: int, author: Author, waits_for: str | None = None) -> V
     retried, after = 0, 0
     while page := (yield from ended_members(flow, ranges, after, MEMBERS, _UNSUCCESSFUL)):
         if waits_for is None:
-            missed = yield from change_members(OperatorVerb.RETRY, page, author.by, author.reason)
+            missed = yield from retry_members(page, author.by, author.reason)
             retried += len(page) - len(missed)
         else:
             retried += yield from _wait_again(page, author, waits_for)

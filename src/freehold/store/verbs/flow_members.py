@@ -11,7 +11,13 @@ from typing import Any, TypeAlias
 
 from freehold.model.flow import Flow
 from freehold.model.job import Job, StopRequest
-from freehold.model.operator_actions import OperatorVerb, RequestStop, Transition, plan
+from freehold.model.operator_actions import (
+    OperatorVerb,
+    RequestStop,
+    Transition,
+    plan,
+    plan_retry_with_flow,
+)
 from freehold.model.state import FINAL, State
 from freehold.store import notifications
 from freehold.store.rows import job_of
@@ -131,6 +137,13 @@ def change_members(
     if moves:
         left -= yield from _move(moves, by, reason)
     return left
+
+
+def retry_members(jobs: Sequence[Job], by: str, reason: str | None) -> Verb[set[int]]:
+    """Of a flow that is retried as a whole. Returns those that have changed since they were
+    read."""
+    hit = yield from _move([(job, plan_retry_with_flow(job)) for job in jobs], by, reason)
+    return {job.id for job in jobs} - hit
 
 
 def _has_stopped(job: Job) -> bool:

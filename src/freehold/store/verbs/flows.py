@@ -123,17 +123,24 @@ def member_statement(
     owner: str | None = None,
     lease: LeaseKey | None = None,
     waits_for: str | None = None,
+    *,
+    in_group: bool = False,
 ) -> Statement:
     """Their policy names the flow."""
-    params, shapes = member_params(flow, jobs, owner, lease)
+    params, shapes = member_params(flow, jobs, owner, lease, in_group=in_group)
     return Statement("add_members", {**params, "waits_for": waits_for}, shapes)
 
 
 def member_params(
-    flow: int, jobs: Sequence[NewJob], owner: str | None, lease: LeaseKey | None
+    flow: int,
+    jobs: Sequence[NewJob],
+    owner: str | None,
+    lease: LeaseKey | None,
+    *,
+    in_group: bool = False,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The parameters of a statement that stores members, and their shapes."""
-    numbers, shapes = shapes_of(in_flow(jobs, flow), _shape, start_by_columns)
+    numbers, shapes = shapes_of(in_flow(jobs, flow, in_group=in_group), _shape, start_by_columns)
     params = {
         "flow": flow,
         "calls": [job.args.decode() for job in jobs],
@@ -149,14 +156,15 @@ def _shape(job: NewJob) -> tuple[Any, ...]:
     return (*shape_of_job(job), job.start_by)
 
 
-def in_flow(jobs: Iterable[NewJob], flow: int) -> list[NewJob]:
+def in_flow(jobs: Iterable[NewJob], flow: int, *, in_group: bool = False) -> list[NewJob]:
     """Jobs of one policy still share one, so that their shapes are found by identity."""
     marked: dict[int, Policy] = {}
     found = []
     for job in jobs:
         policy = marked.get(id(job.policy))
         if policy is None:
-            policy = marked[id(job.policy)] = dataclasses.replace(job.policy, flow=flow)
+            policy = dataclasses.replace(job.policy, flow=flow, in_group=in_group)
+            marked[id(job.policy)] = policy
         found.append(msgspec.structs.replace(job, policy=policy))
     return found
 

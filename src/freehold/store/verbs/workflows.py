@@ -63,7 +63,9 @@ def _group_statements(flow: int, node: NewNode, part: int) -> list[Statement]:
     new = NewFlow(kind=FlowKind.GROUP, name=node.name)
     waits_for = suspension.sources(part) if node.sources else None
     members = [
-        member_statement(part, node.jobs[start : start + ENQUEUE_BATCH], waits_for=waits_for)
+        member_statement(
+            part, node.jobs[start : start + ENQUEUE_BATCH], waits_for=waits_for, in_group=True
+        )
         for start in range(0, len(node.jobs), ENQUEUE_BATCH)
     ]
     made = flow_statements(part, new, parent=flow, node=node.number)
