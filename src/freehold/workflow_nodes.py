@@ -167,9 +167,6 @@ class NodeList:
                     "has returned"
                 )
             yield node.number, ""
-            source = self._nodes[node.number - 1]
-            if source.job is None and not source.jobs:
-                yield from source.sources  # a map of nothing ends at once, and waits for nobody
 
     def _result_sources(self, results: Mapping[str, ResultOf]) -> Iterable[tuple[int, str]]:
         for parameter, result in results.items():

@@ -286,3 +286,35 @@ def test_a_canceled_member_of_a_map_cannot_be_retried_alone(store: StoreUnderTes
     assert claimed(store) == {}
     assert store.store.retry_flow(flow, ANN) == 2
     assert list(claimed(store)) == ["t1"]
+
+
+@pytest.mark.parametrize("kind", [OutcomeKind.SUCCESS, OutcomeKind.FAIL])
+def test_a_map_of_nothing_waits_for_its_sources(store: StoreUnderTest, kind: OutcomeKind) -> None:
+    last = node(4, 2, on_failure="run")
+    flow = workflow(store, node(1), group(2, 0, 1), node(3, 2), last, node(5))
+    first = claimed(store)
+    assert sorted(first) == ["t1", "t5"]
+    assert states(store, flow) == [None] * 5
+    added = store.store.add_nodes(flow, [node(6, 2)], first["t5"].owner, key_of(first["t5"]))
+    assert added is not None
+    assert claimed(store) == {}
+    store.end(first["t1"], kind)
+    if kind is OutcomeKind.FAIL:
+        ended = ["failed", "canceled", "canceled", None, None, "canceled"]
+        assert states(store, flow) == ended
+        assert list(claimed(store)) == ["t4"]
+        assert store.store.retry_flow(flow, ANN) == 3
+        assert states(store, flow)[:3] == [None] * 3
+        store.end(claimed(store)["t1"], OutcomeKind.SUCCESS)
+        assert sorted(claimed(store)) == ["t3", "t6"]
+        return
+    assert states(store, flow) == ["succeeded", "succeeded", None, None, None, None]
+    assert sorted(claimed(store)) == ["t3", "t4", "t6"]
+
+
+def test_a_canceled_workflow_with_a_map_of_nothing(store: StoreUnderTest) -> None:
+    flow = workflow(store, node(1), group(2, 0, 1))
+    settle(store)
+    assert store.store.cancel_flow(flow, ANN)
+    assert states(store, flow) == ["canceled"] * 2
+    assert flow_of(store, flow).state is FlowState.CANCELED

@@ -10,11 +10,13 @@ from typing import Any
 import psycopg
 import pytest
 
+from freehold.model.audit import Author
 from freehold.model.flow import FlowKind, FlowState, Moment, NewFlow, NewNode
 from freehold.model.job import Attempt, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd
+from freehold.store.verbs.fold import fold_flows
 from tests.concurrency import wait_until
 from tests.sizes import sized
 from tests.store_contract.flows import settle
@@ -176,6 +178,33 @@ def _is_waited_for(connection: psycopg.Connection[Any]) -> bool:
     )
     (row,) = connection.execute(waiting).fetchall()
     return bool(row[0])
+
+
+@pytest.mark.requirement("N12")
+def test_a_retry_of_a_group_that_another_worker_folds(
+    postgres_under_test: PostgresUnderTest,
+) -> None:
+    """Its follower is restored, and would be canceled again by an end that is not counted as gone."""
+    under_test = postgres_under_test
+    under_test.reset()
+    nodes = [
+        NewNode(number=1, name="a", jobs=(NewJob(task="a"),)),
+        NewNode(number=2, name="b", job=NewJob(task="b"), sources=((1, ""),)),
+    ]
+    new = NewFlow(kind=FlowKind.WORKFLOW, name="w")
+    flow = under_test.store.create_workflow(new, nodes, within=False).id
+    under_test.end(under_test.claim_one(), OutcomeKind.FAIL)
+    settle(under_test)
+    group = under_test.store.flow_nodes(flow)[0].part
+    assert group is not None
+    with psycopg.connect(under_test.url) as connection, ThreadPoolExecutor(1) as pool:
+        Store(under_test.database.caller_session(connection)).run(fold_flows([group]))
+        retried = pool.submit(_store(under_test).retry_flow, flow, Author("ann", "test"))
+        wait_until(lambda: retried.done() or _is_waited_for(connection), "the retry has come so far")
+        connection.commit()
+        assert retried.result() == 2
+    settle(under_test)
+    assert [node.state for node in under_test.store.flow_nodes(flow)] == [None, None]
 
 
 @pytest.mark.requirement("N11")

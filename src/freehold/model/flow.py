@@ -212,7 +212,7 @@ def state_of_flow(counts: Counts, *, sealed: bool, canceled: bool) -> FlowState:
     """A flow closes when no producer adds to it any more and all members have ended."""
     if not sealed or counts.open > 0:
         return FlowState.OPEN
-    if counts.succeeded >= counts.total:
+    if counts.succeeded >= counts.total and (counts.total or not canceled):
         return FlowState.SUCCEEDED
     return FlowState.CANCELED if canceled else FlowState.FAILED
 

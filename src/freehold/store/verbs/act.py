@@ -71,6 +71,8 @@ def act_on_flow(flow: int, problems: list[str]) -> Verb[tuple[int, list[int]]]:
             others += groups
         reached = yield from cancel_page(stored.flow, stored.reached)
         yield from write("reach_flow", flow=flow, reached=reached)
+        if stored.flow.kind is FlowKind.GROUP and stored.flow.sealed_at is None:
+            yield from write("seal_flow", flow=flow)
         return 0, [*others, flow]
     if stored.flow.kind is FlowKind.WORKFLOW and stored.flow.canceled_at is None:
         acted = yield from act_on_nodes(flow)

@@ -37,7 +37,8 @@ class _DueNode(NamedTuple):
 
 
 class Acted(NamedTuple):
-    """How many nodes were due, how many jobs became ready, and which groups are to be canceled."""
+    """How many nodes were due, how many jobs became ready, and which groups are to be canceled, or
+    have no members."""
 
     nodes: int
     jobs: int
@@ -103,6 +104,9 @@ def _act_on_group(flow: int, node: _DueNode, part: int, parts: list[int]) -> Ver
     if reason is None:
         while opened := (yield from write("open_group", part=part, limit=MEMBERS)):
             ready += len(opened)
+        if not ready:  # also one without members, which has succeeded now
+            yield from write("seal_flow", flow=part)
+            parts.append(part)
     else:
         yield from write("cancel_flow", flow=part, by=None, reason=reason)
         parts.append(part)

@@ -21,7 +21,7 @@ from freehold.store.stage_sql import stage_byte
 from freehold.store.statements import Conflict, Statement, Verb, together, write
 from freehold.store.types import LeaseKey
 from freehold.store.verbs import audit
-from freehold.store.verbs.act import advance_flows
+from freehold.store.verbs.act import act_on_flow
 from freehold.store.verbs.flow_members import (
     MEMBERS,
     change_members,
@@ -32,11 +32,12 @@ from freehold.store.verbs.flow_members import (
     retry_members,
 )
 from freehold.store.verbs.flows import add_members, read_flows
-from freehold.store.verbs.fold import ROWS
 from freehold.store.verbs.queries import read_jobs
 from freehold.store.verbs.workflows import add_nodes, flow_nodes
 
 _TRIES = 20
+#: Of the worklist of one flow: a retry decides by the states of all its members.
+_ALL_ROWS = 2**31 - 1
 _UNSUCCESSFUL = (State.FAILED, State.CANCELED)
 
 
@@ -90,7 +91,7 @@ def _retry_workflow(flow: int, author: Author, record: Sequence[Statement]) -> V
     answers = yield from together(
         *record,
         Statement("lock_flow", {"flow": flow}),
-        Statement("fold_ends", {"limit": ROWS}, rows),
+        Statement("fold_ends", {"limit": _ALL_ROWS}, rows),
         Statement("count_sources", {}, rows),
         Statement("restore_nodes", params),
         notifications.notify_within([notifications.SCHEDULED]),
@@ -108,10 +109,24 @@ def _retry_groups(flow: int, author: Author) -> Verb[int]:
         if node.part is None or node.state in (None, State.SUCCEEDED):
             continue
         must_wait = not succeeded.issuperset(node.sources)
-        yield from write("reopen_flow", flow=node.part)
-        waits_for = suspension.sources(node.part) if must_wait else None
-        retried += yield from _retry_members(node.part, author, waits_for)
-        yield from advance_flows([node.part])
+        retried += yield from _retry_group(node.part, author, must_wait=must_wait)
+    return retried
+
+
+def _retry_group(part: int, author: Author, *, must_wait: bool) -> Verb[int]:
+    """The worklist of its workflow has its being open again afterwards. Waits for the fold of
+    another worker, which could write the end that it has seen after the followers of this group are
+    restored: they would be canceled again."""
+    waits_for = suspension.sources(part) if must_wait else None
+    retried = yield from _retry_members(part, author, waits_for)
+    yield from together(
+        Statement(
+            "reopen_group", {"flow": part, "must_wait": must_wait, "retried": retried > 0}
+        ),
+        Statement("lock_flow", {"flow": part}),
+        Statement("fold_ends", {"limit": _ALL_ROWS}, [{"flow": part}]),
+    )
+    yield from act_on_flow(part, [])
     return retried
 
 

@@ -69,6 +69,8 @@ def _group_statements(flow: int, node: NewNode, part: int) -> list[Statement]:
         for start in range(0, len(node.jobs), ENQUEUE_BATCH)
     ]
     made = flow_statements(part, new, parent=flow, node=node.number)
+    if node.sources and not members:
+        return made  # sealed when its sources have ended: it would succeed before them
     return [*made, *members, Statement("seal_flow", {"flow": part})]
 
 

@@ -48,6 +48,7 @@ noded as (
     set state = case when r.number is null then n.state end, counted_state = case when r.number is null then n.counted_state end,
         waits = case when n.part is not null and n.state is null then exists (select from {schema}.job j
                 where j.waits_for = 'flow/' || n.part and j.waits_for is not null and j.stage = {pending})
+                or exists (select from {schema}.flow g where g.id = n.part and g.sealed_at is null)
             when r.number is null then n.waits else r.must_wait end,
         open_sources = c.still_open, bad_sources = c.bad
     from counters c left join restored r on r.number = c.number

@@ -44,7 +44,8 @@ where n.flow = :flow;
 
 update flow_node as n
 set waits = exists (select 1 from job j where j.waits_for = 'flow/' || n.part and j.waits_for is not null
-    and j.stage = {pending})
+        and j.stage = {pending})
+    or exists (select 1 from flow g where g.id = n.part and g.sealed_at is null)
 where n.flow = :flow and n.part is not null and n.state is null;
 
 update flow set state = 'open', closed_at = null
