@@ -107,3 +107,40 @@ def test_children_of_a_job_that_fails_are_canceled(store: StoreUnderTest) -> Non
     store.end(again, OutcomeKind.FAIL)
     settle(store)
     assert flow_of(store, found.flow).canceled_at is not None
+
+
+def test_a_job_that_is_resumed_when_its_children_are_long_gone(store: StoreUnderTest) -> None:
+    """Retention keeps the gather for it, and the children have no ends any more."""
+    parent = _parent(store)
+    found = _gather(store, parent)
+    for child in store.claim():
+        store.end(child, OutcomeKind.SUCCESS)
+    _suspend(store, parent, found.flow)
+    store.store.operate(OperatorVerb.PAUSE, [parent.job_id], "ann", None)
+    settle(store)
+    store.advance(40 * DAY)
+    while store.store.apply_retention(30.0, 100):
+        """Until nothing is left."""
+    assert store.store.read(found.jobs) == {}
+    assert flow_of(store, found.flow).state is FlowState.SUCCEEDED
+    store.sql(f"delete from {{s}}flow where id = {found.flow}")  # as earlier versions did
+    store.store.operate(OperatorVerb.RESUME, [parent.job_id], "ann", None)
+    again = store.claim_one()
+    ended = store.store.finish_gather(again.owner, key_of(again), "pages", found, False)
+    assert ended is not None
+    assert ended.ends is not None
+    assert [each.end for each in ended.ends] == [None, None]
+    store.end(again, OutcomeKind.SUCCESS)
+
+
+def test_retention_deletes_the_gather_of_a_job_that_has_ended(store: StoreUnderTest) -> None:
+    parent = _parent(store)
+    found = _gather(store, parent)
+    for child in store.claim():
+        store.end(child, OutcomeKind.SUCCESS)
+    store.end(parent, OutcomeKind.SUCCESS)
+    settle(store)
+    store.advance(40 * DAY)
+    while store.store.apply_retention(30.0, 100):
+        """Until nothing is left."""
+    assert store.store.read_flows([found.flow]) == {}

@@ -14,8 +14,7 @@ from freehold.model.step import StepKind
 from freehold.store import notifications
 from freehold.store.statements import Conflict, Statement, StatementGroup, Verb, together
 from freehold.store.types import Gathered, GatheredEnd, LeaseKey
-from freehold.store.verbs.flow_actions import existing_flow
-from freehold.store.verbs.flows import draw_flow_ids, member_params
+from freehold.store.verbs.flows import draw_flow_ids, member_params, read_flows
 from freehold.store.verbs.queries import read_ends
 
 _TRIES = 20
@@ -48,9 +47,10 @@ def finish_gather(
     owner: str, lease: LeaseKey, name: str, children: Gathered, hidden: bool
 ) -> Verb[Gathered | None]:
     """If all children have ended, keep how, as the value of the step; else they are returned as
-    they are. None: the lease was lost."""
-    found = yield from existing_flow(children.flow)
-    if found.state is FlowState.OPEN:
+    they are. Without its flow, which retention has deleted: those that are left. None: the lease
+    was lost."""
+    found = (yield from read_flows([children.flow])).get(children.flow)
+    if found is not None and found.state is FlowState.OPEN:
         return children
     ends: dict[int, JobEnd | None] = {}
     for start in range(0, len(children.jobs), _ENDS):

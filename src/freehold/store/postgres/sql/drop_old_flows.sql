@@ -1,9 +1,12 @@
 -- properties: takes_long
--- Flows that closed longer ago than the history is kept, with all that belongs to them. A group goes with its workflow.
+-- Flows that closed longer ago than the history is kept, with all that belongs to them. A group goes with its
+-- workflow, a gather not before the job that waits for it.
 with old as materialized (
     select f.id from {schema}.flow f
     where f.closed_at < (select {schema}.clock()) - make_interval(secs => :history_days::double precision * 86400)
       and f.kind <> 'group'
+      -- A job that gathers finds its flow. No join, which would read all jobs.
+      and (f.kind <> 'gather' or (select j.id from {schema}.job j where j.id = f.parent_job) is null)
     order by f.closed_at limit :limit::integer
     for update skip locked
 ),
