@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from freehold.errors import IllegalTransition
+from freehold.errors import IllegalTransition, Refused
 from freehold.model.audit import Author
 from freehold.model.flow import FlowKind, FlowState, NewFlow, NewNode, NodeDraft, OnFailure
 from freehold.model.job import Attempt, NewJob
@@ -318,3 +318,34 @@ def test_a_canceled_workflow_with_a_map_of_nothing(store: StoreUnderTest) -> Non
     assert store.store.cancel_flow(flow, ANN)
     assert states(store, flow) == ["canceled"] * 2
     assert flow_of(store, flow).state is FlowState.CANCELED
+
+
+@pytest.mark.parametrize("how", ["workflow", "node"])
+def test_a_workflow_that_is_open_again_has_its_key(store: StoreUnderTest, how: str) -> None:
+    first = workflow(store, node(1), key="k")
+    (attempt,) = claimed(store).values()
+    store.end(attempt, OutcomeKind.FAIL)
+    settle(store)
+    if how == "workflow":
+        store.store.retry_flow(first, ANN)
+    else:
+        store.store.operate(OperatorVerb.RETRY, [attempt.job_id], "ann", None)
+        settle(store)
+    assert workflow(store, node(1), key="k") == first
+
+
+def test_a_workflow_whose_key_another_one_has_is_not_retried(store: StoreUnderTest) -> None:
+    first = workflow(store, node(1), key="k")
+    (attempt,) = claimed(store).values()
+    store.end(attempt, OutcomeKind.FAIL)
+    settle(store)
+    second = workflow(store, node(1), key="k")
+    with pytest.raises(Refused, match=f"'k' now belongs to workflow {second}"):
+        store.store.retry_flow(first, ANN)
+    store.store.operate(OperatorVerb.RETRY, [attempt.job_id], "ann", None)
+    settle(store)
+    assert workflow(store, node(1), key="k") == second
+    for each in store.claim():
+        store.end(each, OutcomeKind.SUCCESS)
+    settle(store)
+    assert flow_of(store, first).state is FlowState.SUCCEEDED

@@ -18,7 +18,7 @@ from freehold.model.operator_actions import OperatorVerb
 from freehold.model.state import Stage, State
 from freehold.store import notifications
 from freehold.store.stage_sql import stage_byte
-from freehold.store.statements import Conflict, Statement, Verb, together, write
+from freehold.store.statements import Conflict, Statement, Verb, read, together, write
 from freehold.store.types import LeaseKey
 from freehold.store.verbs import audit
 from freehold.store.verbs.act import act_on_flow
@@ -84,19 +84,36 @@ def retry_flow(flow: int, author: Author) -> Verb[int]:
 def _retry_workflow(flow: int, author: Author, record: Sequence[Statement]) -> Verb[int]:
     """Members of groups first, by pages, and nodes that block their lanes; then all other nodes, in
     one transaction. A node that followed a failed one would be canceled again by a sweep."""
+    yield from _check_key_is_free(flow)
     retried = yield from _retry_groups(flow, author)
     retried += yield from _resume_members(flow, author)
     rows = [{"flow": flow}]
     params = {"flow": flow, "by": author.by, "reason": author.reason}
-    answers = yield from together(
+    statements = [
         *record,
         Statement("lock_flow", {"flow": flow}),
         Statement("fold_ends", {"limit": _ALL_ROWS}, rows),
         Statement("count_sources", {}, rows),
         Statement("restore_nodes", params),
         notifications.notify_within([notifications.SCHEDULED]),
-    )
+    ]
+    try:
+        answers = yield from together(*statements)
+    except Conflict:
+        yield from _check_key_is_free(flow)
+        raise
     return retried + len(answers[len(record) + 3])
+
+
+def _check_key_is_free(flow: int) -> Verb[None]:
+    """Raises Refused if another open workflow has the key of this one."""
+    key = (yield from existing_flow(flow)).key
+    for (other,) in (yield from read("flow_by_key", key=key)) if key is not None else ():
+        if other != flow:
+            raise Refused(
+                f"workflow {flow} cannot be retried: its key {key!r} now belongs to workflow "
+                f"{other}; wait for that one, or cancel it"
+            )
 
 
 def _retry_groups(flow: int, author: Author) -> Verb[int]:

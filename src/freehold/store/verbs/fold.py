@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from freehold.store.statements import Statement, Verb, read, together
+from freehold.store.statements import Conflict, Statement, Verb, read, together
 
 #: Rows of one flow that one transaction folds.
 ROWS = 10_000
@@ -53,11 +53,14 @@ def due_flows(limit: int) -> Verb[list[int]]:
 def _fold(flows: Sequence[int]) -> Verb[tuple[list[int], list[int]]]:
     """One transaction. Returns the flows whose lock it had, and those whose rows others have."""
     rows = [{"flow": flow} for flow in flows]
-    locked, _, _ = yield from together(
-        Statement("try_flows", {}, rows),
-        Statement("fold_ends", {"limit": ROWS}, rows),
-        Statement("count_sources", {}, rows),
-    )
+    try:
+        locked, _, _ = yield from together(
+            Statement("try_flows", {}, rows),
+            Statement("fold_ends", {"limit": ROWS}, rows),
+            Statement("count_sources", {}, rows),
+        )
+    except Conflict:  # a workflow was stored just now with the key of one that opens again
+        return [], list(flows)
     ((names, busy),) = locked
     return _ids(names), _ids(busy)
 

@@ -22,7 +22,7 @@ counted as (
         cancel_reason = case when f.canceled_at is null and f.closed_at is null and s.cancels
             then 'the job that waits for it has ended' else f.cancel_reason end,
         closed_at = case when {flow_closes} then coalesce(f.closed_at, t.now) end,
-        held_key = case when not {flow_closes} then f.held_key end,
+        held_key = case when {flow_closes} then null when f.closed_at is null then f.held_key else {free_key} end,
         state = {folded_state},
         -- Also from one end to another: a member that failed was retried and has succeeded since the last fold.
         due = f.due or s.cancels or {folded_state} <> f.state

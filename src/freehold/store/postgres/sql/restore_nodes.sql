@@ -62,6 +62,7 @@ counted as (
             on n.flow = f.id and n.number = r.number where n.state = 'canceled'),
         state = case when exists (select from restored) then 'open' else f.state end,
         closed_at = case when not exists (select from restored) then f.closed_at end,
+        held_key = case when f.closed_at is null or not exists (select from restored) then f.held_key else {free_key} end,
         canceled_at = null, canceled_by = null, cancel_reason = null, reached = 0, due = true, change = f.change + 1
     where f.id = :flow::bigint
 )

@@ -7,7 +7,7 @@ set succeeded = succeeded + s.ended_well, failed = failed + s.ended_badly, cance
     cancel_reason = case when canceled_at is null and closed_at is null and s.cancels
         then 'the job that waits for it has ended' else cancel_reason end,
     closed_at = case when {flow_closes} then coalesce(closed_at, clock()) end,
-    held_key = case when not {flow_closes} then held_key end,
+    held_key = case when {flow_closes} then null when closed_at is null then held_key else {free_key} end,
     state = {folded_state},
     -- Also from one end to another: a member that failed was retried and has succeeded since the last fold.
     due = due or s.cancels or {folded_state} <> state

@@ -48,5 +48,5 @@ set waits = exists (select 1 from job j where j.waits_for = 'flow/' || n.part an
     or exists (select 1 from flow g where g.id = n.part and g.sealed_at is null)
 where n.flow = :flow and n.part is not null and n.state is null;
 
-update flow set state = 'open', closed_at = null
+update flow set state = 'open', closed_at = null, held_key = case when closed_at is null then held_key else {free_key} end
 where id = :flow and exists (select 1 from flow_node where flow = :flow and state is null)
