@@ -184,7 +184,7 @@ def _is_waited_for(connection: psycopg.Connection[Any]) -> bool:
 def test_a_retry_of_a_group_that_another_worker_folds(
     postgres_under_test: PostgresUnderTest,
 ) -> None:
-    """Its follower is restored, and would be canceled again by an end that is not counted as gone."""
+    """Its follower is restored, and would be canceled again by the end of the group."""
     under_test = postgres_under_test
     under_test.reset()
     nodes = [
@@ -200,7 +200,9 @@ def test_a_retry_of_a_group_that_another_worker_folds(
     with psycopg.connect(under_test.url) as connection, ThreadPoolExecutor(1) as pool:
         Store(under_test.database.caller_session(connection)).run(fold_flows([group]))
         retried = pool.submit(_store(under_test).retry_flow, flow, Author("ann", "test"))
-        wait_until(lambda: retried.done() or _is_waited_for(connection), "the retry has come so far")
+        wait_until(
+            lambda: retried.done() or _is_waited_for(connection), "the retry has come so far"
+        )
         connection.commit()
         assert retried.result() == 2
     settle(under_test)

@@ -90,7 +90,10 @@ def _act_on_closed(stored: StoredFlow, problems: list[str]) -> Verb[tuple[int, l
     if flow.kind is FlowKind.BATCH:
         jobs = yield from _release_callbacks(flow.id, flow.state, problems)
     elif flow.kind is FlowKind.GATHER:
-        jobs = yield from wake_gather(flow.id)
+        try:
+            jobs = yield from wake_gather(flow.id)
+        except RowRefused as error:  # the sweeps set the job aside when it is due
+            problems.append(f"job {flow.parent_job} cannot be woken by gather {flow.id}: {error}")
     elif flow.kind is FlowKind.GROUP and stored.counted_state != _counted_state(flow.state):
         yield from write(
             "count_group", flow=flow.id, state=flow.state.value, counted_state=stored.counted_state

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from freehold.errors import RowRefused
 from freehold.model.flow import RESULTS_LIMIT, Fate, OnFailure, fate_of
 from freehold.model.history import EventKind
 from freehold.model.state import Stage, State
 from freehold.store.rows import raw_values_of
 from freehold.store.statements import Statement, Verb, read, together, write
 from freehold.store.verbs.lanes import then_promote
-from freehold.store.verbs.queries import read_jobs
-from freehold.store.verbs.transition import transition_row, transition_statement
+from freehold.store.verbs.transition import transition_row
 
 #: Nodes, and members of a group, that one transaction changes.
 NODES = 200
@@ -28,8 +29,7 @@ class _DueNode(NamedTuple):
     on_failure: str
     open_sources: int
     bad_sources: int
-    #: Of a node that gets results.
-    args: str | None
+    gets_results: bool
 
     @property
     def fate(self) -> Fate:
@@ -58,18 +58,40 @@ def act_on_nodes(flow: int) -> Verb[Acted]:
         assert node.job_id is not None
         reason = yield from _refusal(flow, node)
         args = None
-        if reason is None and node.args is not None:
+        if reason is None and node.gets_results:
             args, reason = yield from _arguments(flow, node)
         if reason is None:
             opened.append({"number": node.number, "id": node.job_id, "args": args})
         else:
             canceled[node.job_id] = reason
-    if opened:
-        (ready,) = yield from together(Statement("open_nodes", {"flow": flow}, opened))
-        jobs += len(ready)
+    jobs += yield from _open(flow, opened, canceled)
     if canceled:
         yield from _cancel(canceled)
     return Acted(len(due), jobs, parts)
+
+
+def _open(flow: int, rows: Sequence[dict[str, object]], canceled: dict[int, str]) -> Verb[int]:
+    """Put jobs into their queues. Those that the database refuses alone are added to ``canceled``:
+    they would hold up their flow for ever. A retry of the workflow runs them when they are
+    corrected."""
+    if not rows:
+        return 0
+    try:
+        (ready,) = yield from together(Statement("open_nodes", {"flow": flow}, rows))
+    except RowRefused as error:
+        if len(rows) == 1:
+            job_id = rows[0]["id"]
+            assert isinstance(job_id, int)
+            canceled[job_id] = _refused(error)
+            return 0
+        half = len(rows) // 2
+        first = yield from _open(flow, rows[:half], canceled)
+        return first + (yield from _open(flow, rows[half:], canceled))
+    return len(ready)
+
+
+def _refused(error: RowRefused) -> str:
+    return f"the database refuses to release it: {error}"
 
 
 def _refusal(flow: int, node: _DueNode) -> Verb[str | None]:
@@ -85,9 +107,13 @@ def _refusal(flow: int, node: _DueNode) -> Verb[str | None]:
 
 def _arguments(flow: int, node: _DueNode) -> Verb[tuple[str | None, str | None]]:
     """The arguments of a node with the results of its sources; or why they cannot be passed."""
-    rows = yield from read("node_values", flow=flow, number=node.number)
-    args = raw_values_of(node.args or "{}")
-    args.update((name, msgspec.Raw((result or "null").encode())) for name, result in rows)
+    try:
+        rows = yield from read("node_values", flow=flow, number=node.number, id=node.job_id)
+    except RowRefused as error:
+        return None, _refused(error)
+    values: dict[str, str | None] = dict(rows)
+    args = raw_values_of(values.pop("", None) or "{}")
+    args.update((name, msgspec.Raw((result or "null").encode())) for name, result in values.items())
     data = msgspec.json.encode(args)
     if len(data) > RESULTS_LIMIT:
         return None, (
@@ -102,8 +128,8 @@ def _act_on_group(flow: int, node: _DueNode, part: int, parts: list[int]) -> Ver
     reason = yield from _refusal(flow, node)
     ready, released = 0, part if reason is None else None
     if reason is None:
-        while opened := (yield from write("open_group", part=part, limit=MEMBERS)):
-            ready += len(opened)
+        while opened := (yield from _open_members(part)):
+            ready += opened
         if not ready:  # also one without members, which has succeeded now
             yield from write("seal_flow", flow=part)
             parts.append(part)
@@ -114,21 +140,31 @@ def _act_on_group(flow: int, node: _DueNode, part: int, parts: list[int]) -> Ver
     return ready
 
 
+def _open_members(part: int) -> Verb[int]:
+    """The next ones. Returns how many were released or canceled."""
+    try:
+        return len((yield from write("open_group", part=part, limit=MEMBERS)))
+    except RowRefused:
+        waiting = yield from read("waiting_members", part=part, limit=MEMBERS)
+    canceled: dict[int, str] = {}
+    rows: list[dict[str, object]] = [{"number": 0, "id": id_, "args": None} for (id_,) in waiting]
+    opened = yield from _open(part, rows, canceled)
+    if canceled:
+        yield from _cancel(canceled)
+    return opened + len(canceled)
+
+
 def _cancel(reasons: dict[int, str]) -> Verb[None]:
     """The end of each enters the worklist: its followers are canceled by the next fold."""
-    jobs = yield from read_jobs(list(reasons))
     rows = [
         transition_row(
-            job.id,
+            job_id,
             Stage.PENDING,
             state=State.CANCELED,
             event=EventKind.CANCELED,
             stages=None,
-            reason=reasons[job.id],
+            reason=reason,
         )
-        for job in jobs.values()
-        if job.stage is Stage.PENDING
+        for job_id, reason in sorted(reasons.items())
     ]
-    if rows:
-        policies = (job.policy_json for job in jobs.values())
-        yield from then_promote([transition_statement(None, rows, policies)])
+    yield from then_promote([Statement("transition_in_flow", {"by": None}, rows)])

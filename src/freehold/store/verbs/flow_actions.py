@@ -18,7 +18,7 @@ from freehold.model.operator_actions import OperatorVerb
 from freehold.model.state import Stage, State
 from freehold.store import notifications
 from freehold.store.stage_sql import stage_byte
-from freehold.store.statements import Conflict, Statement, Verb, read, together, write
+from freehold.store.statements import Conflict, Statement, Verb, read, together
 from freehold.store.types import LeaseKey
 from freehold.store.verbs import audit
 from freehold.store.verbs.act import act_on_flow
@@ -137,9 +137,7 @@ def _retry_group(part: int, author: Author, *, must_wait: bool) -> Verb[int]:
     waits_for = suspension.sources(part) if must_wait else None
     retried = yield from _retry_members(part, author, waits_for)
     yield from together(
-        Statement(
-            "reopen_group", {"flow": part, "must_wait": must_wait, "retried": retried > 0}
-        ),
+        Statement("reopen_group", {"flow": part, "must_wait": must_wait, "retried": retried > 0}),
         Statement("lock_flow", {"flow": part}),
         Statement("fold_ends", {"limit": _ALL_ROWS}, [{"flow": part}]),
     )
