@@ -1,7 +1,7 @@
 """What a workflow must look like once everything that happened to it is counted.
 
-Written from the rules of `docs/workflows.md` alone: no worklist, no counters. A settled workflow is a fixed point of a few
-sentences about jobs, which `settle` reaches by applying them until nothing changes.
+Written from the rules of `docs/workflows.md` alone: no worklist, no counters. A settled workflow is
+the fixed point of a few sentences about the states of jobs.
 """
 
 from __future__ import annotations

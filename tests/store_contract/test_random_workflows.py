@@ -1,9 +1,10 @@
-"""Random workflows against an oracle: sources, failures, cancels, deletions, retries and additions in any order."""
+"""Random workflows against an oracle: sources, failures, cancels, deletions, retries and additions,
+in any order."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -31,8 +32,8 @@ _OUTCOMES = {
     OutcomeKind.CANCEL: "canceled",
 }
 _STATES = """
-    select id, case stage when {pending} then 'waiting' when {ready} then 'ready' when {leased} then 'running'
-        else 'of another stage' end from {s}job
+    select id, case stage when {pending} then 'waiting' when {ready} then 'ready'
+        when {leased} then 'running' else 'of another stage' end from {s}job
     union all select id, state from {s}history
 """
 
@@ -117,7 +118,7 @@ class RandomWorkflow:
             assert not self.store.store.finish("w1", ends).lost
 
     def cancel_some(self) -> None:
-        """Also jobs that have failed, which are resolved by that, and those of a group that waits."""
+        """Also jobs that have failed, which are resolved by that."""
         self.check()
         for job_id in self._some("waiting", "ready", "failed", "running", count=2):
             job = self.jobs[job_id]
@@ -221,7 +222,7 @@ class RandomWorkflow:
         assert flow.counts.total == len(oracle)
 
     @staticmethod
-    def _different(found: dict[int, object], wanted: dict[int, object]) -> dict[int, object]:
+    def _different(found: Mapping[int, object], wanted: Mapping[int, object]) -> dict[int, object]:
         keys = found.keys() | wanted.keys()
         both = {key: (found.get(key), wanted.get(key)) for key in sorted(keys)}
         return {key: pair for key, pair in both.items() if pair[0] != pair[1]}
