@@ -27,6 +27,7 @@ from tests.chaos.world import World
 @click.option("--store", type=click.Choice(["postgres", "sqlite"]), default="postgres")
 @click.option("--seed", type=int, help="Seed of the load and the faults.")
 @click.option("--rate", type=float, help="Jobs per second: 150 unless given, 30 with --patroni.")
+@click.option("--flows", type=float, default=1.0, show_default=True, help="Flows per second.")
 @click.option("--calm", is_flag=True, help="The load without faults, for comparison.")
 @click.option("--pgbouncer", is_flag=True, help="Put PgBouncer in transaction mode in front.")
 @click.option("--patroni", is_flag=True, help="Three nodes under Patroni, and faults of nodes.")
@@ -40,6 +41,7 @@ def main(
     store: StoreKind,
     seed: int | None,
     rate: float | None,
+    flows: float,
     calm: bool,
     pgbouncer: bool,
     patroni: bool,
@@ -59,6 +61,7 @@ def main(
         seed=secrets.randbelow(10**6) if seed is None else seed,
         folder=folder or Path(tempfile.mkdtemp(prefix="freehold-chaos-")),
         jobs_per_second=rate or 150.0,
+        flows_per_second=flows,
         faults={} if calm else faults_for(store, pooled=pgbouncer),
         pooled=pgbouncer,
     )

@@ -20,7 +20,9 @@ from freehold.model.history import Event, EventKind
 from freehold.model.job import Job
 from freehold.model.limit import Limit
 from freehold.model.state import FINAL, State
+from freehold.model.step import Step
 from freehold.store.types import JobFilter
+from tests.chaos.judge_flows import FLOW_RULES, count_flows, flows_of
 from tests.chaos.plan import CLUSTER_FAULTS, LIMITED_KEY, LIMITED_TO
 
 _MICROS = 1_000_000
@@ -46,6 +48,8 @@ class Judgement:
     #: Responses to producers and operators.
     responses: dict[str, int] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
+    #: Flows by kind and state, and what was in them.
+    flows: dict[str, int] = field(default_factory=dict)
     #: From a kill to the stored end of its lease, if no other fault happened meanwhile.
     worst_recovery_seconds: float = 0.0
     #: The same, with other faults.
@@ -70,7 +74,17 @@ def gather_evidence(app: Freehold, events: list[Event], records: list[Record]) -
         response,
         {LIMITED_KEY: Limit(LIMITED_TO)},
         commit_lag_micros=_COMMIT_LAG_MICROS,
+        steps=_steps_of(app, jobs),
+        flows=flows_of(app, jobs),
     )
+
+
+def _steps_of(app: Freehold, jobs: dict[int, Job]) -> dict[int, list[Step]]:
+    return {
+        job_id: app._client.store.read_steps(job_id)
+        for job_id, job in jobs.items()
+        if job.policy.has_steps
+    }
 
 
 def _every_job(app: Freehold) -> Iterator[Job]:
@@ -90,9 +104,13 @@ def judge(evidence: Evidence) -> Judgement:
     )
     found.states = dict(Counter(str(job.state) for job in evidence.jobs.values()))
     found.violations = [
-        violation for rule in RULES if rule not in _SKIPPED_RULES for violation in rule(history)
+        violation
+        for rule in (*RULES, *FLOW_RULES)
+        if rule not in _SKIPPED_RULES
+        for violation in rule(history)
     ]
     found.second_runs = _second_runs(history)
+    found.flows = count_flows(history)
     found.acknowledged = len(
         {
             job_id

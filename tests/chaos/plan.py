@@ -54,6 +54,8 @@ class Plan:
     callers: int = 4
     #: For all producers together.
     jobs_per_second: float = 150.0
+    #: Batches, workflows and jobs that gather, for all producers together. 0: none.
+    flows_per_second: float = 1.0
     lease_seconds: float = 2.5
     grace_seconds: float = 0.8
     #: Fault -> mean seconds between two of them.
@@ -96,6 +98,7 @@ def on_cluster(plan: Plan, jobs_per_second: float, *, asynchronous: bool, calm: 
         workers=3,
         producers=1,
         jobs_per_second=jobs_per_second,
+        flows_per_second=plan.flows_per_second * jobs_per_second / 150.0,
         lease_seconds=5.0,
         faults={} if calm else dict.fromkeys(faults, 0.0),
     )

@@ -19,6 +19,7 @@ from freehold.client import Client, JobHandle
 from freehold.errors import FreeholdError, StoreError
 from freehold.model.job import NewJob
 from freehold.worker.event_loop import run_loop
+from tests.chaos.flow_producer import FlowCaller
 from tests.chaos.plan import LIMITED_KEY, Plan
 from tests.chaos.recorder import Recorder
 from tests.chaos.tasks import Run, Tasks
@@ -37,13 +38,15 @@ def produce(plan: Plan, url: str, name: str) -> None:
     app = Freehold(url)
     tasks = Tasks(app, plan.healed)
     callers = [Caller(plan, tasks, f"{name}.{number}") for number in range(plan.callers)]
-    run_loop(_produce(app, callers))
+    flows = FlowCaller(plan, app, tasks, f"{name}.f") if plan.flows_per_second else None
+    run_loop(_produce(app, callers, flows))
     app.close()
     os._exit(0)
 
 
-async def _produce(app: Freehold, callers: list[Caller]) -> None:
-    await asyncio.gather(*(caller.run(app._client) for caller in callers))
+async def _produce(app: Freehold, callers: list[Caller], flows: FlowCaller | None) -> None:
+    running = [caller.run(app._client) for caller in callers]
+    await asyncio.gather(*running, *([] if flows is None else [flows.run()]))
     await app.aclose()
 
 

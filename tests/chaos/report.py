@@ -22,6 +22,9 @@ _RULES_BY_ROW = {
     "unique keys violated": ("I6",),
     "wrong responses": ("I10",),
     "limits exceeded": ("S0.10",),
+    "counters and callbacks of flows": ("N11",),
+    "nodes and gathers": ("N12",),
+    "steps and signals": ("N8", "N9", "N10"),
 }
 
 
@@ -38,6 +41,7 @@ class Report(msgspec.Struct, frozen=True):
     faults: dict[str, int]
     second_runs: dict[str, int]
     responses: dict[str, int]
+    flows: dict[str, int]
     stale_rejected_by_workers: int
     lanes_freed: int
     stale_rejected_of_ghosts: dict[str, int]
@@ -89,6 +93,8 @@ def _rows(report: Report) -> Iterator[tuple[str, Any]]:
     yield "attempts", report.attempts
     yield from ((f"jobs {state}", count) for state, count in report.states.items())
     yield from ((f"response: {kind}", count) for kind, count in report.responses.items())
+    yield "", 0
+    yield from ((f"flows: {what}", count) for what, count in report.flows.items())
     yield "", 0
     yield from ((f"ran again after: {cause}", count) for cause, count in report.second_runs.items())
     yield "stale writes of workers rejected", report.stale_rejected_by_workers

@@ -47,7 +47,8 @@ def test_no_job_is_lost_or_runs_again_without_a_cause(kind: StoreKind, tmp_path:
         folder=tmp_path / "chaos",
         workers=3,
         producers=1,
-        jobs_per_second=60.0,
+        jobs_per_second=40.0,
+        flows_per_second=2.0,
         faults=_FAULTS[kind],
         at_least=_AT_LEAST[kind],
     )

@@ -21,6 +21,7 @@ from tests.chaos.database import UNAVAILABLE, PostgresTarget, SqliteTarget, Targ
 from tests.chaos.faults import Faults
 from tests.chaos.ghosts import Ghosts
 from tests.chaos.judge import forgive_losses, gather_evidence, judge
+from tests.chaos.judge_flows import nothing_is_left
 from tests.chaos.numbers import lost_jobs, numbers_given_twice
 from tests.chaos.operators import Operators
 from tests.chaos.plan import LIMITED_KEY, LIMITED_TO, Plan
@@ -171,15 +172,18 @@ class World:
     # -- afterwards --------------------------------------------------------------------------
 
     async def _until_all_has_ended(self, app: Freehold) -> None:
-        operators = Operators(app.aoperator, Recorder(self._plan.record_folder, "tidy"))
+        store = app._client.awaited
+        recorder = Recorder(self._plan.record_folder, "tidy")
+        operators = Operators(app.aoperator, store, recorder)
         deadline = time.monotonic() + self._plan.end_seconds
         while time.monotonic() < deadline:
             await asyncio.sleep(_TIDY_SECONDS)
-            counts = await app._client.awaited.counts()
-            if counts.paused or counts.pending or counts.failed:
+            counts, load = await store.counts(), await app.aoperator.flow_load()
+            if counts.paused or counts.pending or counts.failed or load.open:
                 await operators.tidy_up()
             producing = any(other.is_alive for other in self._processes.others)
-            if not producing and not _has_live_jobs(counts):
+            busy = _has_live_jobs(counts) or load.open or load.due or load.ends
+            if not producing and not busy:
                 return
 
     async def _drain(self) -> None:
@@ -195,6 +199,7 @@ class World:
         records = read_logs(self._plan.record_folder.iterdir())
         evidence = gather_evidence(app, self._target.events(), records)
         judgement = judge(evidence)
+        judgement.violations += nothing_is_left(app.operator.flow_load())
         app.close()
         if self._plan.replication == "asynchronous":
             forgive_losses(judgement)
@@ -213,6 +218,7 @@ class World:
             faults=dict(sorted((self._faults.counts + _starved(records)).items())),
             second_runs=judgement.second_runs,
             responses=judgement.responses,
+            flows=judgement.flows,
             stale_rejected_by_workers=_counted(records, "stale_writes"),
             lanes_freed=_counted(records, "lanes_freed"),
             stale_rejected_of_ghosts=dict(ghosts.rejected),

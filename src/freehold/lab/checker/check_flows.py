@@ -237,10 +237,9 @@ def _sources_of(history: IndexedHistory, job_id: int) -> Iterator[int]:
 def gathers_wait_for_all_children(history: IndexedHistory) -> Iterator[Violation]:
     """When a handler gets its children's results, all have ended; and each is stored once, by the
     owner of the job that gathers them."""
+    children = _children(history)
     for record in history.parts:
-        prefix = child_prefix(record.job, record.info["step"])
-        children = {c: jobs for c, jobs in history.jobs_by_call.items() if c.startswith(prefix)}
-        for jobs in children.values():
+        for jobs in children.get(child_prefix(record.job, record.info["step"]), ()):
             if len(jobs) > 1:
                 yield Violation("N12", jobs[1], f"is gathered as jobs {jobs}", record.at)
             for job_id in jobs:
@@ -249,3 +248,12 @@ def gathers_wait_for_all_children(history: IndexedHistory) -> Iterator[Violation
             if record.kind == "got" and not any(end <= record.at for _, end in spans):
                 text = f"was gathered by job {record.job}, which went on before it had ended"
                 yield Violation("N12", jobs[0], text, record.at)
+
+
+def _children(history: IndexedHistory) -> dict[str, list[list[int]]]:
+    """The jobs of calls that end with a slash and a name, by what is in front of it."""
+    found: dict[str, list[list[int]]] = {}
+    for call, jobs in history.jobs_by_call.items():
+        prefix, slash, _ = call.rpartition("/")
+        found.setdefault(prefix + slash, []).append(jobs)
+    return found
