@@ -9,6 +9,8 @@
     scripts/bench mixed   [--rounds 3] [--jobs 50000] [--only freehold,pgqueuer] [--quick]
     scripts/bench reads   [--finished 2000000] [--live 500000] [--queues 200] [--lanes 20000]
                           [--workers 50] [--rounds 50] [--quick]    reads of operators, pages
+    scripts/bench flows   [--rounds 3] [--members 1000000] [--fan-in 100000] [--only plain,batch]
+                          [--quick]    members of a batch, the last node of a large workflow
     scripts/bench results [--clients 1000] [--ends 10] [--seconds 20] [--quick]
                           callers of one process that wait for results
     scripts/bench report  the tables and charts of docs/performance.md, from bench/results
@@ -30,7 +32,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bench import core, growth, mixed, reads, report, waiting_callers, wake
+from bench import core, flows, growth, mixed, reads, report, waiting_callers, wake
 from bench.against import checkout, pairs
 from bench.fleet import MeasurementFailed
 from bench.measures import Bench
@@ -73,7 +75,8 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 def _measure(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, Any], Path]:
     out = _out(arguments, arguments.case)
-    with server(arguments.dsn) as used:
+    settings = pairs.SERVER_SETTINGS if arguments.case == "flows" else {}
+    with server(arguments.dsn, settings) as used:
         bench = Bench(used, folder, arguments.node)
         only = [name for name in (arguments.only or "").split(",") if name]
         if arguments.case == "core":
@@ -85,6 +88,9 @@ def _measure(arguments: argparse.Namespace, folder: Path) -> tuple[dict[str, Any
         elif arguments.case == "mixed":
             sizes = _sizes(mixed.QUICK if arguments.quick else mixed.Sizes(), arguments)
             run = mixed.measure(bench, sizes, only, out)
+        elif arguments.case == "flows":
+            sizes = _sizes(flows.QUICK if arguments.quick else flows.Sizes(), arguments)
+            run = flows.measure(bench, sizes, only, out)
         else:
             sizes = _sizes(wake.QUICK if arguments.quick else wake.Sizes(), arguments)
             run = wake.measure(bench, sizes, out)
@@ -126,7 +132,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    cases = ["core", "growth", "wide", "wake", "mixed", "reads", "results", "report"]
+    cases = ["core", "growth", "wide", "wake", "mixed", "flows", "reads", "results", "report"]
     parser.add_argument("case", nargs="?", default="core", choices=cases)
     parser.add_argument("--dsn", help="of a role that may create databases")
     parser.add_argument("--node", type=Path, help="folder in which npm installed graphile-worker")
@@ -158,6 +164,8 @@ def _arguments() -> argparse.Namespace:
         "workers",
         "clients",
         "ends",
+        "members",
+        "fan-in",
     ):
         parser.add_argument(f"--{name}", type=int)
     parser.add_argument("--seconds", type=float)

@@ -98,13 +98,18 @@ def fill_and_drain(
 
 
 def drain(
-    bench: Bench, contender: type[Contender], url: str, jobs: int, processes: int = 1
+    bench: Bench,
+    contender: type[Contender],
+    url: str,
+    jobs: int,
+    processes: int = 1,
+    seconds: float = DRAIN_SECONDS,
 ) -> dict[str, Any]:
     """From the start of the first job until the store counts none as unfinished. The start of the
     workers is not part of it."""
     before = bench.server.counters(url) if contender.on_postgres else None
     with bench.working(contender, url, processes) as workers:
-        workers.until(lambda found: sum(each.jobs for each in found) >= jobs, DRAIN_SECONDS)
+        workers.until(lambda found: sum(each.jobs for each in found) >= jobs, seconds)
         deadline = time.monotonic() + FINISH_SECONDS
         while (left := bench.unfinished(contender, url)) > 0 and time.monotonic() < deadline:
             time.sleep(0.02)

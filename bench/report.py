@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import tables
+from bench import flow_tables, tables
 from bench.against import verdict
 from bench.chart import Bar, Group, draw
 
@@ -24,6 +24,7 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "wide": tables.growth,
     "wake": tables.wake,
     "mixed": tables.mixed,
+    "flows": flow_tables.flows,
 }
 #: Shown before the first run of a kind is committed.
 NONE_YET = "No run is committed yet: `scripts/bench {kind}`, then `scripts/bench report`."

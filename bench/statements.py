@@ -22,6 +22,8 @@ _SUMS = """
     where dbid = (select oid from pg_database where datname = current_database())
       and query not like 'select count(*) from %.job%' and query not like '%pg_stat_%'
 """
+#: Folds and acts. An end of a member has an insert into the worklist, and belongs to its job.
+_IS_OF_FLOWS = "(query ~ 'freehold.flow' and query !~ 'insert into freehold.(flow|job|history)')"
 _NAMES = ("calls", "buffers", "wal_bytes", "ms")
 
 
@@ -48,6 +50,14 @@ class StatementStatistics:
         if claims is not None and claims[0]:
             result["claim"] = _averages(claims, int(claims[0]))
         return result
+
+    def of_flows(self) -> dict[str, float]:
+        """All folds and acts together; empty if unavailable."""
+        if not self.is_available:
+            return {}
+        with self._server.connect(self._url) as connection:
+            sums = connection.execute(f"{_SUMS} and {_IS_OF_FLOWS}".encode()).fetchone()
+        return _averages(sums, 1)
 
 
 def _averages(sums: tuple[Any, ...] | None, count: int) -> dict[str, float]:

@@ -10,6 +10,7 @@ from bench.contenders.freehold import (
     FreeholdSqlite,
     FreeholdTenants,
 )
+from bench.contenders.freehold_flows import FreeholdBatch, FreeholdEdges, FreeholdMap
 from bench.contenders.graphile import Graphile, GraphileTuned
 from bench.contenders.pgqueuer import PgQueuer
 from bench.contenders.procrastinate import Procrastinate
@@ -29,5 +30,13 @@ CONTENDERS: dict[str, type[Contender]] = {
 }
 #: Variants of Freehold, which the growth cases compare with Freehold itself.
 VARIANTS: dict[str, type[Contender]] = {
-    variant.name: variant for variant in (FreeholdLimited, FreeholdClaimers, FreeholdTenants)
+    variant.name: variant
+    for variant in (
+        FreeholdLimited,
+        FreeholdClaimers,
+        FreeholdTenants,
+        FreeholdBatch,
+        FreeholdMap,
+        FreeholdEdges,
+    )
 }

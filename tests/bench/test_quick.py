@@ -42,6 +42,21 @@ def test_callers_that_wait_for_results_are_measured(postgres_url: str, tmp_path:
     assert 0 < found["delay_p50_ms"] <= found["delay_p95_ms"]
 
 
+def test_members_and_followers_of_flows_are_measured(postgres_url: str, tmp_path: Path) -> None:
+    found = bench(tmp_path / "flows.json", "flows", "--dsn", postgres_url, "--members", "200")
+    assert found["failures"] == []
+    medians = found["medians"]
+    assert found["sizes"] == {"members": 200, "map": 400, "edges": 400}
+    # With the job that a producer stores before it measures, and the one that follows.
+    counts = {name: measured["jobs"] for name, measured in medians.items()}
+    assert counts == {"plain": 201, "batch": 202, "map": 402, "edges": 42}
+    assert medians["plain"]["flow_statements"].get("calls", 0) == 0
+    for name in ("batch", "map", "edges"):
+        assert 0 < medians[name]["follower_ms"] < 1000 * medians[name]["all_seconds"]
+        assert medians[name]["rows_read"]["flow"] > 0
+    assert medians["edges"]["rows_written"]["flow_edge"] == 400 + 20
+
+
 @pytest.mark.long_form
 @pytest.mark.parametrize("contenders", [["raw-sql"], ["raw-sql", "freehold-sqlite"]], ids=len)
 def test_contenders_are_measured_and_a_missing_one_is_named(
