@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from freehold.app import Freehold
-from freehold.lab.checker import check_lanes
+from freehold.lab.checker import check_lanes, check_liveness
 from freehold.lab.checker.checker import RULES
 from freehold.lab.checker.evidence import Evidence
 from freehold.lab.checker.indexed_history import IndexedHistory
@@ -26,13 +26,18 @@ from tests.chaos.judge_flows import FLOW_RULES, count_flows, flows_of
 from tests.chaos.plan import CLUSTER_FAULTS, LIMITED_KEY, LIMITED_TO
 
 _MICROS = 1_000_000
-#: Does not hold for concurrent transactions, because a claim skips rows that others have locked.
-_SKIPPED_RULES = (check_lanes.by_priority,)
+#: Does not hold for concurrent transactions, because a claim skips rows that others have locked;
+#: and exits have a rule of their own.
+_SKIPPED_RULES = (check_lanes.by_priority, check_liveness.no_part_crashes)
+#: A handler could not be stopped.
+_STUCK_CODE = 75
 #: Stale writes, and limits, which are read from the store alone.
 _WITH_LOSSES = ("I2", "S0.10")
 _PAGE = 1000
 #: How long a stalled connection can keep a transaction open.
 _COMMIT_LAG_MICROS = 5 * _MICROS
+#: From a stall of a connection to the end of the process whose handler waits for it.
+_STALL_MICROS = 20 * _MICROS
 
 
 @dataclass(slots=True)
@@ -105,7 +110,7 @@ def judge(evidence: Evidence) -> Judgement:
     found.states = dict(Counter(str(job.state) for job in evidence.jobs.values()))
     found.violations = [
         violation
-        for rule in (*RULES, *FLOW_RULES)
+        for rule in (*RULES, *FLOW_RULES, no_part_crashes)
         if rule not in _SKIPPED_RULES
         for violation in rule(history)
     ]
@@ -129,6 +134,18 @@ def judge(evidence: Evidence) -> Judgement:
     )
     _measure(history, found)
     return found
+
+
+def no_part_crashes(history: IndexedHistory) -> Iterator[Violation]:
+    """A handler whose connection a fault has stalled waits for psycopg's cancel, for 5 seconds: as
+    long as a worker waits for the handler before it gives the process up."""
+    for record in history.evidence.records:
+        if record.kind != "exited" or record.info["code"] == 0:
+            continue
+        at, code = record.at, record.info["code"]
+        is_stalled = history.faults.grave(record.actor, at - _STALL_MICROS, at)
+        if code != _STUCK_CODE or not is_stalled:
+            yield Violation("crash", 0, f"{record.actor} exited with code {code}", at)
 
 
 def forgive_losses(judgement: Judgement) -> None:

@@ -16,6 +16,7 @@ from freehold.model.state import FINAL
 #: Names in addition to those of the faults.
 JOBS = "jobs"
 RUN_AGAIN = "run again after a lost lease"
+FLOWS = "batches and workflows stored"
 GHOSTS_REJECTED = "stale writes of ghosts rejected"
 
 
@@ -23,12 +24,14 @@ def progress(events: Iterable[Event], records: Iterable[Record]) -> Counter[str]
     jobs: set[int] = set()
     started: dict[int, int] = {}
     runs: set[tuple[int, int]] = set()
+    flows = 0
     for record in records:
         if record.kind == "started":
             runs.add((record.job, record.token))
             started[record.job] = max(record.token, started.get(record.job, 0))
         elif record.kind == "responded":
             jobs.update(job_id for job_id, _created in record.info.get("results", ()))
+            flows += record.info["verb"] == "flow" and "flow" in record.info
     lost = (event for event in events if event.kind is EventKind.LEASE_LOST)
     again = sum(
         event.state not in FINAL
@@ -36,4 +39,4 @@ def progress(events: Iterable[Event], records: Iterable[Record]) -> Counter[str]
         and started[event.job_id] > (event.token or 0)
         for event in lost
     )
-    return Counter({JOBS: len(jobs), RUN_AGAIN: again})
+    return Counter({JOBS: len(jobs), FLOWS: flows, RUN_AGAIN: again})

@@ -10,11 +10,20 @@ import pytest
 
 from freehold.worker.event_loop import run_loop
 from tests.chaos.plan import Plan, StoreKind
-from tests.chaos.progress import GHOSTS_REJECTED, JOBS, RUN_AGAIN
+from tests.chaos.progress import FLOWS, GHOSTS_REJECTED, JOBS, RUN_AGAIN
+from tests.chaos.report import Report
 from tests.chaos.world import World
 
 #: What must have happened before the faults end, on a machine of any speed.
-_ALWAYS = {"kill": 3, "freeze": 1, "drain": 1, JOBS: 100, RUN_AGAIN: 1, GHOSTS_REJECTED: 1}
+_ALWAYS = {
+    "kill": 3,
+    "freeze": 1,
+    "drain": 1,
+    JOBS: 100,
+    FLOWS: 5,
+    RUN_AGAIN: 1,
+    GHOSTS_REJECTED: 1,
+}
 _AT_LEAST: dict[StoreKind, dict[str, int]] = {
     "postgres": {**_ALWAYS, "hard_stop": 1, "cut": 1, "answer_lost": 1},
     "sqlite": {**_ALWAYS, "writer": 1},
@@ -58,8 +67,15 @@ def test_no_job_is_lost_or_runs_again_without_a_cause(kind: StoreKind, tmp_path:
     happened = Counter(report.faults) + Counter(
         {
             JOBS: report.jobs,
+            FLOWS: _flows(report),
             RUN_AGAIN: report.second_runs.get("lease_lost", 0),
             GHOSTS_REJECTED: sum(report.stale_rejected_of_ghosts.values()),
         }
     )
     assert Counter(_AT_LEAST[kind]) - happened == Counter(), report
+
+
+def _flows(report: Report) -> int:
+    """Closed ones, which is all of them."""
+    kinds = "batch ", "workflow "
+    return sum(count for name, count in report.flows.items() if name.startswith(kinds))

@@ -1,4 +1,4 @@
-"""The judge finds every planted mistake in the flows of a run, and none in a run without."""
+"""The judge finds every planted mistake in a run, and none in a run without."""
 
 from __future__ import annotations
 
@@ -302,3 +302,17 @@ def test_ends_that_no_sweep_has_folded_are_found() -> None:
     assert [str(each) for each in nothing_is_left(FlowLoad(open=0, due=1, ends=2))] == [
         "N11: 2 ends are not folded, 1 flows are due, with nothing to run"
     ]
+
+
+def exited(code: int, *faults: Record) -> Evidence:
+    end = Record(micros(60), "w7", "exited", info={"code": code})
+    return replace(RIGHT, records=[*RIGHT.records, *faults, end])
+
+
+def test_a_stuck_handler_is_excused_by_a_stalled_connection_only() -> None:
+    info = {"kind": "blackhole", "grave": True, "until": micros(56)}
+    stall = Record(micros(50), "w7", "fault", info=info)
+    assert judge(exited(75, stall)).violations == []
+    for evidence in (exited(75), exited(70, stall)):
+        (found,) = judge(evidence).violations
+        assert str(found).startswith("crash: w7 exited with code 7")
