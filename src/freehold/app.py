@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from freehold.apply_settings import HostSettings, apply_settings, apply_to_tenant
+from freehold.apply_settings import HostSettings, StoreSettings
 from freehold.client import Client, JobHandle, handle_of
 from freehold.errors import BadInput, BadSettings, StoreDenied, StoreError, TenantNotFound
 from freehold.exit_codes import EXIT_CRASHED
@@ -184,17 +184,18 @@ class Freehold(ScheduleDeclarer, FlowMaker):
         if tenants is None:
             if chosen.managed_in is None:  # else the manager has checked it
                 await self._check_rights()
-            apply = apply_settings if self._tenant_name is None else apply_to_tenant
-            writers: list[Writer] = [partial(apply, self.aoperator, configured)]
-            writers.append(self._declare_schedules)
+            own_rules = StoreSettings(configured, self.aoperator, self._tenant_name)
+            writers: list[Writer] = [own_rules.apply, self._declare_schedules]
             async with self._declarations.written(writers), self._prepared_worker(chosen):
-                worker = Worker(self._database, self.tasks, chosen, tenant=self._tenant_name)
+                prepare = own_rules.before_claims
+                worker = Worker(
+                    self._database, self.tasks, chosen, tenant=self._tenant_name, prepare=prepare
+                )
                 return await _run_until(stop, worker)
         served = self.tenants.served(None if tenants == "all" else tenants, without_tenants)
         own = HostRegistration(served.control, new_owner(), chosen.managed_in, chosen.slot_file)
         rules = HostSettings(configured, self.aoperator, lambda name: self.tenant(name).aoperator)
-        declare = partial(self._declare_for_tenants, served)
-        writers = [served.check, rules.apply_to_all, declare]
+        writers = [served.check, rules.apply_to_all, partial(self._declare_for_tenants, served)]
         async with self._declarations.written(writers), self._prepared_worker(chosen):
             host = TenantHost(served, self.tasks, chosen, registration=own, prepare=rules.apply_to)
             return await _run_until(stop, host)

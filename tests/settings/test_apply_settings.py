@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from freehold import Freehold
 from freehold.errors import BadName, BadSettings
 from freehold.model.limit import Limit, QueueRule, Rate
 from freehold.settings import load
+from tests.testing.virtual_app import VirtualApp
 
 
 def loaded(folder: Path, text: str) -> tuple[dict[str, QueueRule], dict[str, Limit]]:
@@ -118,3 +120,38 @@ def test_a_host_writes_weights_and_limits_into_the_stores_of_tenants_with_work(
     assert beta.key_limits() == [], "its first worker writes them"
     assert app.operator.key_limits() == []
     app.close()
+
+
+def test_no_job_starts_before_the_configured_limits_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is away while the worker starts."""
+    (tmp_path / "freehold.toml").write_text("[limits.smtp]\nmax = 1\n")
+    monkeypatch.chdir(tmp_path)
+    virtual = VirtualApp()
+    app, running, seen = virtual.app, 0, []
+
+    @app.task(name="send")
+    async def send() -> None:
+        nonlocal running
+        running += 1
+        seen.append(running)
+        await asyncio.sleep(0.01)  # the others of the same claim start meanwhile
+        running -= 1
+        stop.set() if len(seen) == 3 else None
+
+    app.enqueue_many([send.using(limit_key="smtp").prepare()] * 3)
+    virtual.database.refused = {"key_limits"}
+    stop = asyncio.Event()
+
+    async def scenario() -> None:
+        worker = asyncio.create_task(
+            app.arun_worker(stop=stop, handle_signals=False, concurrency=3, poll_interval_ms=10)
+        )
+        while len(virtual.database.times("key_limits")) < 3 and not seen:
+            await asyncio.sleep(0.001)
+        virtual.database.refused = set()
+        assert await asyncio.wait_for(worker, 120) == 0
+
+    asyncio.run(scenario())
+    assert seen == [1, 1, 1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from math import inf
 from typing import Protocol
 
@@ -86,6 +86,7 @@ class Claimer:
         queues: ServedQueues,
         executor: ClaimedJobs,
         wakeups: Wakeups,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._owner = owner
@@ -98,7 +99,8 @@ class Claimer:
         self._fairness = Fairness(())
         self._cursors = ClaimCursors(asyncio.get_running_loop().time)
         self._tasks = tasks
-        #: Limits that tasks declare; they are written before the first claim.
+        #: Configured limits, and those that tasks declare; they are written before the first claim.
+        self._prepare = prepare
         self._undeclared = limits
         self._lease_seconds = settings.lease_timeout_seconds
         self._poll_seconds = settings.poll_interval_ms / 1000.0
@@ -142,14 +144,12 @@ class Claimer:
         claimed, self._error_wait = 0, 0.0
         named, self._wakeups.ready_queues = self._wakeups.ready_queues, {}
         try:
-            if self._undeclared:
-                await self._store.declare_limits(self._undeclared)
-                self._undeclared = {}
+            await self._write_limits()
             if await self._queues.refresh(named):
                 self._on_queues_read()
         except StoreError as error:
             self._failed(error)
-            if self._undeclared:
+            if self._prepare is not None or self._undeclared:
                 return 0
         queues = self._queues.active
         if len(queues) > 1:
@@ -158,6 +158,14 @@ class Claimer:
             claimed = await self._claim_from(queues[0], room, self._slots.starting_soon()) or 0
         self._wakeups.found_nothing = not (claimed or self._error_wait or self._unsure_seconds())
         return claimed
+
+    async def _write_limits(self) -> None:
+        if self._prepare is not None:
+            await self._prepare()
+            self._prepare = None
+        if self._undeclared:
+            await self._store.declare_limits(self._undeclared)
+            self._undeclared = {}
 
     async def _claim_by_weight(self, busy: list[str], room: int) -> int:
         """Each queue gets its share by weight; unused shares go to queues that had more jobs."""

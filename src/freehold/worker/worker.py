@@ -19,7 +19,7 @@ import logging
 import os
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from freehold.exit_codes import EXIT_CRASHED, EXIT_DONE, EXIT_RECYCLE
 from freehold.model.plural import count
@@ -78,8 +78,10 @@ class Worker:
         slots: Slots | None = None,
         is_hosted: bool = False,
         tenant: str | None = None,
+        prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """``is_hosted``: a TenantHost handles signals and watches the loop for all its workers."""
+        """``is_hosted``: a TenantHost handles signals and watches the loop for all its workers.
+        ``prepare`` writes into the store what must be there before the first claim."""
         loop = asyncio.get_running_loop()
         self.owner = owner = owner or new_owner()
         self.telemetry = telemetry = telemetry or Telemetry()
@@ -116,7 +118,7 @@ class Worker:
         queues = ServedQueues(store, settings.queues, loop.time)
         known, limits = frozenset(tasks.names), tasks.limits
         self._claimer = Claimer(
-            store, owner, telemetry, settings, known, limits, queues, executor, wakeups
+            store, owner, telemetry, settings, known, limits, queues, executor, wakeups, prepare
         )
         self._sweeper = Sweeper(
             store, telemetry, settings, tasks, executor, wakeups, chance, ended, is_hosted=is_hosted
