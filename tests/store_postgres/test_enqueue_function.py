@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -22,6 +22,8 @@ from freehold.model.waiting import Debounce, Throttle, Unique, WaitingOption, wa
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
+
+TIME = datetime(2200, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -145,6 +147,34 @@ def test_a_job_with_a_later_run_at_is_scheduled(sql: Connection[Any], queue: Sto
     assert [attempt.job_id for attempt in queue.claim(claim_request())] == [past.id]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "new"),
+    [
+        ("start_by => {at}", NewJob(task="t", start_by=TIME)),
+        ("start_by_seconds => 90", NewJob(task="t", start_by=90.0)),
+        (
+            "start_by_seconds => 90, run_at => {at}, unique_key => 'k'",
+            NewJob(task="t", start_by=90.0, run_at=TIME),
+        ),
+    ],
+    ids=["time", "seconds", "seconds after run_at"],
+)
+def test_a_time_to_start_by_is_the_same_for_sql_and_client(
+    sql: Connection[Any], queue: Store, arguments: str, new: NewJob
+) -> None:
+    theirs = enqueue(sql, "'t', " + arguments.format(at=f"'{TIME.isoformat()}'"))
+    sql.commit()
+    (mine,) = queue.enqueue([new])
+    found = [queue.read([each.id])[each.id] for each in (theirs, mine)]
+    times = [job.start_by for job in found if job.start_by is not None]
+    if new.start_by == TIME:
+        assert times == [TIME, TIME]
+    else:
+        assert [at - job.run_at for at, job in zip(times, found, strict=True)] == [
+            timedelta(seconds=90)
+        ] * 2
+
+
 @pytest.mark.requirement("P9")
 def test_keys_are_shared_with_the_client(sql: Connection[Any], queue: Store) -> None:
     first = enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'i'")
@@ -201,6 +231,25 @@ BAD = {
         "keys that begin with schedule: are those of schedules",
     ),
     "the lane of a schedule": ("'t', target => 'schedule:books'", "are those of schedules"),
+    "two times to start by": (
+        "'t', start_by => now() + interval '1 h', start_by_seconds => 9",
+        "start_by and start_by_seconds exclude each other",
+    ),
+    "a time to start by before its time": (
+        "'t', start_by => now() + interval '1 h', run_at => now() + interval '1 h'",
+        "start_by must be after run_at",
+    ),
+    "no seconds to start": ("'t', start_by_seconds => 0", "start_by_seconds must be from 0.001"),
+    "no number of seconds to start": ("'t', start_by_seconds => 'NaN'", "must be from 0.001"),
+    "a start at any time": ("'t', start_by => 'infinity'", "start_by must be a time"),
+    "a start beyond the calendar": (
+        "'t', run_at => '9999-12-01', start_by_seconds => 3e8",
+        "start_by must be a time",
+    ),
+    "a debounce that must start": (
+        "'t', debounce_key => 'k', debounce_seconds => 9, start_by_seconds => 9",
+        "start_by excludes unique_until start, debounce and throttle",
+    ),
     "no name": ("null", "task NULL is not a usable name"),
     "a name with a blank": ("'a b'", "is not a usable name"),
     "a name with a line's end": (r"E'a\n'", "is not a usable name"),
