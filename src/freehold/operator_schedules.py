@@ -142,7 +142,7 @@ def _next_tick(schedule: Schedule, now: datetime) -> datetime | None:
     return found[0] if found else None
 
 
-def _author(by: str, via: str, reason: str | None = None) -> Author:
+def _author(by: str, via: str, reason: str | None) -> Author:
     return Author(check_key("by", by), via, reason)
 
 
@@ -160,10 +160,12 @@ def put_schedule(
     within: float | timedelta | None = None,
     jitter: float | timedelta = 0.0,
     ends_at: datetime | None = None,
+    reason: str | None = None,
     via: str = PYTHON,
 ) -> Verb[ScheduleInfo]:
     """Store a schedule, or change the one of this name. It fires at its next tick, never at
     once."""
+    author = _author(by, via, check_reason(reason))
     definition = define_schedule(
         name,
         timing,
@@ -174,7 +176,7 @@ def put_schedule(
         jitter=jitter,
         ends_at=ends_at,
     )
-    stored = yield from verbs.put_schedule(definition, by, _author(by, via))
+    stored = yield from verbs.put_schedule(definition, by, author)
     (info,) = yield from _infos([stored])
     return info
 
@@ -189,11 +191,12 @@ def edit_schedule(
     within: float | timedelta | None = None,
     jitter: float | timedelta | None = None,
     ends_at: datetime | None = None,
+    reason: str | None = None,
     via: str = PYTHON,
 ) -> Verb[ScheduleInfo]:
     """Change some of a schedule. The edit stays until the app that declares it declares something
     else. Nothing is fired backwards."""
-    author = _author(by, via)
+    author = _author(by, via, check_reason(reason))
     given = {
         "timing": timing,
         "overlap": overlap,
@@ -292,11 +295,17 @@ def run_schedule(
 
 
 def backfill_schedule(
-    name: str, since: datetime, until: datetime, *, by: str, via: str = PYTHON
+    name: str,
+    since: datetime,
+    until: datetime,
+    *,
+    by: str,
+    reason: str | None = None,
+    via: str = PYTHON,
 ) -> Verb[list[Enqueued]]:
     """Make a job for each tick from ``since`` to ``until``, both included. They run one after
     another, unless overlap="allow". Repeated within a day, it makes no tick's job again."""
-    author = _author(by, via)
+    author = _author(by, via, check_reason(reason))
     check_timestamp("since", since)
     check_timestamp("until", until)
     found = yield from _existing(name)

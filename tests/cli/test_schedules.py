@@ -101,14 +101,16 @@ def test_an_edit_is_shown_and_reset(shell: Shell) -> None:
 @pytest.mark.requirement("N3", "N16")
 def test_the_audit_has_the_reasons_of_all_changes(shell: Shell) -> None:
     put(shell, app="shop.app")
-    shell("schedules", "edit", "books", "--jitter", "30s", "--by", "ann")
-    for verb in ("pause", "resume", "run", "reset", "drop"):
-        change = shell("schedules", verb, "books", "--reason", f"why {verb}", "--by", "ann")
+    now = shell.store.now()
+    time = ("--since", (now - timedelta(hours=1)).isoformat(), "--until", now.isoformat())
+    verbs: dict[str, tuple[str, ...]] = dict.fromkeys(("pause", "resume", "run", "reset"), ())
+    verbs |= {"edit": ("--jitter", "30s"), "backfill": time, "drop": ()}
+    for verb, more in verbs.items():
+        change = shell("schedules", verb, "books", *more, "--reason", f"why {verb}", "--by", "ann")
         assert change.code == 0, change.err
     entries = shell("audit", "--kind", "schedule", "--by", "ann", "--json").json["entries"]
     assert {entry["via"] for entry in entries} == {"cli"}
-    reasons = {entry["reason"] for entry in entries} - {None}
-    assert reasons == {f"why {verb}" for verb in ("pause", "resume", "run", "reset", "drop")}
+    assert {entry["reason"] for entry in entries} == {f"why {verb}" for verb in verbs}
 
 
 @pytest.mark.requirement("N3")

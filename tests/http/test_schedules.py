@@ -62,8 +62,10 @@ def test_a_repeated_backfill_makes_no_job_twice(client: ApiClient) -> None:
     body = {"since": "2026-01-01T00:00:00Z", "until": "2026-01-01T05:30:00Z"}
     first = client.post("/api/schedules/books/backfill", body).json()
     assert first["ticks"] == len(first["jobs"]) in (5, 6)
-    again = client.post("/api/schedules/books/backfill", body).json()
+    again = client.post("/api/schedules/books/backfill", {**body, "reason": "again"}).json()
     assert (again["ticks"], again["jobs"]) == (first["ticks"], [])
+    (newest, *_) = client.get_json("/api/audit?kind=schedule")["entries"]
+    assert (newest["verb"], newest["reason"]) == ("backfill", "again")
 
 
 def test_a_schedule_is_dropped(client: ApiClient) -> None:

@@ -26,13 +26,14 @@ def entries(operator: Operator) -> list[AuditEntry]:
 @pytest.mark.requirement("N3")
 def test_each_change_is_recorded_with_its_author_and_both_values(store: StoreUnderTest) -> None:
     operator = Operator(store.store).through("cli")
-    operator.put_schedule("books", Every(hours=1), JOB, by="ann")
-    operator.edit_schedule("books", by="bob", timing=Every(hours=2))
+    operator.put_schedule("books", Every(hours=1), JOB, by="ann", reason="r1")
+    operator.edit_schedule("books", by="bob", timing=Every(hours=2), reason="r2")
     until = store.now() + timedelta(days=1)
     operator.pause_schedule("books", by="ann", reason="audit", until=until)
     operator.resume_schedule("books", by="ann")
     operator.run_schedule("books", by="eve")
-    operator.backfill_schedule("books", store.now() - timedelta(hours=5), store.now(), by="eve")
+    since = store.now() - timedelta(hours=5)
+    operator.backfill_schedule("books", since, store.now(), by="eve", reason="r3")
     operator.drop_schedule("books", by="ann")
     found = entries(operator)
     assert [(each.verb, each.by, each.via) for each in found] == [
@@ -44,7 +45,8 @@ def test_each_change_is_recorded_with_its_author_and_both_values(store: StoreUnd
         ("backfill", "eve", "cli"),
         ("drop", "ann", "cli"),
     ]
-    put, edit, pause, resume, _, _, drop = found
+    put, edit, pause, resume, _, backfill, drop = found
+    assert [each.reason for each in (put, edit, backfill)] == ["r1", "r2", "r3"]
     assert (put.before, put.after and put.after["time"]) == (None, "every 1 h")
     assert (edit.before or {})["time"] == "every 1 h"
     assert (edit.after or {})["time"] == "every 2 h"

@@ -13,7 +13,6 @@ from freehold.cli.common import (
     StoreGroup,
     as_json,
     author_options,
-    by_option,
     change_by,
     print_json,
     store_options,
@@ -159,7 +158,7 @@ def timing_options(command: F) -> F:
 @schedules.command()
 @click.argument("name")
 @timing_options
-@by_option
+@author_options
 @as_json
 @store_options
 def edit(
@@ -168,7 +167,7 @@ def edit(
     cron: str | None,
     zone: str | None,
     every: float | None,
-    by: str,
+    author: Author,
     as_json: bool,
     **changes: Any,
 ) -> None:
@@ -176,7 +175,7 @@ def edit(
     with store.open() as app:
         before = app.operator.schedule(name)
         timing = _timing(before, cron, zone, every)
-        info = app.operator.edit_schedule(name, by=by, timing=timing, via=CLI, **changes)
+        info = app.operator.edit_schedule(name, timing=timing, **change_by(author), **changes)
     if as_json:
         print_json(info)
     else:
@@ -202,11 +201,11 @@ def _timing(
 @click.argument("name")
 @click.option("--since", required=True, type=timestamp, metavar="TIME", help="The first tick.")
 @click.option("--until", required=True, type=timestamp, metavar="TIME", help="The last tick.")
-@by_option
+@author_options
 @as_json
 @store_options
 def backfill(
-    store: StoreChoice, name: str, since: datetime, until: datetime, by: str, as_json: bool
+    store: StoreChoice, name: str, since: datetime, until: datetime, author: Author, as_json: bool
 ) -> None:
     """Make a job for each tick in a past time. Both ends are included.
 
@@ -214,7 +213,7 @@ def backfill(
     makes no tick's job again.
     """
     with store.open() as app:
-        made = app.operator.backfill_schedule(name, since, until, by=by, via=CLI)
+        made = app.operator.backfill_schedule(name, since, until, **change_by(author))
     new = [each.id for each in made if each.created]
     if as_json:
         print_json({"name": name, "ticks": len(made), "jobs": new})

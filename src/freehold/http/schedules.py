@@ -111,6 +111,7 @@ async def put_schedule(request: ApiRequest) -> ScheduleInfo:
         within=body.within_seconds,
         jitter=body.jitter_seconds,
         ends_at=body.ends_at,
+        reason=body.reason,
     )
 
 
@@ -182,7 +183,9 @@ async def backfill_schedule(request: ApiRequest) -> BackfilledBody:
     """Make a job for each tick in a past time. Repeated within a day, it makes none again."""
     body: BackfillBody = request.body
     name: str = request.path.name
-    made = await request.operator.backfill_schedule(name, body.since, body.until, by=request.by)
+    made = await request.operator.backfill_schedule(
+        name, body.since, body.until, by=request.by, reason=body.reason
+    )
     return BackfilledBody(name, len(made), [each.id for each in made if each.created])
 
 

@@ -397,6 +397,7 @@ class ScheduleBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     within_seconds: Annotated[float, Meta(ge=1, le=LONGEST_INTERVAL_SECONDS)] | None = None
     jitter_seconds: Annotated[float, Meta(ge=0, le=JITTER_LIMIT_SECONDS)] = 0.0
     ends_at: Timestamp | None = None
+    reason: Reason | None = None
     by: By | None = None
 
 
@@ -405,4 +406,5 @@ class BackfillBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     since: Timestamp
     until: Timestamp
+    reason: Reason | None = None
     by: By | None = None
