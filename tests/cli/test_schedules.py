@@ -58,6 +58,30 @@ def test_a_skip_is_shown_loudly_with_the_job_it_waited_for(shell: Shell) -> None
     doctor = shell("doctor")
     assert doctor.code == 1
     assert f"books waits for job {job_id} (paused) and has skipped 1 tick" in doctor.out
+    assert "see freehold schedules show books" in doctor.out
+    shown = shell("schedules", "show", "books").out
+    assert shown.startswith("schedule books  skipping\n  time        every 1 h\n")
+    assert ", 1 skipped, 0 missed\n" in shown
+    assert f"problem     books waits for job {job_id} (paused) and has skipped 1 tick" in shown
+    assert shell("schedules", "show", "books", "--json").json["skipped_for"] == job_id
+
+
+@pytest.mark.requirement("N1")
+def test_a_schedule_that_no_worker_fires_is_a_finding(shell: Shell) -> None:
+    put(shell)
+    shell.store.store.change_schedule(
+        "books",
+        lambda schedule, now: msgspec.structs.replace(
+            schedule,
+            anchor_at=now - timedelta(hours=1, seconds=90),
+            counted_to=now - timedelta(hours=1, seconds=90),
+            next_at=now - timedelta(seconds=90),
+        ),
+    )
+    for command in (("doctor",), ("schedules", "show", "books")):
+        out = shell(*command).out
+        assert "books is due since" in out
+        assert "a worker must be alive to fire it" in out
 
 
 @pytest.mark.requirement("N3")

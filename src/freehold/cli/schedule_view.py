@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
-from freehold.cli.render import at, since
+from freehold.cli.render import at, since, span
 from freehold.cli.table import ListTable
 from freehold.cli.text import one_line
 from freehold.model.plural import count
@@ -50,6 +51,50 @@ def schedule_table(found: Sequence[ScheduleInfo], now: datetime) -> RenderableTy
     return table
 
 
+def schedule_view(
+    schedule: ScheduleInfo, problem: str | None, ticks: Sequence[datetime], now: datetime
+) -> RenderableType:
+    """One schedule. ``problem``: why it makes no jobs although it should."""
+    title = Text.assemble(
+        (f"schedule {schedule.name}", "bold"), "  ", (schedule.state, _STYLE[schedule.state])
+    )
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    for name, value in _facts(schedule, ticks, now):
+        table.add_row(f"  {name}", Text(one_line(value)))
+    if problem is not None:
+        table.add_row("  problem", Text(one_line(problem), style="bold red"))
+    return Group(title, table)
+
+
+def _facts(
+    schedule: ScheduleInfo, ticks: Sequence[datetime], now: datetime
+) -> Iterator[tuple[str, str]]:
+    yield "time", schedule.time + (f" {schedule.zone}" if schedule.zone else "")
+    yield "task", f"{schedule.task}, queue {schedule.queue}"
+    yield "overlap", schedule.overlap
+    within = "" if schedule.within_seconds is None else f", within {span(schedule.within_seconds)}"
+    yield "catch up", f"{schedule.catch_up}{within}"
+    if schedule.jitter_seconds:
+        yield "jitter", span(schedule.jitter_seconds)
+    if schedule.ends_at is not None:
+        yield "ends", at(schedule.ends_at)
+    for number, tick in enumerate(ticks):
+        yield "" if number else "next ticks", f"{at(tick)}, {since(tick, now)}"
+    if schedule.last_at is not None:
+        yield "last tick", f"{at(schedule.last_at)}, {since(schedule.last_at, now)}"
+    if schedule.last_job is not None:
+        yield "last job", f"{schedule.last_job}, {schedule.last_job_state or 'no longer stored'}"
+    yield "ticks", f"{schedule.fired} fired, {schedule.skipped} skipped, {schedule.missed} missed"
+    if schedule.declared_by is not None:
+        yield "declared", f"by the app {schedule.declared_by}"
+    if schedule.is_edited and schedule.edited_at is not None:
+        yield "edited", f"by {schedule.edited_by}, {since(schedule.edited_at, now)}"
+    if schedule.state is ScheduleState.PAUSED:
+        yield "paused", _pause(schedule)
+
+
 def is_loud(schedule: ScheduleInfo) -> bool:
     return schedule.state in (ScheduleState.SKIPPING, ScheduleState.BROKEN)
 
@@ -62,9 +107,7 @@ def detail(schedule: ScheduleInfo) -> str:
     if schedule.state is ScheduleState.SKIPPING:
         parts.append(f"SKIPS: waits for job {schedule.skipped_for} ({schedule.skipped_for_state})")
     if schedule.state is ScheduleState.PAUSED:
-        until = f" until {at(schedule.paused_until)}" if schedule.paused_until else ""
-        why = f": {one_line(schedule.pause_reason)}" if schedule.pause_reason else ""
-        parts.append(f"paused by {schedule.paused_by}{until}{why}")
+        parts.append(f"paused {_pause(schedule)}")
     if schedule.skipped:
         last = f", the last for job {schedule.skipped_for}" if schedule.skipped_for else ""
         parts.append(f"{count(schedule.skipped, 'tick')} skipped{last}")
@@ -73,6 +116,12 @@ def detail(schedule: ScheduleInfo) -> str:
     if schedule.is_edited:
         parts.append(f"edited by {schedule.edited_by}")
     return "; ".join(parts)
+
+
+def _pause(schedule: ScheduleInfo) -> str:
+    until = f" until {at(schedule.paused_until)}" if schedule.paused_until else ""
+    why = f": {one_line(schedule.pause_reason)}" if schedule.pause_reason else ""
+    return f"by {schedule.paused_by}{until}{why}"
 
 
 def schedules_line(found: Sequence[ScheduleInfo], now: datetime) -> Text:

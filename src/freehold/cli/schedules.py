@@ -19,10 +19,11 @@ from freehold.cli.common import (
 )
 from freehold.cli.pause_options import pause_options, print_paused, print_resumed
 from freehold.cli.render import at, show
-from freehold.cli.schedule_view import schedule_table
+from freehold.cli.schedule_view import schedule_table, schedule_view
 from freehold.cli.types import duration, timestamp
 from freehold.errors import BadInput
 from freehold.model.audit import CLI, Author
+from freehold.model.findings import schedule_problem
 from freehold.model.plural import count
 from freehold.model.schedule import CatchUp, Overlap
 from freehold.model.timing import Cron, Every, Timing
@@ -70,6 +71,22 @@ def list_schedules(context: click.Context, store: StoreChoice, as_json: bool) ->
         print_json({"schedules": found, "next": None})
     else:
         show(schedule_table(found, now))
+
+
+@schedules.command("show")
+@click.argument("name")
+@as_json
+@store_options
+def show_schedule(store: StoreChoice, name: str, as_json: bool) -> None:
+    """Show the schedule NAME, its next ticks, and why it makes no jobs if it should."""
+    with store.open() as app:
+        operator = app.operator
+        info, ticks, now = operator.schedule(name), operator.next_runs(name, 3), operator.now()
+        known = {task for worker in operator.workers() for task in worker.tasks}
+    if as_json:
+        print_json(info)
+    else:
+        show(schedule_view(info, schedule_problem(info, now, known), ticks, now))
 
 
 @schedules.command("next")
@@ -179,8 +196,8 @@ def edit(
     if as_json:
         print_json(info)
     else:
-        following = "never" if info.next_at is None else at(info.next_at)
-        click.echo(f"schedule {name} is changed; next tick: {following}")
+        following = f"next tick: {at(info.next_at)}" if info.next_at else f"it is {info.state}"
+        click.echo(f"schedule {name} is changed; {following}")
 
 
 def _timing(

@@ -5,7 +5,7 @@ Pure: facts of bounded reads in, findings out. `freehold doctor` and the API sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -204,7 +204,7 @@ def _stuck(facts: FindingFacts) -> Iterator[Finding]:
 def _schedules(facts: FindingFacts) -> Iterator[Finding]:
     known = {task for worker in facts.workers for task in worker.tasks}
     for each in facts.schedules:
-        text = _schedule_problem(each, facts.now, known)
+        text = schedule_problem(each, facts.now, known)
         if text is not None:
             show = facts.command(f"schedules show {typed(each.name)}")
             yield Finding(
@@ -216,8 +216,8 @@ def _schedules(facts: FindingFacts) -> Iterator[Finding]:
             )
 
 
-def _schedule_problem(each: ScheduleInfo, now: datetime, known: set[str]) -> str | None:
-    """Why a schedule makes no jobs although it should."""
+def schedule_problem(each: ScheduleInfo, now: datetime, known: Collection[str]) -> str | None:
+    """Why a schedule makes no jobs although it should. ``known``: the tasks of live workers."""
     if each.problem is not None:
         return f"{each.name}: {each.problem}"
     if each.state is ScheduleState.SKIPPING:
@@ -229,6 +229,9 @@ def _schedule_problem(each: ScheduleInfo, now: datetime, known: set[str]) -> str
         return f"{each.name} rests until {until}, its last tick: the store's clock was set back"
     if known and each.state is ScheduleState.ACTIVE and each.task not in known:
         return f"{each.name}: no worker knows its task {each.task}"
+    if each.next_at is not None and each.next_at < now - timedelta(seconds=OVERDUE_SECONDS):
+        when = f"{each.next_at:%Y-%m-%d %H:%M:%S} UTC"
+        return f"{each.name} is due since {when}: a worker must be alive to fire it"
     return None
 
 
