@@ -31,6 +31,8 @@ class Reading:
     rows_read: float
     buffers: int
     whole_tables: frozenset[str]
+    #: Buffers by table and index.
+    by_relation: dict[str, int]
 
     def story(self) -> str:
         """The nodes of the plan, a line each, for the failure message."""
@@ -85,6 +87,7 @@ def _reading(plan: dict[str, Any], counts: list[_Count]) -> Reading:
         sum(_rows_read(node) for node in scans),
         sum(count.buffers for count in counts),
         frozenset(in_plan | {count.name for count in counts if count.kind == "r" and count.scans}),
+        {count.name: count.buffers for count in counts},
     )
 
 

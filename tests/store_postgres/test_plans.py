@@ -124,7 +124,7 @@ def test_statements_that_read_days_are_among_the_cases() -> None:
 
 
 # Before the other tests: analyzing throws kept plans away.
-@pytest.mark.requirement("S1.7", "S1.1")
+@pytest.mark.requirement("S1.7", "S1.1", "N13")
 @pytest.mark.parametrize("name", WITH_LASTING_PLANS)
 def test_a_plan_kept_from_the_empty_queue_survives_the_flood(full: Full, name: str) -> None:
     _, values = full.database._statements.prepare(full.cases[name].statement)
@@ -133,7 +133,7 @@ def test_a_plan_kept_from_the_empty_queue_survives_the_flood(full: Full, name: s
     full.check(name, reading)
 
 
-@pytest.mark.requirement("S1.7", "S1.1")
+@pytest.mark.requirement("S1.7", "S1.1", "N13")
 @pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.usefixtures("statistics")

@@ -15,7 +15,7 @@ import pytest
 import freehold
 from freehold import Context, Extension, Freehold
 
-pytestmark = pytest.mark.requirement("N6", "N19")
+pytestmark = pytest.mark.requirement("N6", "N13", "N19")
 _PACKAGE = str(Path(freehold.__file__).parent)
 FEATURES = ("dependencies.py", "extensions.py", "lifespan.py", "logs.py", "contrib/")
 
