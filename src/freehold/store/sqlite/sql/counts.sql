@@ -12,5 +12,4 @@ select
         where stage in ({pending}, {paused}, {paused_follower}, {failed}, {parked}) and stage = {pending} limit :bound)),
     (select count(*) from (select 1 from job where stage = {parked} limit :bound)),
     (select count(*) from (select 1 from job where stage = {limited} limit :bound)),
-    (select count(*) from (select 1 from job
-        where target is not null and stage in ({holds_lane}) and stage = {lane_paused} limit :bound))
+    (select count(*) from (select 1 from job where stage = {lane_paused} limit :bound))
