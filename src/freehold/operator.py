@@ -33,6 +33,7 @@ from freehold.operations.flows import FlowActions
 from freehold.operations.input_checks import LARGEST_ID, author_of, bound
 from freehold.operations.job_ids import checked_ids, existing
 from freehold.operations.lists import ListActions
+from freehold.operations.measured_reads import MeasuredSession, Meter
 from freehold.operations.pictures import PictureActions
 from freehold.operations.previews import ActionPreview as ActionPreview
 from freehold.operations.previews import PreviewActions
@@ -40,7 +41,13 @@ from freehold.operations.private_data import PrivateDataActions
 from freehold.operations.retention import RetentionActions
 from freehold.operations.search import SearchActions
 from freehold.operator_schedules import ScheduleActions
-from freehold.store.statements import AsyncMethods, BlockingMethods, Verb, method, nothing
+from freehold.store.statements import (
+    AsyncMethods,
+    BlockingMethods,
+    Verb,
+    method,
+    nothing,
+)
 from freehold.store.verbs import audit as audit_verbs
 from freehold.store.verbs import job_log, limits, queries, steps, workers
 from freehold.store.verbs import operator as operator_verbs
@@ -352,6 +359,11 @@ class AsyncOperator(_Actions, AsyncMethods):
 
     def through(self, via: str) -> AsyncOperator:
         return AsyncOperator(self, via, self._check, self._tenant)
+
+    def measured(self, meter: Meter) -> AsyncOperator:
+        """The same, whose statements a meter runs."""
+        methods = AsyncMethods(MeasuredSession(self.session, meter))
+        return AsyncOperator(methods, self._via, self._check, self._tenant)
 
     @property
     def bulk(self) -> AsyncBulk:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from freehold import Context, Freehold
 from freehold.cli import main
-from freehold.dashboard.watcher import _read
+from freehold.dashboard.watcher import Watcher
 from tests.dashboard.browser_client import BrowserClient, text_of
 
 pytestmark = pytest.mark.requirement("N14")
@@ -201,9 +201,9 @@ def test_open_pages_notice_changes_of_flows(board: BrowserClient) -> None:
     flow_id = workflow(board.app)
     batch_id = batch(board.app)
     topics = ("workflows", "batches", f"flow-{flow_id}", f"flow-{batch_id}")
-    before = [board.run(_read(board.app, topic)) for topic in topics]
-    assert before == [board.run(_read(board.app, topic)) for topic in topics]
+    before = [board.run(Watcher(board.app).read(topic)) for topic in topics]
+    assert before == [board.run(Watcher(board.app).read(topic)) for topic in topics]
     board.work()
-    after = [board.run(_read(board.app, topic)) for topic in topics]
+    after = [board.run(Watcher(board.app).read(topic)) for topic in topics]
     assert all(old != new for old, new in zip(before, after, strict=True))
-    assert board.run(_read(board.app, "flow-999")) is None
+    assert board.run(Watcher(board.app).read("flow-999")) is None

@@ -284,7 +284,7 @@ def test_a_page_that_loads_itself_again_reads_little(
         assert visitor.get(path, headers=PART).status_code == 200
     assert asked["reads"] == 1
     assert asked["key_use"] <= 20
-    visitor.page("/tasks/greet")
+    visitor.page("/queues/default")
     assert asked["reads"] == 20
 
 

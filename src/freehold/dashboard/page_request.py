@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
+from freehold.dashboard.watcher import Watcher
 from freehold.http.request import ApiRequest
 from freehold.http_auth import Role
 from freehold.model.audit import DASHBOARD, Author
 from freehold.operator import AsyncOperator
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +39,32 @@ class PageRequest(ApiRequest):
     def reads(self) -> int:
         """How far a list of jobs looks for a rare filter. A person may wait; a page that loads
         itself again looks once."""
-        return 1 if self.http.headers.get("hx-request") is not None else 20
+        return 1 if self.is_refresh else 20
+
+    @property
+    def is_refresh(self) -> bool:
+        """Whether an open page loads itself again."""
+        return self.http.method == "GET" and self.http.headers.get("hx-request") is not None
+
+    @property
+    def watcher(self) -> Watcher:
+        """One for each store: that of the service, and those of tenants."""
+        watchers: dict[str | None, Watcher] = self.http.state.board.watchers
+        if self.tenant not in watchers:
+            watchers[self.tenant] = Watcher(self.app)
+        return watchers[self.tenant]
 
     @property
     def operator(self) -> AsyncOperator:
-        return self.app.aoperator.through(DASHBOARD)
+        found = self.watcher.operator() if self.is_refresh else self.app.aoperator
+        return found.through(DASHBOARD)
+
+    async def shared(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
+        """A value that does not depend on the visitor: open pages read it together."""
+        if not (self.is_refresh and self.watcher.is_running):
+            return await read()
+        found: T = await self.watcher.refreshing.shared(name, read)
+        return found
 
     @property
     def author(self) -> Author:

@@ -1,8 +1,9 @@
 """Notices what has changed in a store, for all open pages together.
 
-While a page is open, one task reads a snapshot every second: only of the topics that open pages
-have, however many pages that are. It wakes the pages of each topic that changed. A page then loads
-itself again, so that its rights are checked as for every request, and no data is in the stream.
+While a page is open, one task reads a snapshot every second, or less often if that takes long
+(`refreshing`): only of the topics that open pages have, however many pages that are. It wakes the
+pages of each topic that changed. A page then loads itself again, so that its rights are checked as
+for every request, and no data is in the stream.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from freehold.app import Freehold
 from freehold.dashboard.graph import NODES_DRAWN
+from freehold.dashboard.refreshing import Refreshing
 from freehold.errors import FlowNotFound, FreeholdError
 from freehold.model.flow import FlowKind
 from freehold.operator import AsyncOperator
@@ -60,6 +62,7 @@ class Watcher:
         self._poll_seconds = poll_seconds
         self._listeners: set[Listener] = set()
         self._seen: dict[str, Any] = {}
+        self.refreshing = Refreshing()
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
@@ -77,6 +80,14 @@ class Watcher:
                 self._task = None
                 self._seen = {}
 
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def operator(self) -> AsyncOperator:
+        """For reads of open pages, which are measured."""
+        return self._app.aoperator.measured(self.refreshing)
+
     async def _run(self) -> None:
         while True:
             wanted = {topic for listener in self._listeners for topic in listener.topics}
@@ -87,16 +98,18 @@ class Watcher:
                     log.exception("the dashboard could not read what has changed")
                 changed = {AWAY}
                 self._seen = dict.fromkeys(wanted, AWAY)  # so that its return is a change
+            if changed:
+                self.refreshing.forget()
             for listener in list(self._listeners):
                 if mine := changed & (listener.topics | {AWAY}):
                     listener.add(mine)
-            await asyncio.sleep(self._poll_seconds)
+            await asyncio.sleep(max(self._poll_seconds, self.refreshing.rest_seconds))
 
     async def _look(self, wanted: set[str]) -> set[str]:
         """A topic that is read for the first time has not changed."""
         changed = set()
         for topic in wanted:
-            value = await _read(self._app, topic)
+            value = await self.read(topic)
             if topic in self._seen and self._seen[topic] != value:
                 changed.add(topic)
             self._seen[topic] = value
@@ -104,21 +117,21 @@ class Watcher:
             del self._seen[topic]
         return changed
 
+    async def read(self, topic: str) -> Any:
+        """A value that differs if the topic has changed."""
+        operator = self.operator()
+        if topic.startswith(JOB):
+            return await _job(self._app, operator, int(topic.removeprefix(JOB)))
+        if topic.startswith(FLOW):
+            return await _flow(operator, int(topic.removeprefix(FLOW)))
+        return await TOPICS[topic](operator)
 
-async def _read(app: Freehold, topic: str) -> Any:
-    if topic.startswith(JOB):
-        return await _job(app, int(topic.removeprefix(JOB)))
-    if topic.startswith(FLOW):
-        return await _flow(app.aoperator, int(topic.removeprefix(FLOW)))
-    return await TOPICS[topic](app.aoperator)
 
-
-async def _job(app: Freehold, job_id: int) -> Any:
-    store = app._client.awaited
-    job = (await store.read([job_id])).get(job_id)
+async def _job(app: Freehold, operator: AsyncOperator, job_id: int) -> Any:
+    job = (await operator.jobs_by_id([job_id])).get(job_id)
     if job is None or job.lease is None:
         return job
-    return job, await store.read_log(job_id, 1)
+    return job, await app._client.awaited.read_log(job_id, 1)
 
 
 async def _flow(operator: AsyncOperator, flow_id: int) -> Any:
@@ -143,7 +156,7 @@ async def _jobs(operator: AsyncOperator) -> Any:
 
 
 async def _queues(operator: AsyncOperator) -> Any:
-    return await operator.queues(), await operator.pause_of_all()
+    return await operator.queue_list(), await operator.pause_of_all()
 
 
 async def _workers(operator: AsyncOperator) -> Any:

@@ -114,6 +114,8 @@ def duration(seconds: float | None) -> str:
 
 def visible(text: str) -> str:
     """Control characters, and marks that change the direction of text, as visible signs."""
+    if text.isprintable():  # as nearly every text: pages show thousands
+        return text
     return "".join(_shown(each) for each in text)
 
 

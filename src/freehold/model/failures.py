@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 
 import msgspec
 
 #: Jobs of a group that are named, the newest.
 IDS_SHOWN = 100
 _MESSAGE_LIMIT = 200
+#: As many as one list examines.
+_MESSAGES_KEPT = 8_192
 
 _IDS = re.compile(
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"  # UUID
@@ -68,8 +71,10 @@ def _group(key: tuple[str, str | None, str], members: list[Failure]) -> FailureG
     return FailureGroup(*key, len(members), min(times), max(times), tuple(ids))
 
 
+@lru_cache(maxsize=_MESSAGES_KEPT)
 def without_ids(message: str) -> str:
-    """The first line of a message, equal for jobs that failed alike."""
+    """The first line of a message, equal for jobs that failed alike. A list that is read again and
+    again has mostly the same messages."""
     line = message.strip().partition("\n")[0]
     shown = _NUMBERS.sub("…", _IDS.sub("…", line))
     return shown if len(shown) <= _MESSAGE_LIMIT else shown[: _MESSAGE_LIMIT - 1] + "…"

@@ -15,6 +15,10 @@ DEPTH_BOUND = 10_000
 #: In a list of all queues, or of many lanes, where each of them is counted.
 QUEUE_LIST_BOUND = 1_000
 LANE_LIST_BOUND = 100
+#: In a list of all queues that is read again and again: of many queues each is counted up to this.
+MANY_QUEUES_BOUND = 100
+#: So many queues are counted further, up to QUEUE_LIST_BOUND.
+FEW_QUEUES = 20
 
 
 class JobCounts(msgspec.Struct, frozen=True):

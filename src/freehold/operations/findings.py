@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from freehold.model.findings import OVERDUE_SECONDS, Finding, FindingFacts, findings
+from freehold.operations.lists import queue_list
 from freehold.operator_schedules import schedules
 from freehold.store.statements import Verb, method
 from freehold.store.types import QUEUE_LIST_BOUND
@@ -17,7 +18,7 @@ _FLOWS = 20
 def read_facts(tenant: str | None = None) -> Verb[FindingFacts]:
     """What the rules look at. The number of jobs does not matter. ``tenant``: of the operator."""
     counts = yield from queries.counts(QUEUE_LIST_BOUND)
-    queues = yield from queries.queues(bound=1)
+    queues = yield from queue_list()
     live_workers = yield from workers.workers()
     blocked = yield from queries.blocked_lanes()
     found = yield from schedules()

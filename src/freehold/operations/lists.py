@@ -16,7 +16,9 @@ from freehold.operations.job_ids import checked_ids
 from freehold.store.statements import Verb, method
 from freehold.store.types import (
     DEPTH_BOUND,
+    FEW_QUEUES,
     LANE_LIST_BOUND,
+    MANY_QUEUES_BOUND,
     PAGE_LIMIT,
     QUEUE_LIST_BOUND,
     JobCounts,
@@ -69,6 +71,16 @@ def counts(bound: int = DEPTH_BOUND) -> Verb[JobCounts]:
 def queues(bound: int = QUEUE_LIST_BOUND) -> Verb[list[QueueInfo]]:
     """Queues that have jobs or settings. The jobs of each are counted up to a bound."""
     return (yield from queries.queues(_checked(bound)))
+
+
+def queue_list() -> Verb[list[QueueInfo]]:
+    """The same for lists that are read again and again: the jobs of few queues are counted up to
+    1,000, those of many up to 100."""
+    found = yield from queries.queues(MANY_QUEUES_BOUND)
+    is_deep = any(max(each.ready, each.leased, each.not_ready) >= each.bound for each in found)
+    if is_deep and len(found) <= FEW_QUEUES:
+        found = yield from queries.queues(QUEUE_LIST_BOUND)
+    return found
 
 
 def queue(name: str, bound: int = DEPTH_BOUND) -> Verb[QueueInfo | None]:
@@ -132,6 +144,7 @@ class ListActions:
     jobs_by_id = method(jobs_by_id)
     counts = method(counts)
     queues = method(queues)
+    queue_list = method(queue_list)
     queue = method(queue)
     lanes = method(lanes)
     lane = method(lane)

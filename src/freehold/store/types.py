@@ -13,7 +13,9 @@ from freehold.model.job import Attempt, Job, JobEnd, StopRequest
 from freehold.model.job_log import Progress
 from freehold.model.limit import Limit
 from freehold.model.live_jobs import DEPTH_BOUND as DEPTH_BOUND
+from freehold.model.live_jobs import FEW_QUEUES as FEW_QUEUES
 from freehold.model.live_jobs import LANE_LIST_BOUND as LANE_LIST_BOUND
+from freehold.model.live_jobs import MANY_QUEUES_BOUND as MANY_QUEUES_BOUND
 from freehold.model.live_jobs import QUEUE_LIST_BOUND as QUEUE_LIST_BOUND
 from freehold.model.live_jobs import JobCounts as JobCounts
 from freehold.model.live_jobs import LaneInfo as LaneInfo

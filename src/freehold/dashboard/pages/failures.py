@@ -12,7 +12,7 @@ routes = Routes()
 @routes.get("/failures", Role.VIEWER, responses={200: str})
 async def failure_list(request: PageRequest) -> Page:
     """The newest unsuccessful jobs by task, error and message, the largest group first."""
-    found = await request.operator.failures()
+    found = await request.shared("failures", request.operator.failures)
     return Page(
         template="failures.html",
         title="Failures",

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from freehold.clock import monotonic
 from freehold.dashboard.page_request import PageRequest
-from freehold.dashboard.watcher import AWAY, FLOW, JOB, TOPICS, Listener, Watcher
+from freehold.dashboard.watcher import AWAY, FLOW, JOB, TOPICS, Listener
 from freehold.errors import BadInput
 from freehold.http.events import STREAM, EventStream
 from freehold.http.routes import Routes
@@ -36,7 +36,7 @@ async def live(request: PageRequest) -> EventStream:
     topics = _topics(request.query.topics)
     with ExitStack() as open_while_read:
         open_while_read.enter_context(request.service.streams.counted(request.caller))
-        listener = open_while_read.enter_context(_watcher(request).listening(topics))
+        listener = open_while_read.enter_context(request.watcher.listening(topics))
         return EventStream(open_while_read.pop_all(), _messages(request, listener))
 
 
@@ -52,15 +52,6 @@ def _topics(text: str) -> frozenset[str]:
     if len(found) > _TOPICS_LIMIT:
         raise BadInput(f"{len(found)} topics: give at most {_TOPICS_LIMIT}")
     return found
-
-
-def _watcher(request: PageRequest) -> Watcher:
-    """One for each store: that of the service, and those of tenants."""
-    watchers: dict[str | None, Watcher] = request.http.state.board.watchers
-    tenant = request.tenant
-    if tenant not in watchers:
-        watchers[tenant] = Watcher(request.app)
-    return watchers[tenant]
 
 
 async def _messages(request: PageRequest, listener: Listener) -> AsyncIterator[str]:

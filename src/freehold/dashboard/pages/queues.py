@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from freehold.dashboard.forms import LimitForm, PauseForm, ReasonForm, WeightForm
 from freehold.dashboard.page_request import Page, PageRequest, Redirect
 from freehold.http.routes import Routes
@@ -9,6 +12,7 @@ from freehold.http.schemas import QueuePath
 from freehold.http_auth import Role
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.state import LEASED, State
+from freehold.operator import AsyncOperator
 from freehold.store.types import JobFilter, QueueInfo
 
 routes = Routes()
@@ -17,18 +21,18 @@ routes = Routes()
 @routes.get("/queues", Role.VIEWER, responses={200: str})
 async def queue_list(request: PageRequest) -> Page:
     """Queues that have live jobs or settings."""
-    values = {
-        "queues": await request.operator.queues(),
-        "pause": await request.operator.pause_of_all(),
-    }
     return Page(
         template="queues.html",
         title="Queues",
         section="Queues",
-        values=values,
+        values=await request.shared("queues", partial(_values, request.operator)),
         command=request.command_line("queues"),
         topics=("queues",),
     )
+
+
+async def _values(operator: AsyncOperator) -> dict[str, Any]:
+    return {"queues": await operator.queue_list(), "pause": await operator.pause_of_all()}
 
 
 @routes.get("/queues/{name}", Role.VIEWER, path=QueuePath, responses={200: str})
