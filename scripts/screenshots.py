@@ -18,6 +18,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Page, expect, sync_playwright
 
@@ -27,8 +28,8 @@ DOCS = Path("docs")
 _PATTERN = re.compile(r"(http://127\.0\.0\.1:\d+)/ui/login\?code=\S+")
 _TIMEOUT_SECONDS = 120.0
 PAGES = (
-    *("/", "/jobs", "/jobs/ORDER", "/jobs/ORDER/amend", "/jobs/ORDER/clone", "/failures"),
-    *("/batches", "/workflows"),
+    *("/", "/jobs", "/jobs/{ORDER}", "/jobs/{ORDER}/amend", "/jobs/{ORDER}/clone", "/failures"),
+    *("/batches", "/workflows", "/flows/{IMPORT}", "/flows/{LETTERS}"),
     *("/queues", "/queues/demo-mail", "/lanes", "/lanes/account-99", "/limits", "/tasks"),
     *("/tasks/demo.order", "/workers", "/schedules", "/events", "/bulk", "/tenants", "/system"),
     *("/audit", "/help", "/jobs/999999", "/jobs?q=task:none"),
@@ -59,20 +60,42 @@ def demo() -> Iterator[str]:
             process.wait()
 
 
-def order(address: str) -> int:
-    """A job with steps that has been running for a while."""
+def _read(url: str) -> Any:
     token = (Path.home() / ".cache").glob("freehold-*/api-token")
     headers = {"Authorization": f"Bearer {next(token).read_text().strip()}"}
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as response:
+        return json.load(response)
+
+
+def order(address: str) -> int:
+    """A job with steps that has been running for a while."""
     end = time.monotonic() + _TIMEOUT_SECONDS
     while time.monotonic() < end:
-        url = f"{address}/api/jobs?task=demo.order&limit=20"
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as response:
-            jobs = json.load(response)["jobs"]
-        for job in jobs:
+        for job in _read(f"{address}/api/jobs?task=demo.order&limit=20")["jobs"]:
             if job["state"] == "running" and (job["progress"] or {}).get("done", 0) >= 12:
                 return int(job["id"])
         time.sleep(0.3)
     raise SystemExit("no order was running")
+
+
+def flow(address: str, name: str) -> int:
+    """The newest batch or workflow of this name."""
+    flows = _read(f"{address}/api/flows")["flows"]
+    return max(int(each["id"]) for each in flows if each["name"] == name)
+
+
+def workflow_at_work(address: str) -> int:
+    """One whose pages are being loaded."""
+    end = time.monotonic() + _TIMEOUT_SECONDS
+    while time.monotonic() < end:
+        newest = flow(address, "nightly import")
+        states = {
+            node["name"]: node["state"] for node in _read(f"{address}/api/flows/{newest}/nodes")
+        }
+        if states["clean"] == "succeeded" and states["demo.load"] == "running":
+            return newest
+        time.sleep(0.2)
+    raise SystemExit("no workflow was at work")
 
 
 def take(page: Page, address: str, path: str, file: Path, height: int | None = None) -> None:
@@ -99,12 +122,17 @@ def for_docs(page: Page, address: str) -> None:
     page.emulate_media(color_scheme="light")
     take(page, address, "/lanes/account-99", DOCS / "dashboard-lane.png", 560)
     take(page, address, "/", DOCS / "dashboard-overview.png", 760)
+    take(page, address, f"/flows/{workflow_at_work(address)}", DOCS / "dashboard-workflow.png", 820)
 
 
 def of_every_page(page: Page, address: str, arguments: list[str]) -> None:
     folder, widths, themes, *paths = arguments
     chosen = paths[0].split(",") if paths else PAGES
-    job = order(address)
+    ids = {
+        "ORDER": order(address),
+        "IMPORT": flow(address, "nightly import"),
+        "LETTERS": flow(address, "letters"),
+    }
     for path in chosen:
         for width in widths.split(","):
             for theme in themes.split(","):
@@ -112,7 +140,7 @@ def of_every_page(page: Page, address: str, arguments: list[str]) -> None:
                 page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
                 name = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-") or "overview"
                 file = Path(folder) / f"{name}-{width}-{theme}.png"
-                take(page, address, path.replace("ORDER", str(job)), file)
+                take(page, address, path.format(**ids), file)
 
 
 def main() -> None:

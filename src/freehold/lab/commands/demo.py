@@ -18,6 +18,7 @@ from freehold.cli.progress import progress
 from freehold.errors import BadInput
 from freehold.http_auth import local_token
 from freehold.lab.demo.check import Check
+from freehold.lab.demo.flows import define_import
 from freehold.lab.demo.kinds import KINDS
 from freehold.lab.demo.living import LivingDemo, define_order
 from freehold.lab.demo.load import QUEUES
@@ -139,6 +140,7 @@ class Demo:
         self._app = Freehold(url, schema=SCHEMA)
         define(self._app, KINDS.values())
         define_order(self._app)
+        define_import(self._app)
         self._rule = ScaleRule(
             default_count=MIN_WORKERS,
             max_count=max_workers,

@@ -2,7 +2,8 @@
 workers.
 
 The load rises and falls, so that the manager starts and stops workers. Orders have steps, a sleep,
-progress and log lines; one lane is blocked by a failed job, for the remedies of the overview.
+progress and log lines; one lane is blocked by a failed job and one workflow holds, for the remedies
+of the overview.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 from typing import Any
 
 from freehold.app import Freehold
+from freehold.lab.demo.flows import start_import, start_letters
 from freehold.lab.demo.load import ACCOUNTS, MAIL, REPORTS
 from freehold.lab.demo.tasks import PREFIX
 from freehold.lab.demo.worker_processes import LEASE_SECONDS, WorkerProcesses
@@ -65,6 +67,9 @@ class LivingDemo:
         second = 0
         while True:
             await self._app.aenqueue_many(self._jobs(second))
+            if second % _WAVE_SECONDS == 0:
+                await start_import(self._app, second // _WAVE_SECONDS + 1)
+                await start_letters(self._app, second)
             second += 1
             await asyncio.sleep(1.0)
 
@@ -76,6 +81,7 @@ class LivingDemo:
         blocked = [self._new("broken", ACCOUNTS, 0, target="account-99")]
         behind = [self._new("quick", ACCOUNTS, n, target="account-99") for n in range(1, 4)]
         await self._app.aenqueue_many(blocked + behind)
+        await start_import(self._app, 0, breaks=True)
 
     def _jobs(self, second: int) -> list[NewJob]:
         is_high = second % _WAVE_SECONDS < _WAVE_SECONDS // 2
