@@ -107,6 +107,31 @@ def test_a_lane_shows_its_head_and_what_is_next(filled: BrowserClient) -> None:
     assert "The lane stands until job" in text
 
 
+def test_a_failed_job_without_a_lane_is_retried_one_with_a_lane_resumed(
+    filled: BrowserClient,
+) -> None:
+    visitor = filled.visitor()
+    filled.app.tasks.get("broken").enqueue("y")
+    filled.work()
+    jobs = filled.app.operator.jobs(JobFilter(states=frozenset({State.FAILED}))).jobs
+    for job in jobs:
+        text = text_of(visitor.page(f"/jobs/{job.id}"))
+        assert (f"freehold job retry {job.id}" in text) == (job.target is None)
+        assert ("It has failed and blocks its lane" in text) == (job.target is not None)
+    assert {job.target is None for job in jobs} == {True, False}
+
+
+def test_the_audit_links_what_was_changed(filled: BrowserClient) -> None:
+    operator = filled.app.operator
+    operator.pause_queue("mail", by="ann")
+    operator.pause_queue("*", by="ann")
+    operator.pause_lane("a/b", by="ann")
+    operator.set_key_limit("key", Limit(2), by="ann")
+    page = filled.visitor().page("/audit")
+    for link in ("queues/mail", "queues", "lanes/a%2Fb", "limits"):
+        assert re.search(f'data-label="Of"[^>]*>[^<]*<a href="/ui/{link}"', page), link
+
+
 def test_a_search_finds_jobs_or_says_what_is_wrong(filled: BrowserClient) -> None:
     visitor = filled.visitor()
     assert "1 job shown" in text_of(visitor.page("/jobs?q=queue:mail"))

@@ -118,9 +118,8 @@ async def _respond(board: Board, route: Route, request: Request, visitor: Visito
             found = await route.handler(page_request)
     except TimeoutError:
         raise _too_slow(route, seconds) from None
-    if route.method == "POST":
-        if watcher := board.watchers.get(page_request.tenant):
-            watcher.refreshing.forget()  # open pages must not go back to what was before
+    if route.method == "POST" and (watcher := board.watchers.get(page_request.tenant)):
+        watcher.refreshing.forget()  # open pages must not go back to what was before
     if isinstance(found, Response):
         return found
     if isinstance(found, Redirect):

@@ -135,7 +135,10 @@ def _by_state(job: Job, tenant: str | None) -> Cause:
     if job.state is State.PAUSED:
         return Cause("paused", f"it is paused{why}", "resume it")
     if job.state is State.FAILED:
-        return Cause("failed", f"it has failed{why}", "resume it, or cancel it to resolve it")
+        if job.stage is None:
+            return Cause("failed", f"it has failed{why}", command(f"job retry {job.id}", tenant))
+        text = f"it has failed and blocks its lane{why}"
+        return Cause("failed", text, "resume it, or cancel it to resolve it")
     verb = "was" if job.state is State.CANCELED else "has"
     return Cause("finished", f"it {verb} {job.state}{why}", "retry runs it again")
 
