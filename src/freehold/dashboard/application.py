@@ -5,9 +5,8 @@ It needs no lifespan, as the API, and can be mounted at any path.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Awaitable, Callable, Iterator
-from operator import attrgetter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -47,10 +46,10 @@ from freehold.dashboard.pages import (
 from freehold.dashboard.rendering import not_found_page
 from freehold.dashboard.sign_in_limit import SignInLimit, UsedCodes
 from freehold.http.auth import Identify
-from freehold.http.events import STREAM
 from freehold.http.request import ApiService
 from freehold.http.request_limits import limits_of
 from freehold.http.routes import Route
+from freehold.http.routing import by_path, starlette_route
 from freehold.http_auth import Role, api_tokens, local_token
 from freehold.settings import Settings, load
 from freehold.telemetry import Telemetry
@@ -81,8 +80,6 @@ TABLE: tuple[Route, ...] = (
     *live.routes,
     *demo.routes,
 )
-#: Values that can contain a slash.
-_PATTERNS = {"{target}": "{target:path}", "{file}": "{file:path}"}
 
 
 def dashboard(
@@ -124,31 +121,10 @@ def dashboard(
 
 def _starlette_routes(board: Board) -> Iterator[StarletteRoute]:
     """One for each path, and one for the same page of a tenant."""
-    by_path = sorted(TABLE, key=attrgetter("at"))
-    for at, same in itertools.groupby(by_path, key=attrgetter("at")):
-        by_method = {route.method: route for route in same}
-        for name, pattern in _PATTERNS.items():
-            at = at.replace(name, pattern)
-        yield _route(at, board, by_method)
+    for at, by_method in by_path(TABLE):
+        yield starlette_route(at, by_method, partial(dispatch, board))
         if all(route.role is not Role.ANYONE for route in by_method.values()):
-            yield _route("/t/{of_tenant}" + at, board, by_method)
-
-
-def _route(at: str, board: Board, by_method: dict[str, Route]) -> StarletteRoute:
-    route = StarletteRoute(at, _endpoint(board, by_method), methods=list(by_method))
-    if route.methods and any(each.media == STREAM for each in by_method.values()):
-        route.methods.discard("HEAD")  # a stream without a body has no use
-    return route
-
-
-def _endpoint(
-    board: Board, by_method: dict[str, Route]
-) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        method = "GET" if request.method == "HEAD" else request.method
-        return await dispatch(board, by_method[method], request)
-
-    return endpoint
+            yield starlette_route("/t/{of_tenant}" + at, by_method, partial(dispatch, board))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -5,15 +5,12 @@ It needs no lifespan: connections are opened at first use, and belong to the giv
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Awaitable, Callable, Iterator
-from operator import attrgetter
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route as StarletteRoute
 
 from freehold.app import Freehold
 from freehold.http import (
@@ -42,6 +39,7 @@ from freehold.http.problems import ApiError, of_api_error
 from freehold.http.request import ApiService
 from freehold.http.request_limits import RequestLimits, limits_of
 from freehold.http.routes import Route
+from freehold.http.routing import by_path, starlette_route
 from freehold.http_auth import api_tokens, local_token
 from freehold.settings import Settings, load
 from freehold.telemetry import Telemetry, log
@@ -66,8 +64,6 @@ TABLE: tuple[Route, ...] = (
     *events.routes,
     *job_stream.routes,
 )
-#: A target is any text and can contain a slash.
-_PATTERNS = {"{target}": "{target:path}"}
 
 
 def api(
@@ -96,36 +92,14 @@ def api(
         limits=limits or limits_of(settings),
         telemetry=telemetry or Telemetry(),
     )
-    application = Starlette(
-        routes=list(_starlette_routes(service)), exception_handlers={HTTPException: _no_route}
-    )
+    routes = [
+        starlette_route(at, by_method, partial(dispatch, service))
+        for at, by_method in by_path(TABLE)
+    ]
+    application = Starlette(routes=routes, exception_handlers={HTTPException: _no_route})
     application.router.redirect_slashes = False
     application.state.service = service
     return application
-
-
-def _starlette_routes(service: ApiService) -> Iterator[StarletteRoute]:
-    """One for each path, so that a response to a wrong method can name the right ones. A path
-    stands behind those that it is the beginning of: a target can contain a slash."""
-    by_path = sorted(service.routes, key=lambda route: route.at + "\x7f")
-    for at, same in itertools.groupby(by_path, key=attrgetter("at")):
-        by_method = {route.method: route for route in same}
-        for name, pattern in _PATTERNS.items():
-            at = at.replace(name, pattern)
-        route = StarletteRoute(at, _endpoint(service, by_method), methods=list(by_method))
-        if route.methods and any(each.media == events.STREAM for each in by_method.values()):
-            route.methods.discard("HEAD")  # a stream without a body has no use
-        yield route
-
-
-def _endpoint(
-    service: ApiService, by_method: dict[str, Route]
-) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        method = "GET" if request.method == "HEAD" else request.method
-        return await dispatch(service, by_method[method], request)
-
-    return endpoint
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from freehold.dashboard.forms import PauseForm, ReasonForm
 from freehold.dashboard.page_request import Page, PageRequest, Redirect
+from freehold.dashboard.pages import pausing
 from freehold.http.routes import Routes
 from freehold.http.schemas import Key, TargetPath, value_or_none
 from freehold.http_auth import Role
@@ -72,17 +73,11 @@ async def lane_page(request: PageRequest) -> Page:
 )
 async def pause_lane(request: PageRequest) -> Redirect:
     """No job of the lane starts; its running job goes on."""
-    target, form = request.path.target, request.body
-    until = await form.until(request)
-    await request.operator.pause_lane(target, request.by, form.reason, until)
-    return Redirect(request.url("lanes", target), f"Lane {target} is paused.")
+    return await pausing.pause(request, request.operator.pause_lane, "lane", request.path.target)
 
 
 @routes.post(
     "/lane/resume/{target}", Role.OPERATOR, path=TargetPath, body=ReasonForm, responses={303: str}
 )
 async def resume_lane(request: PageRequest) -> Redirect:
-    target = request.path.target
-    was_paused = await request.operator.resume_lane(target, request.by, request.body.reason)
-    done = f"Lane {target} is resumed." if was_paused else f"Lane {target} was not paused."
-    return Redirect(request.url("lanes", target), done)
+    return await pausing.resume(request, request.operator.resume_lane, "lane", request.path.target)

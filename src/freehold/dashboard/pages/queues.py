@@ -7,6 +7,7 @@ from typing import Any
 
 from freehold.dashboard.forms import LimitForm, PauseForm, ReasonForm, WeightForm
 from freehold.dashboard.page_request import Page, PageRequest, Redirect
+from freehold.dashboard.pages import pausing
 from freehold.http.routes import Routes
 from freehold.http.schemas import QueuePath
 from freehold.http_auth import Role
@@ -66,20 +67,14 @@ async def queue_page(request: PageRequest) -> Page:
 )
 async def pause_queue(request: PageRequest) -> Redirect:
     """Its ready jobs wait; its running jobs go on."""
-    name, form = request.path.name, request.body
-    until = await form.until(request)
-    await request.operator.pause_queue(name, request.by, form.reason, until)
-    return Redirect(request.url("queues", name), f"Queue {name} is paused.")
+    return await pausing.pause(request, request.operator.pause_queue, "queue", request.path.name)
 
 
 @routes.post(
     "/queues/{name}/resume", Role.OPERATOR, path=QueuePath, body=ReasonForm, responses={303: str}
 )
 async def resume_queue(request: PageRequest) -> Redirect:
-    name = request.path.name
-    was_paused = await request.operator.resume_queue(name, request.by, request.body.reason)
-    done = f"Queue {name} is resumed." if was_paused else f"Queue {name} was not paused."
-    return Redirect(request.url("queues", name), done)
+    return await pausing.resume(request, request.operator.resume_queue, "queue", request.path.name)
 
 
 @routes.post(
