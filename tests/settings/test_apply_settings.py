@@ -148,8 +148,8 @@ def test_no_job_starts_before_the_configured_limits_are_written(
         worker = asyncio.create_task(
             app.arun_worker(stop=stop, handle_signals=False, concurrency=3, poll_interval_ms=10)
         )
-        while len(virtual.database.times("key_limits")) < 3 and not seen:
-            await asyncio.sleep(0.001)
+        asked = virtual.database.times
+        await virtual.until(lambda: len(asked("key_limits")) >= 3 or bool(seen), within=120)
         virtual.database.refused = set()
         assert await asyncio.wait_for(worker, 120) == 0
 

@@ -144,7 +144,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "telemetry",
     },
     # The app puts the parts together.
-    "apply_settings": {"model", "operator", "settings"},
+    "apply_settings": {"errors", "model", "operator", "settings", "telemetry"},
     "simulated_kinds": {"app", "model"},  # the app for its type only: see the test of cycles
     "task_definer": {"client", "errors", "model", "signature", "tasks", "worker"},
     "task_group": {"client", "errors", "model", "schedules", "tasks"},

@@ -81,16 +81,14 @@ class Worker:
         prepare: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """``is_hosted``: a TenantHost handles signals and watches the loop for all its workers.
-        ``prepare`` writes into the store what must be there before the first claim."""
-        loop = asyncio.get_running_loop()
-        self.owner = owner = owner or new_owner()
+        ``prepare`` is called before the first claim."""
+        self.owner, loop = (owner := owner or new_owner()), asyncio.get_running_loop()
         self.telemetry = telemetry = telemetry or Telemetry()
-        self.leases = leases = HeldLeases()
+        self.leases, self._wakeups = leases, wakeups = HeldLeases(), Wakeups()
         self._database, self._tasks, self._settings = database, tasks, settings
         self._is_hosted, self._tenant = is_hosted, tenant
         self._store = store = AsyncStore(database.async_session())
         self._drain, self._ended = drain, ended = Drain(), EndedCalls(tasks.extensions)
-        self._wakeups = wakeups = Wakeups()
         self._parts = PartGroup(on_crash=drain.request_at_once)
         self._manager_link = link = ManagerLink.given(settings, owner)
         slots = slots or Slots(settings.concurrency, loop.time)
