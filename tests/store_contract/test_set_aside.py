@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -13,7 +13,8 @@ from freehold.model.history import EventKind
 from freehold.model.job import Attempt
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import Outcome, OutcomeKind
-from freehold.model.state import State
+from freehold.model.state import Stage, State
+from freehold.store.stage_sql import stage_byte
 from freehold.store.types import AttemptEnd, JobFilter
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry
@@ -89,6 +90,34 @@ def test_an_expired_lease_that_cannot_be_recovered_is_paused_and_the_others_come
     assert [each.attempt.job_id for each in recovered] == jobs[:2] + jobs[3:]
     assert state_in_row(store, jobs[2]) == State.PAUSED
     assert not any(store.end(attempt, OutcomeKind.SUCCESS) for attempt in attempts)
+
+
+@pytest.fixture
+def newer(store: StoreUnderTest) -> Iterator[StoreUnderTest]:
+    """Its schema has an index that this version does not know: one waiting job for each task."""
+    leased = stage_byte(Stage.LEASED)
+    store.sql(f"create unique index newer on {{s}}job (task) where stage <> {leased!r}")
+    yield store
+    store.sql("drop index {s}newer")
+
+
+@pytest.mark.requirement("N23")
+def test_a_unique_index_of_a_newer_schema_costs_its_row_and_no_worker(
+    newer: StoreUnderTest,
+) -> None:
+    """The finisher, the claimer and the sweeper survive no other errors than those of the store."""
+    first = newer.add()
+    attempt = newer.claim_one()
+    other, second = newer.add(task="other"), newer.add()
+    with pytest.raises(RowRefused, match="another row has its value"):
+        newer.end(attempt, OutcomeKind.ERROR)
+    newer.advance(LEASE_SECONDS)
+    with pytest.raises(RowRefused):
+        newer.store.recover(100, 0.5)
+    assert [each.job_id for each in newer.store.set_aside_swept()] == [first]
+    job = newer.job(first)
+    assert (job.state, events(newer, first)) == (State.FAILED, [EventKind.FAILED])
+    assert [each.job_id for each in newer.claim()] == [other, second]
 
 
 @pytest.mark.requirement("S0.7")

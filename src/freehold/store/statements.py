@@ -29,7 +29,7 @@ from typing import (
 
 import msgspec
 
-from freehold.errors import StoreError, StoreUnavailable
+from freehold.errors import RowRefused, StoreError, StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,11 +70,12 @@ class StatementGroup(msgspec.Struct, frozen=True):
 Verb: TypeAlias = Generator[StatementGroup, list[Rows], T]
 
 
-class Conflict(Exception):
-    """A unique index refused a group, and nothing of it was written. Verbs handle it."""
+class Conflict(RowRefused):
+    """A unique index refused a group, and nothing of it was written. Verbs handle it. One that this
+    version does not know, of a newer schema, is a row that the database refuses."""
 
     def __init__(self, index: str) -> None:
-        super().__init__(index)
+        super().__init__(f"the database refused: another row has its value in {index}")
         self.index = index
 
 

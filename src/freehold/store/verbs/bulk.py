@@ -319,6 +319,8 @@ def _refused(
     try:
         yield from trial(*_statements(planned, by, reason, amendment))
     except RowRefused as error:
+        if isinstance(error, Conflict) and error.index == UNIQUE_INDEX:
+            raise  # to be planned again
         if len(planned) == 1:
             return {planned[0][0].id: str(error)}
         half = len(planned) // 2
