@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from freehold.store.statements import Rows, StatementGroup
+from freehold.store.statements import StatementGroup
 
 TRY_FLOWS = "try_flows"
 
@@ -36,8 +36,3 @@ class FlowLocks:
 
 def is_fold(group: StatementGroup) -> bool:
     return group.statements[0].name == TRY_FLOWS
-
-
-def nothing_folded(group: StatementGroup) -> list[Rows]:
-    """The answers to a fold that got no lock."""
-    return [[(None, None)], *([] for _ in group.statements[1:])]

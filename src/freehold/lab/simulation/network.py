@@ -20,7 +20,7 @@ from typing import Any
 from freehold.clock import VirtualClock
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from freehold.lab.simulation.adversarial_claims import CLAIMS, ENQUEUES, AdversarialClaims
-from freehold.lab.simulation.flow_locks import TRY_FLOWS, FlowLocks, is_fold, nothing_folded
+from freehold.lab.simulation.flow_locks import TRY_FLOWS, FlowLocks, is_fold
 from freehold.lab.simulation.link_noise import NO_NOISE
 from freehold.lab.simulation.link_transaction import Executed, LinkTransaction
 from freehold.lab.simulation.machine import Machine
@@ -181,9 +181,9 @@ class Link:
         """Only of flows that no other fold has locked. Commits a little later."""
         locks, now = self._network.flow_locks, self._network.clock.micros
         group = locks.without_locked(group, now)
-        if not group.statements[0].rows:
-            return nothing_folded(group)
         results = await session.execute(group)
+        if not group.statements[0].rows:
+            return results
         seconds = self._chance.choice(_COMMIT_SECONDS)
         locks.lock(group, now + round(seconds * _MICROS))
         await asyncio.sleep(seconds)
