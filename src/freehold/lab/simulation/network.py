@@ -318,12 +318,11 @@ class Link:
             self._network.on_fault(self._machine, "arrived_late", statement_names(group))
             await self._execute_again(group, self._inner.async_session())
 
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(
-            arrive(), name=statement_names(group), context=contextvars.Context()
-        )
-        self._network.arriving.add(task)
-        task.add_done_callback(self._network.arriving.discard)
+        loop, network = asyncio.get_running_loop(), self._network
+        outside = contextvars.Context()  # of no machine: the sender may be dead by then
+        task = loop.create_task(arrive(), name=statement_names(group), context=outside)
+        network.arriving.add(task)
+        task.add_done_callback(network.arriving.discard, context=outside)
 
     async def _execute_again(self, group: StatementGroup, session: AsyncSession) -> None:
         with contextlib.suppress(Conflict, StoreError):
