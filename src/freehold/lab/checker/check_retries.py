@@ -8,7 +8,6 @@ from freehold.lab.checker.indexed_history import AttemptRun, IndexedHistory
 from freehold.lab.checker.job_intervals import JobIntervals, LeaseInterval
 from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind
-from freehold.model.suspension import gather, sentence, signal
 
 _MICROS = 1_000_000
 #: Stored times are rounded to the microsecond.
@@ -59,7 +58,7 @@ def _counted(kind: EventKind | None, number: int) -> set[int]:
 def _check_policy(history: IndexedHistory, intervals: JobIntervals) -> Iterator[Violation]:
     """S3.3, S4.9: failures follow the policy, backoff included."""
     for index, lease in enumerate(intervals.leases):
-        run = history.runs.get((intervals.job.id, lease.token))
+        run = history.run_of(lease)
         match lease.kind:
             case _K.RETRIED | _K.LEASE_LOST:
                 yield from _check_retry(intervals, lease, run)
@@ -70,7 +69,7 @@ def _check_policy(history: IndexedHistory, intervals: JobIntervals) -> Iterator[
             case _K.SNOOZED:
                 yield from _check_snooze(intervals, lease, run)
         if index + 1 < len(intervals.leases):
-            yield from _check_due(intervals, lease, intervals.leases[index + 1])
+            yield from _check_due(intervals, lease, run, intervals.leases[index + 1])
 
 
 def _check_retry(
@@ -115,14 +114,15 @@ def _check_snooze(
 
 
 def _check_due(
-    intervals: JobIntervals, lease: LeaseInterval, after: LeaseInterval
+    intervals: JobIntervals, lease: LeaseInterval, run: AttemptRun | None, after: LeaseInterval
 ) -> Iterator[Violation]:
-    is_early = lease.due is not None and after.start < lease.due and not _is_woken(lease)
+    is_early = lease.due is not None and after.start < lease.due and not _is_woken(lease, run)
     if is_early and not intervals.operator_acted_between(lease.end, after.start):
         yield Violation("S1.1", intervals.job.id, "was claimed before it was due")
 
 
-def _is_woken(lease: LeaseInterval) -> bool:
+def _is_woken(lease: LeaseInterval, run: AttemptRun | None) -> bool:
     """Its signal, or the last of the jobs that it gathers, wakes such a job early."""
-    waits = sentence(signal("")), sentence(gather(0)).removesuffix("0")
-    return lease.kind is _K.SUSPENDED and lease.reason.startswith(waits)
+    if lease.kind is not _K.SUSPENDED or run is None or run.suspended is None:
+        return False
+    return run.suspended.info["waits"] in ("signal", "gather")

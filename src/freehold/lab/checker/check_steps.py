@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from freehold.lab.checker.indexed_history import IndexedHistory
+from freehold.lab.checker.job_intervals import LeaseInterval
 from freehold.lab.checker.record import Record
 from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind
 from freehold.model.step import Step, StepKind
-from freehold.model.suspension import sentence, signal
 from freehold.store.rows import micros_of
 
 #: A worker's clock may be fast while it sleeps in place.
@@ -122,11 +122,19 @@ def no_signal_is_missed(history: IndexedHistory) -> Iterator[Violation]:
     for name, sent_at in stored_at.items():
         for intervals in history.jobs.values():
             for lease in intervals.leases:
-                is_for_it = lease.reason == sentence(signal(name))
-                is_wait = lease.kind is EventKind.SUSPENDED and lease.due is not None and is_for_it
-                if is_wait and lease.end > sent_at:
+                if _waits_for_signal(history, lease) == name and lease.end > sent_at:
                     text = f"was suspended for signal {name}, which had been sent"
                     yield Violation("N10", intervals.job.id, text, lease.end)
+
+
+def _waits_for_signal(history: IndexedHistory, lease: LeaseInterval) -> str | None:
+    """The signal that a job waits for which was suspended, and was not woken in the same write."""
+    run = history.run_of(lease)
+    is_wait = lease.kind is EventKind.SUSPENDED and lease.due is not None
+    if not is_wait or run is None or run.suspended is None:
+        return None
+    info = run.suspended.info
+    return str(info["step"]) if info["waits"] == "signal" else None
 
 
 def _steps(history: IndexedHistory) -> Iterator[tuple[int, Step]]:

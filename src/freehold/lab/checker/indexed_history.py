@@ -22,6 +22,16 @@ class AttemptRun:
     started: Record
     steps: list[Record] = field(default_factory=list)
     ended: Record | None = None
+    #: What it waits for, if it was suspended.
+    suspended: Record | None = None
+
+    def add(self, record: Record) -> None:
+        if record.kind == "step":
+            self.steps.append(record)
+        elif record.kind == "suspended":
+            self.suspended = record
+        else:
+            self.ended = record
 
     @property
     def how(self) -> str | None:
@@ -75,12 +85,10 @@ class IndexedHistory:
                     self.duplicate_starts.append(record)
                 case "started":
                     self.runs[key] = AttemptRun(record)
-                case "step" if key in self.runs:
-                    self.runs[key].steps.append(record)
+                case "step" | "suspended" | "ended" if key in self.runs:
+                    self.runs[key].add(record)
                 case "called" | "got":
                     self.parts.append(record)
-                case "ended" if key in self.runs:
-                    self.runs[key].ended = record
                 case "requested":
                     invocation = Invocation(record)
                     self.invocations.append(invocation)
@@ -96,6 +104,9 @@ class IndexedHistory:
         worker = first.by.partition("/")[0]  # a host has several, one for each tenant
         wait_seconds = self._misfit_seconds.get(worker, 0.0)
         return lease.start >= micros_of(first.at) + round(wait_seconds * 1_000_000)
+
+    def run_of(self, lease: LeaseInterval) -> AttemptRun | None:
+        return self.runs.get((lease.job, lease.token))
 
     def lanes(self) -> dict[str, list[JobIntervals]]:
         found: dict[str, list[JobIntervals]] = {}

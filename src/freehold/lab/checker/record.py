@@ -26,6 +26,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     step       handler     job token, repeatedly while it runs
     called     handler     job token; info: step value. A durable step, or its transaction, runs
     got        handler     job token; info: step value. What a step, a sleep or a wait returned
+    suspended  handler     job token; info: step waits (sleep, signal, gather), before it ended
     ended      handler     job token; info: how (returned, error, snooze, stopped, …), seconds
     requested  caller      call; info: an enqueue, a signal or an operator's verb
     responded  caller      call; info: the result, or the name of the error

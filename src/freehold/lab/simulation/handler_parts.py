@@ -9,6 +9,7 @@ from typing import Any
 from freehold.errors import NoResult
 from freehold.lab.checker.check_flows import child_prefix
 from freehold.lab.simulation.step_plans import Part
+from freehold.model.handler_exceptions import AttemptEnded
 from freehold.model.job import NewJob
 from freehold.store.database import Database
 from freehold.worker.execution.context import Context
@@ -26,24 +27,35 @@ class HandlerParts:
         self._calls = 0
 
     async def run(self, ctx: Context, part: Part) -> None:
+        kind, name, _ = part
+        try:
+            value = await self._run(ctx, part)
+        except AttemptEnded:
+            self._record_part("suspended", ctx, name, waits=kind)
+            raise
+        self._record_part("got", ctx, name, value=value)
+
+    async def _run(self, ctx: Context, part: Part) -> object:
         kind, name, seconds = part
-        value: object = None
         match kind:
             case "step":
-                value = await ctx.step(name, self._called, ctx, name, seconds)
+                return await ctx.step(name, self._called, ctx, name, seconds)
+            case "signal":
+                return await self._signal(ctx, name, seconds)
+            case "gather":
+                return await self._gather(ctx, name, int(seconds))
             case "transaction":
-                async with ctx.transaction(step=name) as connection:
-                    if connection:
-                        self._record_part("called", ctx, name)
-                        row = ctx.job.job_id, name, ctx.job.token
-                        connection.execute("insert into ledger values (?, ?, ?)", row)
+                await self._transaction(ctx, name)
             case "sleep":
                 await ctx.sleep(name, seconds)
-            case "signal":
-                value = await self._signal(ctx, name, seconds)
-            case "gather":
-                value = await self._gather(ctx, name, int(seconds))
-        self._record_part("got", ctx, name, value=value)
+        return None
+
+    async def _transaction(self, ctx: Context, name: str) -> None:
+        async with ctx.transaction(step=name) as connection:
+            if connection:
+                self._record_part("called", ctx, name)
+                row = ctx.job.job_id, name, ctx.job.token
+                connection.execute("insert into ledger values (?, ?, ?)", row)
 
     async def _gather(self, ctx: Context, name: str, count: int) -> list[Any]:
         """The tokens of the children that succeeded, and the errors of the others."""
