@@ -8,6 +8,7 @@ from freehold.model import outcome
 from freehold.model.outcome import Decision
 from freehold.model.state import Stage
 from freehold.store.verbs import finish
+from freehold.worker.execution.fenced_transaction import FencedTransactions
 from freehold.worker.execution.step_transaction import StepTransaction
 from freehold.worker.execution.steps import AttemptSteps
 from tests.simulation.bugs import Bug, Plant, code, sql
@@ -30,6 +31,10 @@ def _behind_others(decision: Decision, attempt: Any) -> tuple[Stage, Stage] | No
 
 
 _stage_after = outcome.stage_after
+
+
+def _goes_on(_transactions: FencedTransactions, _lease: Any) -> None:
+    """The attempt stores its error."""
 
 
 def _over(self: AttemptSteps, found: Any, seconds: float) -> float:
@@ -62,6 +67,10 @@ _BUGS: dict[str, tuple[Plant, tuple[int, ...]]] = {
     "a step is stored after its transaction": (
         code(StepTransaction, "_afinish", _step_after_the_commit),
         (98,),
+    ),
+    "an attempt goes on after a commit without a known outcome": (
+        code(FencedTransactions, "step_unknown", _goes_on),
+        (1830,),
     ),
     "a suspension is charged": (
         sql(

@@ -28,7 +28,8 @@ _EVENTS_AFTER = {
     "snooze": frozenset({_K.SNOOZED, _K.PAUSED, _K.CANCELED}),
     "pause": frozenset({_K.PAUSED, _K.CANCELED}),
     "cancel": frozenset({_K.CANCELED, _K.PAUSED}),
-    "unknown": frozenset({_K.SUCCEEDED}),
+    # Recovery ends the lease, and obeys a stop request.
+    "unknown": frozenset({_K.PAUSED, _K.CANCELED}),
     "stopped": frozenset({_K.RETRIED, _K.FAILED}) | _STOP_EVENTS,
 }
 #: A handler ends within this time after a stop.
@@ -100,8 +101,8 @@ def _check_end(
     if how is None or kind is None or lease.was_lost:
         return
     allowed = _EVENTS_AFTER[how]
-    if how == "stopped" and run.started.info.get("fenced"):
-        allowed = allowed | {_K.SUCCEEDED}  # the stop came during the commit
+    if how in ("stopped", "unknown") and run.started.info.get("fenced"):
+        allowed = allowed | {_K.SUCCEEDED}  # the stop came during the commit, or it was executed
     if _exceeded_timeout(run):
         allowed = allowed | {_K.RETRIED, _K.FAILED}
     if history.faults.grave(lease.owner, lease.start, lease.end):
@@ -146,7 +147,7 @@ def lost_leases(history: IndexedHistory) -> Iterator[Violation]:
     """I4: no lease is lost without a fault, and a handler stops after its lease is lost."""
     for intervals in history.jobs.values():
         for lease in intervals.leases:
-            run = history.runs.get((intervals.job.id, lease.token))
+            run = history.run_of(lease)
             if lease.was_lost and not _is_explained(history, run, lease):
                 yield Violation(
                     "I4",
@@ -160,7 +161,9 @@ def lost_leases(history: IndexedHistory) -> Iterator[Violation]:
 
 def _is_explained(history: IndexedHistory, run: AttemptRun | None, lease: LeaseInterval) -> bool:
     start = lease.start - LATE_MICROS
-    # The result of its claim was lost, or the outcome of its fenced transaction is unknown.
+    if run is not None and run.how == "unknown":
+        return True  # such an attempt leaves its lease to recovery
+    # The result of its claim was lost, or that of its fenced transaction while it was stopped.
     may_be_unrecorded = run is None or run.started.info.get("fenced")
     if may_be_unrecorded and history.faults.count(lease.owner, start, lease.end):
         return True

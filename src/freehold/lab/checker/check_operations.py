@@ -144,7 +144,7 @@ def paused_queues(history: IndexedHistory) -> Iterator[Violation]:
                 for each in changes
                 if each.request.info["verb"] == "resume_queue"
                 and each.request.info["queue"] == queue
-                and (each.response is None or each.response.at >= invocation.request.at)
+                and each.may_act_until >= invocation.request.at
             ),
             default=FOREVER,
         )

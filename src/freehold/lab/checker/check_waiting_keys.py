@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from freehold.lab.checker.indexed_history import IndexedHistory, Invocation
-from freehold.lab.checker.job_intervals import FOREVER, JobIntervals, live_spans
+from freehold.lab.checker.job_intervals import JobIntervals, live_spans
 from freehold.lab.checker.violation import Violation
 from freehold.store.rows import micros_of
 
@@ -37,7 +37,7 @@ def the_last_call_gives_the_values(history: IndexedHistory) -> Iterator[Violatio
             response = invocation.response
             if not asked["replaces"] or response is None or "error" in response.info or not given:
                 continue
-            last = max(each.response.at if each.response else FOREVER for each, _, _ in given)
+            last = max(each.may_act_until for each, _, _ in given)
             if name != args and last < invocation.request.at:
                 text = f"has the arguments of {args}, and {name} came after it"
                 yield Violation("N4", job_id, text)

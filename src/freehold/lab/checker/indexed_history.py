@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from freehold.errors import OutcomeUnknown
 from freehold.lab.checker.evidence import Evidence
 from freehold.lab.checker.faults import FaultIntervals
-from freehold.lab.checker.job_intervals import JobIntervals, LeaseInterval
+from freehold.lab.checker.job_intervals import FOREVER, JobIntervals, LeaseInterval
 from freehold.lab.checker.record import Record
 from freehold.store.rows import micros_of
 
@@ -44,6 +45,14 @@ class Invocation:
 
     request: Record
     response: Record | None = None
+
+    @property
+    def may_act_until(self) -> int:
+        """A write without a known outcome may be executed long after its caller gave it up."""
+        response = self.response
+        if response is None or response.info.get("error") == OutcomeUnknown.__name__:
+            return FOREVER
+        return response.at
 
 
 class IndexedHistory:

@@ -27,7 +27,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     called     handler     job token; info: step value. A durable step, or its transaction, runs
     got        handler     job token; info: step value. What a step, a sleep or a wait returned
     suspended  handler     job token; info: step waits (sleep, signal, gather), before it ended
-    ended      handler     job token; info: how (returned, error, snooze, stopped, …), seconds
+    ended      handler     job token; info: how (returned, error, snooze, stopped, unknown: the
+                           outcome of a commit, …), seconds
     requested  caller      call; info: an enqueue, a signal or an operator's verb
     responded  caller      call; info: the result, or the name of the error
     fault      world       info: kind, until; grave: whether it can cost a lease

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from freehold.errors import NoResult
+from freehold.errors import NoResult, OutcomeUnknown
 from freehold.lab.checker.check_flows import child_prefix
 from freehold.lab.simulation.step_plans import Part
 from freehold.model.handler_exceptions import AttemptEnded
@@ -16,6 +16,10 @@ from freehold.worker.execution.context import Context
 
 #: What a part of a signal that was not sent in time gets.
 TIMED_OUT = "timed out"
+
+
+class CommitUnknown(OutcomeUnknown):
+    """The outcome of the commit of a step is unknown. Its attempt must write nothing more."""
 
 
 class HandlerParts:
@@ -51,11 +55,14 @@ class HandlerParts:
         return None
 
     async def _transaction(self, ctx: Context, name: str) -> None:
-        async with ctx.transaction(step=name) as connection:
-            if connection:
-                self._record_part("called", ctx, name)
-                row = ctx.job.job_id, name, ctx.job.token
-                connection.execute("insert into ledger values (?, ?, ?)", row)
+        try:
+            async with ctx.transaction(step=name) as connection:
+                if connection:
+                    self._record_part("called", ctx, name)
+                    row = ctx.job.job_id, name, ctx.job.token
+                    connection.execute("insert into ledger values (?, ?, ?)", row)
+        except OutcomeUnknown as error:
+            raise CommitUnknown(str(error)) from error
 
     async def _gather(self, ctx: Context, name: str, count: int) -> list[Any]:
         """The tokens of the children that succeeded, and the errors of the others."""

@@ -13,7 +13,7 @@ import msgspec
 from freehold.app import Freehold
 from freehold.client import JobHandle
 from freehold.errors import OutcomeUnknown, Refused
-from freehold.lab.simulation.handler_parts import HandlerParts
+from freehold.lab.simulation.handler_parts import CommitUnknown, HandlerParts
 from freehold.lab.simulation.step_plans import Part
 from freehold.model.handler_exceptions import (
     AttemptEnded,
@@ -250,6 +250,6 @@ def how_it_ended(error: BaseException, *, fenced: bool) -> str:
         return type(error).__name__.lower()
     if isinstance(error, AttemptEnded):
         return "suspended"
-    if fenced and isinstance(error, OutcomeUnknown):
+    if isinstance(error, CommitUnknown) or (fenced and isinstance(error, OutcomeUnknown)):
         return "unknown"
     return "hopeless" if isinstance(error, Hopeless) else "error"
