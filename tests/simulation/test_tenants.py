@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from freehold.lab.simulation.run import run_scenario
@@ -15,8 +16,10 @@ from freehold.lab.simulation.scenario import (
     WorkerPlan,
     random_scenario,
 )
+from freehold.lab.simulation.shards import is_work
 from freehold.lab.simulation.tenant_plans import TenantFault, TenantPlan
 from freehold.lab.simulation.world import SimulationResult
+from freehold.store.types import SweepCheck
 from tests.simulation.tenant_bugs import TENANT_BUGS
 
 _WORKER = WorkerPlan(0.0, "w1", QUEUES, 2, 1.0, knows_newer=True, grace_seconds=1.0)
@@ -62,6 +65,35 @@ def test_a_paused_tenant_waits_and_the_others_do_not() -> None:
     assert result.violations == []
     assert max(_started(result, "acme")) < 2.0
     assert min(_started(result, "beta")) > 4.0
+
+
+def test_tenants_have_flows_too() -> None:
+    """Also a gather: its children are jobs of the same tenant."""
+    scenario = random_scenario(51)
+    assert scenario.tenants
+    assert scenario.flows
+    assert run_scenario(scenario).violations == []
+
+
+def test_a_tenant_with_nothing_but_a_flow_to_act_upon_gets_a_worker() -> None:
+    nothing = SweepCheck(
+        expired=False,
+        limited=False,
+        ended_lane_pauses=False,
+        parked=False,
+        misfits=False,
+        due_seconds=None,
+        schedule_seconds=4.0,
+        late_seconds=None,
+        bulk=False,
+        signals=False,
+        flows=False,
+        workers=0,
+    )
+    assert not is_work(nothing)
+    assert is_work(msgspec.structs.replace(nothing, flows=True))
+    assert is_work(msgspec.structs.replace(nothing, schedule_seconds=0.0))
+    assert not is_work(msgspec.structs.replace(nothing, parked=True)), "maintenance looks for it"
 
 
 def test_a_job_that_runs_for_another_tenant_is_a_violation() -> None:

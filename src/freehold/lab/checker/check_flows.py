@@ -18,9 +18,9 @@ _BAD_SOURCE = ("its source", "a source of it")
 _ENDED = (State.SUCCEEDED, State.FAILED, State.CANCELED)
 
 
-def child_prefix(job_id: int, step: str) -> str:
+def child_prefix(job_id: int, step: str, tenant: str | None = None) -> str:
     """In front of the number of a child, in the call of a job that was gathered."""
-    return f"{step} of {job_id}/"
+    return f"{tenant}:{step} of {job_id}/" if tenant else f"{step} of {job_id}/"
 
 
 def counters_equal_a_recount(history: IndexedHistory) -> Iterator[Violation]:
@@ -239,7 +239,8 @@ def gathers_wait_for_all_children(history: IndexedHistory) -> Iterator[Violation
     owner of the job that gathers them."""
     children = _children(history)
     for record in history.parts:
-        for jobs in children.get(child_prefix(record.job, record.info["step"]), ()):
+        prefix = child_prefix(record.job, record.info["step"], history.evidence.tenant)
+        for jobs in children.get(prefix, ()):
             if len(jobs) > 1:
                 yield Violation("N12", jobs[1], f"is gathered as jobs {jobs}", record.at)
             for job_id in jobs:

@@ -66,7 +66,8 @@ class HandlerParts:
 
     async def _gather(self, ctx: Context, name: str, count: int) -> list[Any]:
         """The tokens of the children that succeeded, and the errors of the others."""
-        calls = (f"{child_prefix(ctx.job.job_id, name)}{number}" for number in range(count))
+        prefix = child_prefix(ctx.job.job_id, name, ctx.tenant)
+        calls = (f"{prefix}{number}" for number in range(count))
         found = await ctx.gather(name, [self._prepare(call) for call in calls], failed="return")
         return [type(each).__name__ if isinstance(each, NoResult) else each for each in found]
 

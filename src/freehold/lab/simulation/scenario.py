@@ -79,8 +79,8 @@ _OPTION_SEEDS = (12, 15)
 _DEPLOY_SEEDS = (9, 13, 19)
 #: One in ten has steps and signals: these remainders of the seed by sixty.
 _STEP_SEEDS = (18, 30, 38, 53, 54, 58)
-#: And one in ten has flows.
-_FLOW_SEEDS = (5, 17, 24, 37, 45, 50)
+#: And seven in sixty have flows; the last of them have tenants, too.
+_FLOW_SEEDS = (5, 17, 24, 37, 45, 50, 51)
 #: Faults happen within this time; afterwards there are none.
 HORIZON_SECONDS = 8.0
 LEASE_SECONDS = 2.0

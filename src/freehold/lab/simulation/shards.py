@@ -11,6 +11,19 @@ from freehold.lab.simulation.network import Link
 from freehold.store.database import Database
 from freehold.store.shard import TenantActivity
 from freehold.store.store import AsyncStore
+from freehold.store.types import SweepCheck
+
+#: Jobs that wait for a worker with other tasks, which the maintenance of a host looks for.
+_LEFT_TO_MAINTENANCE = frozenset({"parked", "misfits"})
+
+
+def is_work(found: SweepCheck) -> bool:
+    """Whatever a sweep would find now, also what a later release adds."""
+    values = {name: getattr(found, name) for name in found.__struct_fields__}
+    is_due = any(value == 0.0 for name, value in values.items() if name.endswith("_seconds"))
+    return is_due or any(
+        value is True for name, value in values.items() if name not in _LEFT_TO_MAINTENANCE
+    )
 
 
 class LinkShard:
@@ -47,16 +60,7 @@ class LinkShard:
             if self._links[tenant].is_store_down:
                 return TenantActivity(tenant, has_work=False, error=str(error))
             raise
-        times = (sweep_check.due_seconds, sweep_check.schedule_seconds, sweep_check.late_seconds)
-        is_due = 0 in times
-        has_work = (
-            is_due
-            or sweep_check.bulk
-            or sweep_check.expired
-            or sweep_check.limited
-            or sweep_check.ended_lane_pauses
-        )
-        return TenantActivity(tenant, has_work=has_work or counts.ready > 0)
+        return TenantActivity(tenant, has_work=is_work(sweep_check) or counts.ready > 0)
 
     async def listen(
         self,
