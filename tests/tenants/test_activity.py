@@ -18,7 +18,9 @@ from freehold.client import Client
 from freehold.errors import Refused
 from freehold.model.audit import Author
 from freehold.model.bulk import BulkVerb
+from freehold.model.flow import FlowKind, NewFlow
 from freehold.model.job import NewJob
+from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.schedule import ScheduleDefinition
 from freehold.model.state import State
@@ -71,6 +73,20 @@ def test_a_bulk_operation_is_work_although_all_queues_are_paused(acme: TenantSto
     store.start_bulk(BulkVerb.RETRY, failed, None, Author("ann", "cli"))
     assert has_work(acme, "acme")
     assert store.carry_out_bulk_step()
+    assert not has_work(acme, "acme")
+
+
+def test_the_end_of_a_member_is_work_until_it_is_counted(acme: TenantStores) -> None:
+    """An operator cancels it, while no process of the tenant has a worker."""
+    store = acme.store_of("acme")
+    batch = NewFlow(kind=FlowKind.BATCH, name="b", sealed=True, callbacks={})
+    store.create_batch(batch, [NewJob(task="t", delay_seconds=60.0)], within=False)
+    store.advance_flows()
+    assert not has_work(acme, "acme")
+    (job,) = store.read(range(1, 100)).values()
+    store.operate(OperatorVerb.CANCEL, [job.id], "ann", None)
+    assert has_work(acme, "acme")
+    store.advance_flows()
     assert not has_work(acme, "acme")
 
 
