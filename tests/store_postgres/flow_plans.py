@@ -7,8 +7,13 @@ from typing import Any
 
 from psycopg import Connection
 
+from freehold.model.flow import NewNode
+from freehold.model.job import NewJob
 from freehold.store.stage_sql import STAGE_NAMES
 from freehold.store.statements import Statement
+from freehold.store.types import LeaseKey
+from freehold.store.verbs.flows import member_params, member_statement
+from freehold.store.verbs.workflows import _adding, _node_row
 from tests.store_postgres.filling import FINISHED, live
 from tests.store_postgres.plan_cases import BATCH, DAYS, NEWEST, Case
 
@@ -30,7 +35,8 @@ insert into freehold.flow (id, kind, name, state, total, succeeded, created_at, 
     closed_at, parent_job, parent, node, due)
 select i,
     case i % 10 when 0 then 'workflow' when 1 then 'gather' when 2 then 'group' else 'batch' end,
-    'f', case when i <= {closed} then 'succeeded' else 'open' end, 10, 8, at, at,
+    'f', case when i <= {closed} then 'succeeded' else 'open' end, 10, 8, at,
+    case when i < {count} then at end,
     case when i <= {closed} then at end, case when i % 10 = 1 then i end,
     case when i % 10 = 2 then i - 2 end, case when i % 10 = 2 then 2 end, i > {count} - {due}
 from (select i, now() - ({count} - i) * interval '1 minute' as at
@@ -80,6 +86,8 @@ def fill(connection: Connection[Any]) -> None:
 def cases() -> Iterator[Case]:
     yield from _folds()
     yield from _acts()
+    yield from _additions()
+    yield from _retries()
     yield from _reads()
 
 
@@ -97,7 +105,7 @@ def _folds() -> Iterator[Case]:
 
 def _acts() -> Iterator[Case]:
     flow: dict[str, Any] = {"flow": FLOWS}
-    node = {**flow, "number": 6}
+    node = {**flow, "number": 6, "id": FLOWS * 10 - 4}
     yield Case("due_nodes", Statement("due_nodes", {**flow, "limit": 200}), 1)
     yield Case("bad_source", Statement("bad_source", node), 1, NODES)
     yield Case("node_values", Statement("node_values", node), 1, DAYS + NODES)
@@ -106,12 +114,38 @@ def _acts() -> Iterator[Case]:
     yield Case("open_nodes", Statement("open_nodes", flow, opened), 1, NODES)
     group = Statement("open_group", {"part": 7, "limit": BATCH})
     yield Case("open_group", group, BATCH, WAITING)
+    waiting = Statement("waiting_members", {"part": 7, "limit": BATCH})
+    yield Case("waiting_members", waiting, BATCH, WAITING)
     released = Statement("release_node", {**node, "part": 8})
     yield Case("release_node", released, 1, NODES)
     yield Case("wake_gather", Statement("wake_gather", {"flow": str(FLOWS - 9)}))
     yield Case("end_act", Statement("end_act", {**flow, "change": 0}))
     groups = {**flow, "by": None, "reason": None}
     yield Case("cancel_groups", Statement("cancel_groups", groups), 1, 20)
+
+
+def _additions() -> Iterator[Case]:
+    """To the workflow with many nodes, which has no seal. One node has a source."""
+    added = _adding(FLOWS, [_node_row(FLOWS, _node(NODES + 1), None)])
+    yield Case("add_nodes", added, 1, 2 * NODES)
+    yield Case("add_members", member_statement(FLOWS, [NewJob(task="t")] * BATCH), BATCH, 20)
+    params, shapes = member_params(FLOWS + 1, [NewJob(task="t")] * BATCH, "w1", LeaseKey(1, 1))
+    step = {"name": "pages", "number": 1}
+    yield Case("gather", Statement("gather", {**params, **step}, shapes), BATCH, 20)
+
+
+def _retries() -> Iterator[Case]:
+    """All counters of a workflow are counted again: for each node and edge so many rows."""
+    again = {"flow": FLOWS, "by": "ann", "reason": None}
+    yield Case("restore_nodes", Statement("restore_nodes", again), NODES)
+    yield Case("recount_sources", Statement("recount_sources", {"flow": FLOWS}), NODES)
+    group = {"flow": 2, "must_wait": True, "retried": True}
+    yield Case("reopen_group", Statement("reopen_group", group))
+
+
+def _node(number: int) -> NewNode:
+    sources = ((NODES, ""),)
+    return NewNode(number=number, name=f"n{number}", job=NewJob(task="t"), sources=sources)
 
 
 def _reads() -> Iterator[Case]:

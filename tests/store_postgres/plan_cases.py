@@ -201,6 +201,9 @@ def _owner(found: Found) -> Iterator[Case]:
         Statement("transition", {"by": None}, [_lost(*x) for x in found.leases]),
         BATCH,
     )
+    yield Case("succeed_in_flow", Statement("succeed_in_flow", owner, leases), BATCH)
+    lost = [_lost(*x) for x in found.leases]
+    yield Case("transition_in_flow", Statement("transition_in_flow", {"by": None}, lost), BATCH)
     yield Case("stop_requests", Statement("stop_requests", owner), 10)
     lanes = [{"target": f"lane{i}"} for i in range(1_500, 1_500 + BATCH)]
     yield Case("promote", Statement("promote", {}, lanes), BATCH)

@@ -95,6 +95,7 @@ def _retry_workflow(flow: int, author: Author, record: Sequence[Statement]) -> V
         Statement("fold_ends", {"limit": _ALL_ROWS}, rows),
         Statement("count_sources", {}, rows),
         Statement("restore_nodes", params),
+        Statement("recount_sources", {"flow": flow}),
         notifications.notify_within([notifications.SCHEDULED]),
     ]
     try:

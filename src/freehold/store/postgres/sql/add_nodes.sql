@@ -22,7 +22,8 @@ sources as materialized (
     select target, count(*) filter (where counted_state is null) as still_open,
         count(*) filter (where counted_state in ('failed', 'canceled')) as bad
     from (select distinct e.target, e.source, n.counted_state
-          from edge e left join {schema}.flow_node n on n.flow = :flow::bigint and n.number = e.source) each
+          from edge e left join {schema}.flow_node n on n.flow = :flow::bigint and n.number = e.source
+              and n.number = any (array(select source from edge))) each
     group by target
 ),
 drawn as materialized (

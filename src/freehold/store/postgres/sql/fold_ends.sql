@@ -48,6 +48,8 @@ ended as (
             then (select h.result from {schema}.history h where h.id = n.job_id limit 1) else n.result end
     from node_ends e
     -- Nodes after the flow: the order of all locks.
-    where n.flow = e.flow and n.number = e.node and (select count(*) from counted) >= 0
+    where n.flow = e.flow and n.number = e.node
+      and n.flow = any (array(select flow from node_ends)) and n.number = any (array(select node from node_ends))
+      and (select count(*) from counted) >= 0
 )
 select flow, count(*) from taken group by flow

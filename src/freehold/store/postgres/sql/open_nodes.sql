@@ -20,7 +20,8 @@ released as (
     update {schema}.flow_node n set waits = false
     from given g
     -- Nodes after jobs: the order of all locks.
-    where n.flow = :flow::bigint and n.number = g.number and n.waits and (select count(*) from opened) >= 0
+    where n.flow = :flow::bigint and n.number = any (array(select number from given)) and n.number = g.number
+      and n.waits and (select count(*) from opened) >= 0
 ),
 notified as materialized (
     select pg_notify('freehold_{schema}', '+' || queue) from (select distinct queue from opened) q

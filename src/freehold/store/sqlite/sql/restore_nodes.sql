@@ -1,6 +1,5 @@
 -- Nodes of a workflow that failed or were canceled are open again: in their queues, or waiting for sources that have
--- not succeeded. Its worklist is folded: all counters are counted anew. The members of groups were retried before; a
--- group waits if members of it do.
+-- not succeeded. Its worklist is folded; `recount_sources` follows.
 insert into job (id, created_at, priority, attempt, max_attempts, lost_attempts, stage, timeout_seconds, queue, task,
     target, limit_key, tags, policy, reason, progress, args, meta, waits_for)
 select h.id, h.created_at, h.priority, 0, h.max_attempts, 0, case when {must_wait} then {pending} else {ready} end,
@@ -34,19 +33,6 @@ where n.flow = :flow and n.state in ('failed', 'canceled')
 delete from history where id in (select n.job_id from flow_node n where n.flow = :flow and n.counted_state = 'again');
 
 update flow_node set state = null, counted_state = null where flow = :flow and counted_state = 'again';
-
-update flow_node as n
-set open_sources = (select count(distinct e.source) from flow_edge e join flow_node s on s.flow = e.flow and s.number = e.source
-        where e.flow = n.flow and e.target = n.number and s.state is null),
-    bad_sources = (select count(distinct e.source) from flow_edge e join flow_node s on s.flow = e.flow and s.number = e.source
-        where e.flow = n.flow and e.target = n.number and s.state in ('failed', 'canceled'))
-where n.flow = :flow;
-
-update flow_node as n
-set waits = exists (select 1 from job j where j.waits_for = 'flow/' || n.part and j.waits_for is not null
-        and j.stage = {pending})
-    or exists (select 1 from flow g where g.id = n.part and g.sealed_at is null)
-where n.flow = :flow and n.part is not null and n.state is null;
 
 update flow set state = 'open', closed_at = null, held_key = case when closed_at is null then held_key else {free_key} end
 where id = :flow and exists (select 1 from flow_node where flow = :flow and state is null)
