@@ -16,7 +16,7 @@ from freehold.store.verbs.flow_waits import awaited_jobs
 
 AHEAD_BOUND = 10_000
 #: In a list, where the jobs ahead of each are counted.
-_AHEAD_IN_LIST = 1_000
+_AHEAD_IN_LIST = 100
 #: Jobs of one list.
 EXPLAINED_LIMIT = 50
 
