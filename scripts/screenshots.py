@@ -92,7 +92,7 @@ def workflow_at_work(address: str) -> int:
         states = {
             node["name"]: node["state"] for node in _read(f"{address}/api/flows/{newest}/nodes")
         }
-        if states["clean"] == "succeeded" and states["demo.load"] == "running":
+        if states["clean"] == "succeeded" and states["publish"] == "waiting":
             return newest
         time.sleep(0.2)
     raise SystemExit("no workflow was at work")
