@@ -71,12 +71,11 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
 
 def _stored(drawn: list[Rows]) -> list[Enqueued]:
     """In the order of the jobs: ids are drawn in it, in each statement after those of the one
-    before. All jobs of a statement have the time of its first row, which may have no id."""
+    before. All jobs of a statement have one time, which at least one of its rows has."""
     made: list[Enqueued] = []
     for rows in drawn:
-        created_at = time_of(rows[0][1])
-        ids = [row[0] for row in rows if row[0] is not None]
-        ids.sort()
+        created_at = time_of(next(row[1] for row in rows if row[1] is not None))
+        ids = sorted([row[0] for row in rows])
         made += [Enqueued(id_, True, False, created_at) for id_ in ids]
     return made
 
