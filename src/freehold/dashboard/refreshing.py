@@ -57,18 +57,19 @@ class Refreshing:
         rest = (self._debt - _BURST_SECONDS) / _SHARE
         return min(max(rest, 0.0), _LONGEST_REST_SECONDS)
 
-    async def shared(self, name: str, read: Callable[[], Awaitable[Any]]) -> Any:
+    async def shared(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
         """A value that all visitors of the store may see, read by the first one that needs it."""
         at, found = self._shared.get(name, (0.0, None))
         if found is None or self._clock() - at > _OLDEST_SECONDS:
             found = asyncio.ensure_future(read())
             self._shared[name] = self._clock(), found
         try:
-            return await asyncio.shield(found)
+            value: T = await asyncio.shield(found)
         except BaseException:
             if found.done():
                 self._shared.pop(name, None)  # an error is not shared with later pages
             raise
+        return value
 
     def forget(self) -> None:
         """Something has changed: values that were read before are not shown any more."""
