@@ -1,4 +1,4 @@
-"""Flows of the living demo: nightly imports, one of which waits for a visitor, and letters."""
+"""Flows of the living demo: nightly imports, one of which waits for a visitor, and mailings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from freehold.app import Freehold
 from freehold.lab.demo.load import MAIL, REPORTS
 from freehold.lab.demo.tasks import PREFIX
 
-#: Pages of an import, and letters of a batch.
+#: Pages of an import, and mails of a batch.
 _PAGES = 12
-_LETTERS = 30
+_MAILS = 30
 
 
 def define_import(app: Freehold) -> None:
@@ -54,9 +54,9 @@ async def start_import(app: Freehold, night: int, *, breaks: bool = False) -> No
         flow.add(task("publish"), pages.result, after=[loaded, check], on_failure="hold")
 
 
-async def start_letters(app: Freehold, number: int) -> None:
+async def start_mailing(app: Freehold, number: int) -> None:
     """A batch, and a job that follows it."""
-    letter = app.tasks.get(f"{PREFIX}steady").using(queue=MAIL, tags=("letter",))
+    mail = app.tasks.get(f"{PREFIX}steady").using(queue=MAIL, tags=("mailing",))
     report = app.tasks.get(f"{PREFIX}quick").using(queue=REPORTS)
-    letters = [letter.prepare(number * 100 + each) for each in range(_LETTERS)]
-    await app.abatch(letters, name="letters", on_end=report.prepare(number))
+    mails = [mail.prepare(number * 100 + each) for each in range(_MAILS)]
+    await app.abatch(mails, name="mailing", on_end=report.prepare(number))

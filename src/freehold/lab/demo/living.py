@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from freehold.app import Freehold
-from freehold.lab.demo.flows import start_import, start_letters
+from freehold.lab.demo.flows import start_import, start_mailing
 from freehold.lab.demo.load import ACCOUNTS, MAIL, REPORTS
 from freehold.lab.demo.tasks import PREFIX
 from freehold.lab.demo.worker_processes import LEASE_SECONDS, WorkerProcesses
@@ -69,7 +69,7 @@ class LivingDemo:
             await self._app.aenqueue_many(self._jobs(second))
             if second % _WAVE_SECONDS == 0:
                 await start_import(self._app, second // _WAVE_SECONDS + 1)
-                await start_letters(self._app, second)
+                await start_mailing(self._app, second)
             second += 1
             await asyncio.sleep(1.0)
 
