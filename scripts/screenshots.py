@@ -29,7 +29,7 @@ _PATTERN = re.compile(r"(http://127\.0\.0\.1:\d+)/ui/login\?code=\S+")
 _TIMEOUT_SECONDS = 120.0
 PAGES = (
     *("/", "/jobs", "/jobs/{ORDER}", "/jobs/{ORDER}/amend", "/jobs/{ORDER}/clone", "/failures"),
-    *("/batches", "/workflows", "/flows/{IMPORT}", "/flows/{LETTERS}"),
+    *("/batches", "/workflows", "/flows/{IMPORT}", "/flows/{MAILING}"),
     *("/queues", "/queues/demo-mail", "/lanes", "/lanes/account-99", "/limits", "/tasks"),
     *("/tasks/demo.order", "/workers", "/schedules", "/events", "/bulk", "/tenants", "/system"),
     *("/audit", "/help", "/jobs/999999", "/jobs?q=task:none"),
@@ -131,7 +131,7 @@ def of_every_page(page: Page, address: str, arguments: list[str]) -> None:
     ids = {
         "ORDER": order(address),
         "IMPORT": flow(address, "nightly import"),
-        "LETTERS": flow(address, "letters"),
+        "MAILING": flow(address, "mailing"),
     }
     for path in chosen:
         for width in widths.split(","):
