@@ -1,7 +1,8 @@
-"""With synchronous replication, an answer that a job exists waits until a standby has the job.
+"""With synchronous replication, an answer that a job exists, or has ended, waits for a standby.
 
 A canceled enqueue ends the server's wait for its standby: the job is visible, and no standby has
-it. If the primary dies then, the job is lost, so that no caller may have been told of it.
+it. If the primary dies then, the job is lost, so no caller may have got its id. The end of a job
+becomes visible in the same way, and a new primary may run the job again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import pytest
 from freehold.errors import StoreUnavailable
 from freehold.lab.devpostgres import DevPostgres
 from freehold.model.job import NewJob
+from freehold.model.operator_actions import ActionStatus, OperatorVerb
+from freehold.model.state import State
 from freehold.model.waiting import Waiting
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import AsyncStore
@@ -68,6 +71,35 @@ def test_a_key_is_answered_only_when_a_standby_has_its_job(
                 await store.enqueue([job])
         (found,) = await store.enqueue([job])
         assert not found.created
+        await database.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_a_job_is_answered_to_have_ended_only_when_a_standby_has_its_end(
+    servers: tuple[DevPostgres, DevPostgres],
+) -> None:
+    primary, standby = servers
+
+    async def scenario() -> None:
+        database = PostgresDatabase(primary.url)
+        store = AsyncStore(database.async_session())
+        (job,) = await store.enqueue([NewJob(task="charge")])
+        with frozen(standby):
+            canceled = asyncio.create_task(
+                store.operate(OperatorVerb.CANCEL, [job.id], "test", None)
+            )
+            await asyncio.to_thread(_wait_for_a_waiting_commit, primary)
+            canceled.cancel()
+            await asyncio.wait([canceled])
+            (seen,) = (await store.read([job.id])).values()
+            assert seen.state is State.CANCELED  # visible, and no standby has it
+            for connection in database._connections.pool_of_loop()._idle:
+                connection.answer_seconds = 1.0
+            with pytest.raises(StoreUnavailable, match="did not answer within"):
+                await store.operate(OperatorVerb.CANCEL, [job.id], "test", None)
+        (answer,) = await store.operate(OperatorVerb.CANCEL, [job.id], "test", None)
+        assert answer.status is ActionStatus.ALREADY
         await database.aclose()
 
     asyncio.run(scenario())

@@ -57,6 +57,8 @@ def operate(
                 answers[job_id] = answer
         waiting = [job_id for job_id in waiting if job_id not in answers]
         if not waiting:
+            if any(answer.status is ActionStatus.ALREADY for answer in answers.values()):
+                yield from read("wait_for_standbys")
             return [answers[job_id] for job_id in ids]
     raise StoreUnavailable(f"job {waiting[0]} kept changing while it was read: try again")
 

@@ -1,0 +1,2 @@
+-- A file has no standby: what is visible is stored.
+select null
