@@ -21,7 +21,7 @@ class FleetPlan:
     #: The app of the store, or of one tenant.
     app: Freehold
     rule: ScaleRule
-    #: Arguments of its workers, and the part of its folder's name that tells it from others.
+    #: Arguments of its workers, and the part of its folder's name by which it differs from others.
     arguments: tuple[str, ...]
     mark: str
     #: Called in the manager's event loop.

@@ -1,1 +1,1 @@
-"""Freehold in other frameworks and tools, each imported only by those who use it."""
+"""Freehold in other frameworks and tools, each imported only where it is used."""

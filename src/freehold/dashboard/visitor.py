@@ -1,5 +1,5 @@
 """The caller behind a request of a browser: by the session of its cookie, as a caller on this
-machine, or as the application says that the dashboard is mounted into.
+machine, or as the application decides that the dashboard is mounted into.
 
 The cookie opens pages only; the API accepts none, so that a page of another site cannot use it. It
 holds a random value. With tokens this is the session, of which the store has the digest. Without
@@ -87,7 +87,7 @@ def _with_cookie(caller: Caller, request: Request, name: str) -> Visitor:
 
 
 async def sign_in(service: ApiService, token: Token, name: str | None) -> str:
-    """Opens a session; returns its cookie, which is new, so that nobody can know it before."""
+    """Opens a session; returns its cookie, which is new, so that it cannot be known before."""
     cookie = secrets.token_urlsafe(32)
     store = service.app._client.awaited
     await store.open_web_session(digest_of(cookie), token.digest, name)

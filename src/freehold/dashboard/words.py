@@ -7,7 +7,7 @@ import unicodedata
 from freehold.model.state import Stage, State
 from freehold.model.step import StepKind
 
-#: Stages in words; a state that says the same has none.
+#: Stages in words; a state with the same meaning has none.
 _STAGES = {
     Stage.PENDING: "not submitted",
     Stage.SCHEDULED: "waits for its time",
@@ -87,7 +87,7 @@ def number(value: float) -> str:
 
 
 def bounded(value: int, bound: int) -> str:
-    """Counts stop at a bound: from there on the number says that there are more."""
+    """Counts stop at a bound: from there on the number stands for more."""
     return f"{bound:,}+" if value >= bound else f"{value:,}"
 
 

@@ -1,4 +1,4 @@
-"""Commands of `freehold` as text for people, who copy them into a shell."""
+"""Commands of `freehold` as text that people copy into a shell."""
 
 from __future__ import annotations
 

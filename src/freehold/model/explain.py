@@ -74,8 +74,8 @@ class AwaitedJob(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        who = f"{self.name!r}" if self.job_id is None else f"job {self.job_id} ({self.name})"
-        return f"{who}, {self.state}" + (f": {self.reason}" if self.reason else "")
+        subject = f"{self.name!r}" if self.job_id is None else f"job {self.job_id} ({self.name})"
+        return f"{subject}, {self.state}" + (f": {self.reason}" if self.reason else "")
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):

@@ -228,7 +228,7 @@ def moments_of(state: FlowState) -> tuple[Moment, ...]:
 
 
 def fate_of(open_sources: int, bad_sources: int, on_failure: OnFailure) -> Fate:
-    """What becomes of a node. A failed source cancels it at once, unless it says otherwise."""
+    """What becomes of a node. A failed source cancels it at once, if `on_failure` is CANCEL."""
     if bad_sources and on_failure is OnFailure.CANCEL:
         return Fate.CANCEL
     if open_sources:

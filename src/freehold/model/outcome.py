@@ -63,7 +63,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parks: bool = False
     #: True if the job stops because of a stop request; its stored reason is then the request's.
     obeys: bool = False
-    #: By whom the stop was requested, once the decision is written.
+    #: The author of the stop request, once the decision is written.
     requested_by: str | None = None
     ran_seconds: float | None = None
     waits_for: str | None = None
@@ -71,7 +71,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 #: What every success leads to, whatever the policy and the requests. Its result is in the outcome.
 SUCCEEDED = Decision(state=State.SUCCEEDED, event=EventKind.SUCCEEDED)
-#: A job that is paused though nobody asked for a pause begins its reason with it.
+#: A job that is paused without a request for a pause begins its reason with it.
 INTERRUPTED = "Job was interrupted by user"
 #: The reason of a job that is parked because of its arguments begins with it.
 WAITS_FOR_CODE = "waits for a worker whose code fits"
@@ -178,7 +178,7 @@ def _obey(attempt: Attempt, outcome: Outcome, request: StopRequest, policy: Poli
         outcome,
         State.PAUSED if pauses else State.CANCELED,
         EventKind.PAUSED if pauses else EventKind.CANCELED,
-        # The store adds by whom, and the reason of the request.
+        # The store adds the author and the reason of the request.
         reason=f"{INTERRUPTED}: canceled" if pauses and request is StopRequest.CANCEL else None,
         refund=outcome.kind not in _CHARGED and (pauses or not outcome.ran_seconds),
         lost=outcome.kind is OutcomeKind.LOST_LEASE,

@@ -76,7 +76,7 @@ def check_bytes(what: str, data: bytes, limit_bytes: int = PAYLOAD_BYTES_LIMIT) 
 
 
 def _is_flat(value: Any) -> bool:
-    """A quick answer for most arguments, which saves three scans of their text."""
+    """A quick result for most arguments, which saves three scans of their text."""
     if type(value) is not dict:
         return False
     for each in value.values():

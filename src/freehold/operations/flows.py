@@ -152,7 +152,7 @@ def retry_flow(flow_id: int, *, by: str, reason: str | None = None, via: str = P
 
 
 def seal_flow(flow_id: int, *, by: str, reason: str | None = None, via: str = PYTHON) -> Verb[bool]:
-    """Say that no producer adds members any more. False: it was sealed before."""
+    """Seal: no producer adds members any more. False: it was sealed before."""
     author = author_of(by, via, reason)
     found = yield from flow(flow_id)
     if found.sealed_at is not None:

@@ -31,7 +31,7 @@ class Property(Enum):
     ADDS_ROWS = "adds_rows"
     #: A unique index can refuse it. In a caller's transaction it has a savepoint of its own.
     CAN_CONFLICT = "can_conflict"
-    #: How long it takes depends on the rows that it finds: PostgreSQL's answer has no time limit.
+    #: How long it takes depends on the rows that it finds: PostgreSQL's response has no time limit.
     TAKES_LONG = "takes_long"
     #: It makes no job ready and requests no stop: SQLite sends no notification of the change.
     NOT_NOTIFIED = "not_notified"

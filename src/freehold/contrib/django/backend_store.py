@@ -57,7 +57,7 @@ class BackendStore:
 
     @property
     def app(self) -> Freehold:
-        """Opened anew if Django has changed the name of the database, as it does for tests."""
+        """Opened again if Django has changed the name of the database, as it does for tests."""
         url = self.options.url or url_of_database(self.options.database)
         with self._lock:
             if self._app is None:

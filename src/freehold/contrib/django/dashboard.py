@@ -90,7 +90,7 @@ def _identify(request: Any) -> Caller:
 
 
 def caller_of(request: HttpRequest) -> Caller | None:
-    """None: nobody of the staff has signed in. Raises PermissionDenied."""
+    """None: the request has no session of the staff. Raises PermissionDenied."""
     user: Any = getattr(request, "user", None)
     if user is None:
         raise ImproperlyConfigured(

@@ -1,7 +1,7 @@
 """Actions on jobs: first what will happen, job by job or counted by cause; then it is done.
 
 On chosen jobs, or on all that match a filter, which is a bulk operation. The preview is a GET, so
-that it can be sent to somebody else before it is done.
+that its address can be sent to a colleague before it is done.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ async def preview_action(request: PageRequest) -> Page:
 
 @routes.post("/actions", Role.OPERATOR, body=ActionForm, responses={303: str})
 async def do_action(request: PageRequest) -> Page | Redirect:
-    """Refused jobs of a choice are left out, as the preview said."""
+    """Refused jobs of a choice are left out, as in the preview."""
     form: ActionForm = request.body
     _check_role(request, form)
     preview = await _preview(request, form)

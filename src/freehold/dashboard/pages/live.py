@@ -1,4 +1,4 @@
-"""The stream that tells open pages what has changed: server-sent events with names of topics."""
+"""The stream of changes for open pages: server-sent events with names of topics."""
 
 from __future__ import annotations
 

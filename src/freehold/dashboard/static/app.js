@@ -263,7 +263,7 @@ page?.addEventListener("htmx:before:swap", (event) => {
   const element = pointed(), text = event.detail.ctx?.text;
   if (!element || typeof text !== "string" || !wouldMove(element, text)) return;
   event.preventDefault();
-  if (page._htmx) page._htmx.ptag = "-";  // this content was not shown: the next request must not be told that it was
+  if (page._htmx) page._htmx.ptag = "-";  // this content was not shown: the next request must not name it as shown
   held = element;
   waiting += 1;
   showLive("paused", "held under the pointer");

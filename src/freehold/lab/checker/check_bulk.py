@@ -49,7 +49,7 @@ def bulk_changes_are_those_asked_for(history: IndexedHistory) -> Iterator[Violat
 
 
 def _enqueued_as_pending(history: IndexedHistory) -> set[int]:
-    """The timeline of a pending job that was canceled does not tell that it was never queued."""
+    """The timeline of a pending job that was canceled does not show that it was never queued."""
     return {
         job_id
         for each in history.invocations

@@ -176,7 +176,7 @@ def _check_start(
 
 def _starts(job: JobIntervals) -> Iterator[int]:
     """The first start, and that after each retry of the workflow; until an operator has acted on
-    the job itself, who need not wait for its sources."""
+    the job itself, and need not wait for its sources."""
     by_operator = [
         micros_of(event.at)
         for event in job.events

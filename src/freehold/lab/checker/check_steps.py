@@ -93,7 +93,7 @@ def own_rows_and_their_step_are_together(history: IndexedHistory) -> Iterator[Vi
 
 
 def signals_keep_their_first_value(history: IndexedHistory) -> Iterator[Violation]:
-    """N10: one sender is told that it was the first, and every job gets its value."""
+    """N10: one sender gets the result that it was the first, and every job gets its value."""
     for name, sent in _sent(history).items():
         first = [each for each in sent if each.info.get("first")]
         for each in first[1:]:
@@ -147,7 +147,7 @@ def _value(step: Step) -> Any:
 
 
 def _sent(history: IndexedHistory) -> dict[str, list[Record]]:
-    """The answers to all who sent a signal, by its name."""
+    """The results of all sends of a signal, by its name."""
     sent: dict[str, list[Record]] = {}
     for each in history.invocations:
         if each.request.info.get("verb") == "send_signal":

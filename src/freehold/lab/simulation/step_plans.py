@@ -1,4 +1,4 @@
-"""Parts that only some scenarios have: handlers with steps, sleeps and signals, and who sends."""
+"""Parts that only some scenarios have: handlers with steps, sleeps and signals, and the senders."""
 
 from __future__ import annotations
 

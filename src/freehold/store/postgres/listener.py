@@ -53,7 +53,7 @@ async def _receive(
     silence = 0.0
     while True:
         if silence <= 0.0:
-            async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):  # a frozen server never answers
+            async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):  # a frozen server never responds
                 await connection.execute("select pg_notify(%s, %s)", (channel, _PROBE))
         received = False
         async for notification in connection.notifies(timeout=silence or PROBE_TIMEOUT_SECONDS):

@@ -227,7 +227,7 @@ class PooledConnection(Connection[Any]):
 
     group_pipeline: Pipeline
     socket_poll: select.poll
-    #: How long the server may take to answer a statement; None is without a limit.
+    #: How long the server may take for a statement; None is without a limit.
     answer_seconds: float | None = None
     #: Schemas whose sequences belong to the server's timeline: see `timeline`.
     checked_schemas: set[str]

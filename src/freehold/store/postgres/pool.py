@@ -295,7 +295,7 @@ class Pool(ForkAware):
 
 
 class BorrowedConnection:
-    """Acquires a connection of the pool and releases it. Meanwhile its answers have no time
+    """Acquires a connection of the pool and releases it. Meanwhile its responses have no time
     limit: the sessions do not use it."""
 
     __slots__ = ("_connection", "_limit", "_pool", "_writes")

@@ -236,7 +236,7 @@ def _limit(
     group: StatementGroup,
     statements: Statements,
 ) -> float | None:
-    """Seconds until the server must have answered. A bulk enqueue is a group of many statements.
+    """Seconds until the server must have responded. A bulk enqueue is a group of many statements.
     One that takes long is alone in its group, except for a check of the timeline."""
     seconds = connection.answer_seconds
     if seconds is None or group.statements[-1].name in statements.taking_long:

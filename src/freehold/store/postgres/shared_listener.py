@@ -71,5 +71,5 @@ async def _change(connection: AsyncConnection[Any], known: Channels, wanted: Cha
 
 
 async def _execute(connection: AsyncConnection[Any], command: str) -> None:
-    async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):  # a frozen server never answers
+    async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):  # a frozen server never responds
         await connection.execute(command.encode())

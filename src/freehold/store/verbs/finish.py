@@ -45,7 +45,7 @@ _FOR_OTHERS = frozenset({OutcomeKind.GIVE_BACK, OutcomeKind.DRAIN})
 
 def finish(owner: str, ended: Sequence[AttemptEnd]) -> Verb[Finished]:
     """Write the ends of attempts, where the lease still holds. A stop request that came after the
-    worker's last read is obeyed as decide() says. One end of a job in a call."""
+    worker's last read is obeyed as decide() decides. One end of a job in a call."""
     # Results are by job: of two ends of one job it would be unclear which was accepted.
     if len({end.attempt.job_id for end in ended}) < len(ended):
         raise BadInput("two ends of one job in a call: finish them one after the other")

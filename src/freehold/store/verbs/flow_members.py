@@ -1,7 +1,7 @@
 """The members of a flow, found by the ranges of their ids, and what is done to all of them.
 
 No index contains members: a range was noted when they were stored. Ids of other jobs can be between
-them, and their policies tell them apart.
+them, and differ by their policies.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def put_steps(owner: str, steps: Sequence[NewStep]) -> Verb[tuple[LeaseKey, ...]
 def put_step_within(owner: str, step: NewStep) -> Verb[bool]:
     """Store a step inside the handler's own transaction, whose owner commits both together. False:
     the lease was lost, or the step exists already, and the transaction must be rolled back. It
-    exists if it was committed before and the answer to that commit was lost."""
+    exists if it was committed before and the result of that commit was lost."""
     yield from write("set_commit_timeout", milliseconds=str(round(COMMIT_SECONDS * 1000)))
     answers = yield from write("put_steps", [_row(step)], owner=owner)
     return any(added for _, _, added in answers)

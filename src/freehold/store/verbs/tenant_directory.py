@@ -61,7 +61,7 @@ def set_tenant_state(
     before: TenantState | None = None,
     author: Author | None = None,
 ) -> Verb[bool]:
-    """``note``: by whom, and why. False: there is no such tenant, it is moving, or its state is
+    """``note``: author and reason. False: there is no such tenant, it is moving, or its state is
     another than ``before``."""
     verb = "pause" if state is TenantState.PAUSED else "resume"
     record = audit.of_setting(author, verb, AuditKind.TENANT, name, {"state": state})

@@ -1,7 +1,7 @@
 """Sessions of the dashboard: opened by a sign-in, used by each request, closed by a sign-out.
 
-The store has digests only: a copy of the database signs nobody in. A session belongs to the token
-that opened it, and is of no use once the token is not accepted any more.
+The store has digests only: a copy of the database is of no use for signing in. A session
+belongs to the token that opened it, and is of no use once the token is not accepted any more.
 """
 
 from __future__ import annotations

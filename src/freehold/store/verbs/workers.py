@@ -1,6 +1,6 @@
 """The list of workers: each writes its own row, which is valid until it expires.
 
-These rows are for people and decide nothing: only leases say which worker owns a job.
+These rows are for people and decide nothing: only a lease makes a worker the owner of a job.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ compared as materialized (
     select l.*, g.token as seen_token, t.now, g.leaves, g.state, g.stage_due, g.stage_later,
         g.fresh_attempts, g.event, g.result, g.error, g.keep_start_by,
         case when not g.obeys then g.reason
-             -- Interrupted: by whom, and why.
+             -- Interrupted: author and reason.
              when g.state = 'paused' and l.stop_request = 'cancel'
              then concat(g.reason, ' by ' || l.stop_requested_by, ': ' || l.stop_request_reason)
              else coalesce(l.stop_request_reason, g.reason) end as new_reason, g.refund,

@@ -1,5 +1,5 @@
 -- What became of the jobs of a step, counted after its changes, in the same transaction: each change has left
--- an event by this author, who is named in no other. A deleted job is gone.
+-- an event by this author, which no other event has. A deleted job is gone.
 with found as materialized (
     -- One probe for each job, of the days since an hour ago.
     select (select e.kind from {schema}.event e

@@ -1,5 +1,5 @@
 -- Stores steps of attempts whose lease still holds. A step that exists already stays as it is: its write is
--- repeated because the answer to the first one was lost. The first step of a job marks its policy, which
+-- repeated because the result of the first one was lost. The first step of a job marks its policy, which
 -- every claim reads, so that an attempt without earlier steps need not look for any. Returns the leases
 -- that hold, each with whether a step of it was added.
 with given as (

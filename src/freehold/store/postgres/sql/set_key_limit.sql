@@ -1,4 +1,4 @@
-with anew as (
+with forgotten as (
     delete from {schema}.rate_usage
     where name = 'k/' || :key::text
        or (right(:key::text, 2) = ':*' and starts_with(name, 'k/' || rtrim(:key::text, '*')))

@@ -1,4 +1,4 @@
-with anew as (delete from {schema}.rate_usage where name = 'q/' || :queue::text)
+with forgotten as (delete from {schema}.rate_usage where name = 'q/' || :queue::text)
 insert into {schema}.queue (name, max_leases, rate_starts, rate_seconds)
 values (:queue::text, :max_leases::integer, :rate_starts::integer, :rate_seconds::double precision)
 on conflict (name) do update

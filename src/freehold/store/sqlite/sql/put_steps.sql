@@ -1,5 +1,5 @@
 -- properties: not_notified
--- A step that exists already stays as it is: its write is repeated because the answer to the first one was
+-- A step that exists already stays as it is: its write is repeated because the result of the first one was
 -- lost. The first step of a job marks its policy, which every claim reads, so that an attempt without
 -- earlier steps need not look for any. Returns the lease if it holds, with whether the step was added.
 {mark_steps};
