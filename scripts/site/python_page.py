@@ -13,6 +13,7 @@ import freehold
 from freehold.errors import FreeholdError
 from freehold.model.handler_exceptions import HandlerException
 from freehold.store.statements import AsyncMethods, method
+from freehold.worker.execution.flows import BatchContext, WorkflowContext
 from scripts.site.markdown import code, first_sentence, page, prose, table
 
 #: Names of the module `freehold`, by topic. Exceptions and unlisted names have sections of their own.
@@ -32,9 +33,12 @@ TOPICS = {
             "WorkerSettings",
         ]
     ),
+    "Batches and workflows": ("Batch", "Workflow", "Node"),
     "Handlers": ("Context", "Tick", "Lease", "EndedAttempt"),
     "Operators": ("Operator", "AsyncOperator", "Tenants"),
 }
+#: What `Context` returns. The classes have no public names: handlers make none of them.
+OF_THE_CONTEXT = {"ctx.batch": BatchContext, "ctx.workflow": WorkflowContext}
 #: Other public modules.
 MODULES = (
     "freehold.testing",
@@ -57,6 +61,8 @@ def python_page() -> str:
     for title, names in {**TOPICS, **_other_names()}.items():
         parts.append(f"## {title}\n")
         parts += [describe(name, getattr(freehold, name)) for name in names]
+        if "Context" in names:
+            parts += [f"### {name}\n\n{_members_table(k)}" for name, k in OF_THE_CONTEXT.items()]
     for name in MODULES:
         parts += _module(name)
     return page(
@@ -114,10 +120,13 @@ def _class(name: str, kind: type) -> str:
     if issubclass(kind, enum.Enum):
         return "\n".join([*parts, "Values: " + ", ".join(f"`{m.value}`" for m in kind) + ".\n"])
     parts.insert(0, code(signature(name, kind), "py"))
+    parts.append(_members_table(kind))
+    return "\n".join(filter(None, parts))
+
+
+def _members_table(kind: type) -> str:
     rows = [[f"`{each}`", first_sentence(doc)] for each, doc in _members(kind)]
-    if rows:
-        parts.append(table(["member", "meaning"], rows))
-    return "\n".join(parts)
+    return table(["member", "meaning"], rows) if rows else ""
 
 
 def _inherited_doc(kind: type) -> str | None:
@@ -125,15 +134,19 @@ def _inherited_doc(kind: type) -> str | None:
 
 
 def _members(kind: type) -> Iterator[tuple[str, str]]:
-    """Public members with a docstring, those of bases in this package included."""
-    members = dict(inspect.getmembers_static(kind))
-    for name, value in members.items():
-        if name.startswith("_"):
-            continue
+    """Public members with a docstring, those of bases in this package included. The twin for
+    asyncio of a method follows it."""
+    members = {n: v for n, v in inspect.getmembers_static(kind) if not n.startswith("_")}
+
+    def is_twin(name: str) -> bool:
+        return name.startswith("a") and name[1:] in members
+
+    for name in sorted(members, key=lambda n: (n[1:], 1) if is_twin(n) else (n, 0)):
+        value = members[name]
         function = _function(kind, name, value)
         document = getattr(function, "__doc__", None)
-        if document is None and name.startswith("a") and name[1:] in members:
-            document = "The same for asyncio."
+        if document is None and is_twin(name):
+            document = f"`{name[1:]}` for asyncio."
         if document and "freehold" in (getattr(function, "__module__", None) or ""):
             yield signature(name, function, one_line=True), document
         elif document and isinstance(value, property):

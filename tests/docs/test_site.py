@@ -51,6 +51,9 @@ def test_the_reference_of_python_has_every_public_name() -> None:
     classes = {kind.__name__ for kind in errors()}  # on a page of their own
     assert [n for n in freehold.__all__ if n not in classes and f"### {n}\n" not in text] == []
     assert "``" not in text.replace("```", "")
+    for name, member in (("ctx.batch", "add("), ("ctx.workflow", "result_of(")):
+        assert f"| `{member}" in text.partition(f"### {name}\n")[2].partition("###")[0], name
+    assert text.index("| `batch(") < text.index("| `abatch(")
 
 
 def test_the_reference_of_the_command_line_has_every_command() -> None:

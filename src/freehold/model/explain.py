@@ -133,14 +133,16 @@ def _by_state(job: Job, tenant: str | None) -> Cause:
         remedy = command(f"job submit {job.id}", tenant)
         return Cause("pending", "it was created but never put into the queue", remedy)
     if job.state is State.PAUSED:
-        return Cause("paused", f"it is paused{why}", "resume it")
+        return Cause("paused", f"it is paused{why}", command(f"job resume {job.id}", tenant))
     if job.state is State.FAILED:
         if job.stage is None:
             return Cause("failed", f"it has failed{why}", command(f"job retry {job.id}", tenant))
-        text = f"it has failed and blocks its lane{why}"
-        return Cause("failed", text, "resume it, or cancel it to resolve it")
+        again, resolved = (command(f"job {verb} {job.id}", tenant) for verb in ("resume", "cancel"))
+        remedy = f"{again} runs it again, {resolved} resolves it"
+        return Cause("failed", f"it has failed and blocks its lane{why}", remedy)
     verb = "was" if job.state is State.CANCELED else "has"
-    return Cause("finished", f"it {verb} {job.state}{why}", "retry runs it again")
+    remedy = f"{command(f'job retry {job.id}', tenant)} runs it again"
+    return Cause("finished", f"it {verb} {job.state}{why}", remedy)
 
 
 def _waits_for_jobs(job: Job, facts: Facts) -> Cause:
