@@ -28,7 +28,7 @@ DUE = 50
 WAITING = 300
 #: The flows that a fold has locked; the last one is a workflow.
 LOCKED = range(FLOWS - 9, FLOWS + 1)
-READING_DAYS = {"ended_members", "fold_ends", "node_values"}
+READING_DAYS = {"ended_members", "fold_ends", "node_values", "restore_nodes"}
 
 _FLOWS = """
 insert into freehold.flow (id, kind, name, state, total, succeeded, created_at, sealed_at,

@@ -1,6 +1,6 @@
 -- After `restore_nodes` all counters of a workflow are counted again. The members of groups were retried before: a
 -- group waits if members of it do, or if it has none and no seal. No join with the counts: a plan of an empty table
--- would compare each node with each.
+-- would compare each node with each. No `exists`: its plan can read all flows into a hash table.
 with counted as materialized (
     select jsonb_object_agg(target, still_open) as still_open, jsonb_object_agg(target, bad) as bad
     from (
@@ -13,9 +13,9 @@ with counted as materialized (
 )
 update {schema}.flow_node n
 set waits = case when n.part is null or n.state is not null then n.waits
-        else exists (select from {schema}.job j
-                where j.waits_for = 'flow/' || n.part and j.waits_for is not null and j.stage = {pending})
-            or exists (select from {schema}.flow g where g.id = n.part and g.sealed_at is null) end,
+        else (select true from {schema}.job j
+                where j.waits_for = 'flow/' || n.part and j.waits_for is not null and j.stage = {pending} limit 1) is true
+            or (select g.sealed_at is null from {schema}.flow g where g.id = n.part) is true end,
     open_sources = coalesce(((select still_open from counted) ->> n.number::text)::integer, 0),
     bad_sources = coalesce(((select bad from counted) ->> n.number::text)::integer, 0)
 where n.flow = :flow::bigint
