@@ -78,7 +78,10 @@ def list_schedules(context: click.Context, store: StoreChoice, as_json: bool) ->
 @as_json
 @store_options
 def show_schedule(store: StoreChoice, name: str, as_json: bool) -> None:
-    """Show the schedule NAME, its next ticks, and why it makes no jobs if it should."""
+    """Show the schedule NAME and its next ticks.
+
+    If it makes no jobs and should, the reason is shown, too.
+    """
     with store.open() as app:
         operator = app.operator
         info, ticks, now = operator.schedule(name), operator.next_runs(name, 3), operator.now()
