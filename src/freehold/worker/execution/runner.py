@@ -135,19 +135,19 @@ class Runner:
     async def _await_thread(self, lease: HeldLease, future: asyncio.Future[Any]) -> Any:
         """A thread cannot be stopped. If it ignores its stop, its slot is freed without it."""
         loop = self._loop
-        given_up = loop.create_future()
+        stuck = loop.create_future()
 
-        def give_up() -> None:
-            if not given_up.done():
-                given_up.set_result(None)
+        def set_stuck() -> None:
+            if not stuck.done():
+                stuck.set_result(None)
 
         def on_stop(_reason: StopReason) -> None:
-            loop.call_soon_threadsafe(loop.call_later, STUCK_SECONDS, give_up)
+            loop.call_soon_threadsafe(loop.call_later, STUCK_SECONDS, set_stuck)
 
         lease.on_stop = on_stop
         if lease.stop_reason is not None:
             on_stop(lease.stop_reason)
-        await asyncio.wait({future, given_up}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({future, stuck}, return_when=asyncio.FIRST_COMPLETED)
         if not future.done():
             self._drain.on_stuck(lease)
             future.add_done_callback(_retrieve_error)
