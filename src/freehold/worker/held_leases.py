@@ -69,7 +69,8 @@ MOVES: dict[Phase, frozenset[Phase]] = {
 }
 #: In these the renewer decides by its own clock whether the lease still holds.
 OPEN = frozenset({Phase.WAITING, Phase.RUNNING, Phase.IN_TRANSACTION})
-#: After these, no transaction of the attempt is committed.
+#: After these, no transaction of the attempt is committed, and a result that its handler returns
+#: does not count.
 OVER = frozenset({StopReason.TIMEOUT, StopReason.LEASE_LOST})
 STARTED = frozenset({Phase.RUNNING, Phase.IN_TRANSACTION})
 

@@ -25,10 +25,7 @@ from freehold.worker.execution import outcomes
 from freehold.worker.execution.context import Contexts, with_context
 from freehold.worker.execution.process_pool import ProcessPool
 from freehold.worker.execution.thread_pool import ThreadPool
-from freehold.worker.held_leases import HeldLease, Phase, StopReason
-
-#: After these reasons the outcome is fixed, even if the handler returned a result.
-_TOO_LATE = frozenset({StopReason.LEASE_LOST, StopReason.TIMEOUT})
+from freehold.worker.held_leases import OVER, HeldLease, Phase, StopReason
 
 
 class Runner:
@@ -175,7 +172,7 @@ def _outcome_of(
     if lease.phase is Phase.FINISHED:
         _log_ignored_end(lease, ended)
         return None
-    if lease.stop_reason in _TOO_LATE:
+    if lease.stop_reason in OVER:
         return outcomes.of_stop(lease, ran)
     ended = lease.ended_by_context or ended
     if isinstance(ended, Outcome):  # made by the context, or by a child process
