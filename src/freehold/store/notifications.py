@@ -200,7 +200,7 @@ class NotifyLimiter:
         # keep coming, because ids are drawn in turn. Zero if they do not.
         drawn = last_id - id_before
         producers = drawn if now - at < NOTIFY_SECONDS * drawn else 0
-        late = []
+        left = []
         for topic in topics:
             state = self._topics[topic]
             if state.others.observe(state.own, age, producers, last_id):
@@ -209,6 +209,6 @@ class NotifyLimiter:
             if topic not in notified:
                 if now - state.notified_at < (state.others.interval or state.own.interval):
                     continue
-                late.append(topic)
+                left.append(topic)
             state.notified_at = state.own.sent_at = now
-        return late
+        return left

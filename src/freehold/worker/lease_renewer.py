@@ -210,24 +210,24 @@ class LeaseRenewer:
             )
 
     async def _mark_running(self, now: float) -> None:
-        late = [
+        due = [
             (lease, now - started_at)
             for lease, started_at in _unmarked(self._leases.all())
             if now >= started_at + MARK_RUNNING_SECONDS
         ]
-        if not late:
+        if not due:
             return
-        for lease, _ in late:
+        for lease, _ in due:
             lease.marked_running = True
         try:
-            keys, ran_seconds = [lease.key for lease, _ in late], [ran for _, ran in late]
+            keys, ran_seconds = [lease.key for lease, _ in due], [ran for _, ran in due]
             lost = await self._store.mark_running(self._owner, keys, ran_seconds)
         except StoreError as error:
-            for lease, _ in late:  # marked in a later round; nothing depends on it
+            for lease, _ in due:  # marked in a later round; nothing depends on it
                 lease.marked_running = False
             self._rest(error)
             return
-        for lease, _ in late:
+        for lease, _ in due:
             if lease.attempt.job_id in lost:
                 self._lose(lease, _TAKEN)
 

@@ -376,5 +376,5 @@ class Sweeper:
         coming = [at for at in times if at is not None]
         if not coming:
             return wait
-        late = self._chance() * min(max(0, check.workers - _PROMPT_WORKERS) * 0.01, 1.0)
-        return max(0.001, min(wait, min(coming) + late))
+        spread = self._chance() * min(max(0, check.workers - _PROMPT_WORKERS) * 0.01, 1.0)
+        return max(0.001, min(wait, min(coming) + spread))

@@ -61,11 +61,11 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
             ((_, _, age),) = drawn[0]
         stored = _stored(drawn)
     if limiter is None:
-        late: Collection[str] = topics - notified
+        left: Collection[str] = topics - notified
     else:
-        late = limiter.after_jobs(topics, notified, age, stored[-1].id)
-    if late:
-        yield from _notify(notify(late))
+        left = limiter.after_jobs(topics, notified, age, stored[-1].id)
+    if left:
+        yield from _notify(notify(left))
     return stored
 
 
