@@ -28,18 +28,18 @@ def amend(ids: Sequence[int], changes: Amendment, author: Author) -> Verb[list[A
     """Amend waiting jobs. All are checked before any is written. A job that changed after it was
     read is checked again."""
     answers: dict[int, ActionResult] = {}
-    waiting = list(dict.fromkeys(ids))
+    left = list(dict.fromkeys(ids))
     for _ in range(_TRIES):
-        jobs = yield from read_jobs(waiting)
-        plans = {job_id: plan_amend(existing(jobs, job_id), changes) for job_id in waiting}
+        jobs = yield from read_jobs(left)
+        plans = {job_id: plan_amend(existing(jobs, job_id), changes) for job_id in left}
         for job_id, step in plans.items():
             job = jobs[job_id]
             if (yield from _carry_out(job, step, changes, author)):
                 answers[job_id] = ActionResult(job_id, ActionStatus.DONE, job.state)
-        waiting = [job_id for job_id in waiting if job_id not in answers]
-        if not waiting:
+        left = [job_id for job_id in left if job_id not in answers]
+        if not left:
             return [answers[job_id] for job_id in ids]
-    raise StoreUnavailable(f"job {waiting[0]} kept changing while it was read: try again")
+    raise StoreUnavailable(f"job {left[0]} kept changing while it was read: try again")
 
 
 def _carry_out(job: Job, step: Amend, changes: Amendment, author: Author) -> Verb[bool]:

@@ -217,13 +217,13 @@ def make_jobs(
     after = {"ticks": len(ticks)}
     record = audit.of_setting(author, verb, AuditKind.SCHEDULE, definition.name, after)
     for _ in range(_TRIES):
-        waiting = [row for row in rows if row["position"] not in found]
-        if not waiting:
+        left = [row for row in rows if row["position"] not in found]
+        if not left:
             return [found[number] for number in range(len(rows))]
         try:
             answers = yield from together(
                 *record,
-                Statement("enqueue_keyed", {}, waiting),
+                Statement("enqueue_keyed", {}, left),
                 notification=notifications.notify_after(topics),
             )
         except Conflict:
@@ -231,10 +231,10 @@ def make_jobs(
         record = []
         for position, job_id, at in answers[-1]:
             found[position] = Enqueued(job_id, True, created_at=time_of(at))
-        waiting = [row for row in waiting if row["position"] not in found]
-        if waiting:
+        left = [row for row in left if row["position"] not in found]
+        if left:
             keys = ("position", "unique_key", "idempotency_key")
-            asked = [{key: row[key] for key in keys} for row in waiting]
+            asked = [{key: row[key] for key in keys} for row in left]
             holders = yield from read("find_holders", asked)
             for position, job_id, at in holders:
                 found[position] = Enqueued(job_id, False, created_at=maybe_time(at))

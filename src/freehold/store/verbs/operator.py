@@ -47,20 +47,20 @@ def operate(
     """Cancel, pause, resume, retry or submit jobs. All are checked before any is written. ``via``:
     the interface, for the audit; without it nothing is recorded there."""
     answers: dict[int, ActionResult] = {}
-    waiting = list(dict.fromkeys(ids))
+    left = list(dict.fromkeys(ids))
     for _ in range(_TRIES):
-        jobs = yield from read_jobs(waiting)
-        plans = {job_id: plan(verb, existing(jobs, job_id)) for job_id in waiting}
+        jobs = yield from read_jobs(left)
+        plans = {job_id: plan(verb, existing(jobs, job_id)) for job_id in left}
         for job_id, step in plans.items():
             answer = yield from _carry_out(verb, jobs[job_id], step, by, reason, via)
             if answer is not None:
                 answers[job_id] = answer
-        waiting = [job_id for job_id in waiting if job_id not in answers]
-        if not waiting:
+        left = [job_id for job_id in left if job_id not in answers]
+        if not left:
             if any(answer.status is ActionStatus.ALREADY for answer in answers.values()):
                 yield from read("wait_for_standbys")
             return [answers[job_id] for job_id in ids]
-    raise StoreUnavailable(f"job {waiting[0]} kept changing while it was read: try again")
+    raise StoreUnavailable(f"job {left[0]} kept changing while it was read: try again")
 
 
 def retry_from(job_id: int, step: str, author: Author) -> Verb[ActionResult]:
@@ -258,13 +258,13 @@ def delete_rows(jobs: Sequence[Job]) -> list[dict[str, Any]]:
 def delete_all(ids: Sequence[int], author: Author) -> Verb[None]:
     """Delete jobs: all are checked before any is deleted. A job that changed after it was read is
     checked again."""
-    waiting = list(dict.fromkeys(ids))
+    left = list(dict.fromkeys(ids))
     for _ in range(_TRIES):
-        jobs = yield from read_jobs(waiting)
-        for job_id in waiting:
+        jobs = yield from read_jobs(left)
+        for job_id in left:
             plan_delete(existing(jobs, job_id))
         deleted = yield from _delete([jobs[job_id] for job_id in sorted(jobs)], author)
-        waiting = [job_id for job_id in waiting if job_id not in deleted]
-        if not waiting:
+        left = [job_id for job_id in left if job_id not in deleted]
+        if not left:
             return
-    raise StoreUnavailable(f"job {waiting[0]} kept changing while it was read: try again")
+    raise StoreUnavailable(f"job {left[0]} kept changing while it was read: try again")

@@ -48,7 +48,7 @@ class JobLogWriter:
         self._store_part = telemetry.store_health.part("job log writer")
         self._error_wait = FLUSH_SECONDS
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[HeldLease, None] = {}
+        self._unwritten: dict[HeldLease, None] = {}
         self._final_flushes: dict[HeldLease, asyncio.Future[None]] = {}
         self._has_changes = asyncio.Event()
         self._urgent = asyncio.Event()
@@ -63,7 +63,7 @@ class JobLogWriter:
         return JobLogBuffer(lease.attempt.number, self._loop.time, on_change)
 
     def _on_change(self, lease: HeldLease) -> None:
-        self._waiting[lease] = None
+        self._unwritten[lease] = None
         self._has_changes.set()
         if lease.log_buffer is not None and lease.log_buffer.has_queue_pause:
             self._urgent.set()
@@ -117,13 +117,13 @@ class JobLogWriter:
             )
         finally:
             self._final_flushes.pop(lease, None)
-            self._waiting.pop(lease, None)
+            self._unwritten.pop(lease, None)
 
     async def flush(self) -> bool:
         """Writes all buffers. Returns whether the store accepted them."""
-        waiting = list(self._waiting)
-        for start in range(0, len(waiting), GROUP_LIMIT):
-            group = waiting[start : start + GROUP_LIMIT]
+        unwritten = list(self._unwritten)
+        for start in range(0, len(unwritten), GROUP_LIMIT):
+            group = unwritten[start : start + GROUP_LIMIT]
             snapshots = {lease: found for lease in group if (found := _snapshot(lease)) is not None}
             try:
                 undecided = await self._write(snapshots)
@@ -180,7 +180,7 @@ class JobLogWriter:
         )
 
     def _written(self, lease: HeldLease, snapshot: LogSnapshot | None, *, keep_pause: bool) -> None:
-        self._waiting.pop(lease, None)
+        self._unwritten.pop(lease, None)
         if snapshot is not None and lease.log_buffer is not None:
             lease.log_buffer.discard(snapshot)
             if not keep_pause:
