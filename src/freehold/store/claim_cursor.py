@@ -34,12 +34,12 @@ class ClaimCursor:
         self._began = 0.0
         #: Whether the queue has a limit, and which keys with a limit it had: known from the last
         #: claim, so that the next one takes its locks at once.
-        self.limited = False
+        self.has_limit = False
         self.keys: list[str] = []
         #: Whether all tenants of the database share a limit.
         self.shared = False
-        #: Either of them. Limited jobs are never prefetched: they would take room from other
-        #: workers.
+        #: The queue has a limit, or the tenants share one: all its jobs are limited. They are never
+        #: prefetched, because they would take room from other workers.
         self.is_limited = False
         #: A limit stopped the last claim. Room under it can come back without a notification.
         self.limit_reached = False
@@ -58,7 +58,7 @@ class ClaimCursor:
         self._plain_from = self._now() + _SPECIAL_SECONDS
 
     def met_limits(self, *, limited: bool, shared: bool, keys: Sequence[str]) -> None:
-        self.limited, self.shared, self.keys = limited, shared, list(keys)
+        self.has_limit, self.shared, self.keys = limited, shared, list(keys)
         self.is_limited = limited or shared
 
     def begin(self) -> tuple[int, int]:

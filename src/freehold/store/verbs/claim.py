@@ -80,7 +80,7 @@ def _claim_queue(
                 break
             raise
         attempts += won
-        if _is_unfinished(cursor, won, found):
+        if _update_cursor(cursor, won, found):
             window.move(wanted, len(won), found)
         # If this call already has attempts, return them; the next claim starts at the head of the
         # index.
@@ -91,14 +91,14 @@ def _claim_queue(
     return attempts
 
 
-def _is_unfinished(cursor: ClaimCursor, won: list[Attempt], found: _Found) -> bool:
-    """Updates the cursor. Returns whether another round could find more."""
+def _update_cursor(cursor: ClaimCursor, won: list[Attempt], found: _Found) -> bool:
+    """Returns whether another round could find more."""
     cursor.limit_reached = found.limit_reached
     if found.needs_full_claim:
         cursor.met_special()
     if found.was_skipped:
         return True  # by the full claim
-    if (found.limited, found.shared) != (cursor.limited, cursor.shared) or found.keys:
+    if (found.limited, found.shared) != (cursor.has_limit, cursor.shared) or found.keys:
         cursor.met_limits(limited=found.limited, shared=found.shared, keys=found.keys)
         return True  # under the locks of these limits
     if cursor.keys:
@@ -253,7 +253,7 @@ def _claim_fully(
             "examined": examined,
             "rank": rank,
             "after": after,
-            "locked": cursor.limited,
+            "locked": cursor.has_limit,
             "shared": cursor.shared,
             "keys": cursor.keys,
             "owner": request.owner,
@@ -288,7 +288,7 @@ def _names(text: str | None) -> list[str]:
 def _under_limits(queue: str, wanted: int, cursor: ClaimCursor) -> list[Statement]:
     """Statements in front of the claim that lock the known limits."""
     names = [f"k/{key}" for key in cursor.keys]
-    if cursor.limited:
+    if cursor.has_limit:
         names += [f"q/{queue}", f"q/{ALL_QUEUES}"]
     statements = [Statement("try_limits", {}, [{"name": name} for name in names])] if names else []
     if cursor.shared:
