@@ -15,8 +15,9 @@ applies:
                          many producers do, and take turns                CONCURRENT_SECONDS
 
 The second needs the age of the last notification of any producer, which the store returns with a
-stored job if asked. It notifies after the jobs are stored, because only then the age is known; the
-first notifies together with them, which is cheaper.
+stored job if asked. It notifies in a second round trip, because only then the age is known; the
+first notifies together with the jobs, in the same round trip, which is cheaper. Both are
+transactions of their own, after the jobs are stored.
 """
 
 from __future__ import annotations
@@ -75,13 +76,14 @@ def ended_jobs(topic: str) -> list[int]:
 
 
 def notify_within(topics: Iterable[str]) -> Statement:
-    """Part of another transaction, delivered when that commits. For rare events only: commits with
-    a notification wait for each other, the slow ones included."""
+    """Without a record, so that it can be part of another transaction, and is delivered when that
+    commits. For rare events only: commits with a notification wait for each other, the slow ones
+    included."""
     return Statement("notify", {}, [{"topic": topic} for topic in sorted(topics)])
 
 
 def notify_after(topics: Iterable[str]) -> Statement:
-    """A transaction of its own, which other producers can see."""
+    """With a record of its time, which other producers read. In a transaction of its own."""
     return Statement("notify_and_record", {}, [{"topic": topic} for topic in sorted(topics)])
 
 

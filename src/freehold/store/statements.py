@@ -57,7 +57,8 @@ class Statement(msgspec.Struct, frozen=True):
 class StatementGroup(msgspec.Struct, frozen=True):
     """Statements of one transaction.
 
-    ``notification`` is sent after they are written. Its failure is ignored.
+    ``notification`` is sent after they are written, in a transaction of its own, and its failure is
+    ignored. In a caller's transaction it is part of that.
     ``is_trial``: the transaction is rolled back, so that only its errors and rows remain.
     """
 
