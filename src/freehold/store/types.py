@@ -293,12 +293,12 @@ class Firing(msgspec.Struct, frozen=True):
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """A parked job whose arguments did not fit the code of the worker that claimed it. If it is
-    overdue, it has waited long enough for a worker whose code fits."""
+    """A parked job whose arguments did not fit the code of the worker that claimed it."""
 
     job_id: int
     task: str
     args: str
+    #: It has waited long enough for a worker whose code fits.
     misfit_time_is_over: bool
 
 

@@ -58,7 +58,7 @@ def misfits(tasks: Sequence[str], after: int, limit: int) -> Verb[list[Misfit]]:
     """Parked jobs of these tasks whose arguments did not fit, with an id above ``after``, in the
     order of their ids."""
     rows = yield from read("misfits", tasks=sorted(set(tasks)), after=after, limit=limit)
-    return [Misfit(job_id, task, args, bool(overdue)) for job_id, task, args, overdue in rows]
+    return [Misfit(job_id, task, args, bool(is_over)) for job_id, task, args, is_over in rows]
 
 
 def unpark_misfits(ids: Sequence[int]) -> Verb[int]:
