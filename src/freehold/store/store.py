@@ -1,8 +1,8 @@
 """A store: every verb as a method, blocking (`Store`) or asyncio (`AsyncStore`).
 
-Both stores pass one suite. Every verb works on sets. Every write of an owner is fenced by id,
-owner, token, stage and the database's clock, and returns what it did not hit. The docstring of
-each verb has its promise. `operator` composes verbs by `yield from`, without a store.
+Both stores pass one suite. Every write of an owner is fenced by id, owner, token, stage and the
+database's clock, and its result shows what it did not hit. The docstring of each verb has its
+promise. `operator` composes verbs by `yield from`, without a store.
 """
 
 from __future__ import annotations

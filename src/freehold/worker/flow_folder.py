@@ -1,7 +1,7 @@
-"""Counts the ends of members of flows, after the finisher has written them.
+"""Folds the ends of members of flows, after the finisher has written them, and acts on their flows.
 
-One fold at a time: ends that are written meanwhile are folded together by the next one. An error
-is left to the sweeps, which find what is not folded.
+One round at a time: ends that are written meanwhile are folded together by the next one. After an
+error the sweeps go on, which find what is not folded and not acted upon.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Recovers expired leases, cancels jobs that are too late, makes due jobs ready, fires schedules,
-counts the ends of members of flows, carries out bulk operations, returns parked jobs, promotes
-stalled lanes, deletes old history.
+"""Recovers expired leases, cancels jobs that are too late, makes due jobs ready, returns parked
+jobs, delivers signals, advances flows, fires schedules, carries out bulk operations, deletes old
+history, promotes stalled lanes. `Sweeper._sweep` has all of it in its order.
 
 Every worker runs a sweeper. Each step is bounded, holds no lock between statements, and is safe
 when several workers take it at the same time.

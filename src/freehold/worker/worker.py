@@ -3,8 +3,8 @@
     claimer --attempts--> executor (slots, runner) --outcomes--> finisher
                              lease renewer (a thread): renews, marks running, reads requests
                              job log writer: writes what handlers log
-                             flow folder: counts ends of members of flows
-                             sweeper: recovers, makes ready
+                             flow folder: counts ends of members of flows, acts on the flows
+                             sweeper: recovers, makes ready, and the other chores
 
 A part that crashes stops the whole worker with an error. SIGTERM drains: no job is claimed,
 unstarted jobs are given back, running jobs are stopped after the grace period.
@@ -228,7 +228,8 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """No lease is held, and no job was found that could run."""
+        """No lease is held, no job was found that could run, and no end of a member that this
+        worker has written is to be folded."""
         return self._executor.is_idle and self._finisher.folder.is_idle
 
     def sweep(self) -> None:
