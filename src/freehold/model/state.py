@@ -56,12 +56,12 @@ FINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELED})
 class Stage(StrEnum):
     """What a live job waits for. Only READY and LANE_HEAD are in the claim index."""
 
-    PENDING = "pending"  # created, but not yet submitted
+    PENDING = "pending"  # not yet in its queue: not submitted, or its sources have not ended
     SCHEDULED = "scheduled"  # waits for its run_at
     READY = "ready"  # can be claimed; the claim decides whether its lane, if any, is free
     LANE_HEAD = "lane_head"  # can be claimed; holds its lane
     FOLLOWER = "follower"  # waits behind the holder of its lane
-    PARKED = "parked"  # the worker that claimed it does not know its task, or has other arguments
+    PARKED = "parked"  # the worker that claimed it does not know its task, or has other code
     LEASED = "leased"
     BACKOFF = "backoff"  # waits for its run_at; holds its lane
     PAUSED = "paused"  # paused; holds its lane, if it has one
