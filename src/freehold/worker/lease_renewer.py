@@ -1,4 +1,4 @@
-"""Renews all leases of a worker in one batch, and stops the handlers of lost ones.
+"""Renews all leases of a worker together, and stops the handlers of lost ones.
 
 The renewer has its own thread, event loop and connection, so that a handler which blocks the
 worker's loop delays jobs but loses no lease. It also marks long-running jobs as running, reads

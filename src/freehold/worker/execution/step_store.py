@@ -63,7 +63,7 @@ class StepStore:
         self._owner = owner
         self._leases = leases
         self._telemetry = telemetry
-        self._waiting: list[tuple[NewStep, asyncio.Future[bool]]] = []
+        self._unwritten: list[tuple[NewStep, asyncio.Future[bool]]] = []
         self._flushing: asyncio.Task[None] | None = None
 
     # -- coroutines --------------------------------------------------------------------------
@@ -90,15 +90,15 @@ class StepStore:
 
     async def _write_with_others(self, step: NewStep) -> bool:
         written: asyncio.Future[bool] = self.loop.create_future()
-        self._waiting.append((step, written))
+        self._unwritten.append((step, written))
         if self._flushing is None:
             self._flushing = self.loop.create_task(self._flush())
         return await written
 
     async def _flush(self) -> None:
         try:
-            while group := self._waiting:
-                self._waiting = []
+            while group := self._unwritten:
+                self._unwritten = []
                 await self._write_group(group)
         finally:
             self._flushing = None
