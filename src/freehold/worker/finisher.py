@@ -143,7 +143,8 @@ class Finisher:
         await self._empty.wait()
 
     async def _write(self, group: list[tuple[HeldLease, AttemptEnd]]) -> None:
-        """Retries while any of these leases can still hold: the renewer renews them."""
+        """Retries while any of these leases can still hold: the renewer renews them. An outcome
+        that was stored without a response is refused in the next try, and reported as refused."""
         loop = asyncio.get_running_loop()
         has_scheduled = False
         while group:

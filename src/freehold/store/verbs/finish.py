@@ -83,7 +83,8 @@ def finish_within(owner: str, ended: AttemptEnd, log: LogChunk | None) -> Verb[b
 
 
 def _succeed(owner: str, ended: Sequence[AttemptEnd]) -> Verb[tuple[list[int], tuple[int, ...]]]:
-    """Returns the jobs whose lease held, and the flows of all."""
+    """Returns the jobs whose lease held, and the flows of all: an end is folded also if an earlier
+    try has written it and its response was lost."""
     rows = [
         {
             "id": end.attempt.job_id,
