@@ -12,7 +12,8 @@ from freehold.model.job import Attempt, NewJob
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
-from freehold.store.statements import Conflict
+from freehold.operator import Operator
+from freehold.store.statements import Conflict, Verb
 from freehold.store.types import AttemptEnd
 from freehold.store.verbs.flow_actions import retry_flow
 from tests.broken_rows import FORBIDDEN, OUT_OF_RANGE, mend, poison
@@ -243,6 +244,8 @@ def test_a_node_that_waits_cannot_be_submitted_or_retried_alone(store: StoreUnde
     settle(store)
     with pytest.raises(IllegalTransition, match="retry the workflow"):
         store.store.operate(OperatorVerb.RETRY, [waiting], "ann", None)
+    (cause,) = Operator(store.store).explain(waiting)
+    assert cause.remedy == f"freehold flow retry {flow} runs it again"
 
 
 def test_the_key_of_a_workflow(store: StoreUnderTest) -> None:
@@ -279,6 +282,7 @@ def test_a_canceled_member_of_a_map_cannot_be_retried_alone(store: StoreUnderTes
     assert states(store, flow) == ["failed", "canceled"]
     with pytest.raises(IllegalTransition, match="retry the workflow"):
         store.store.operate(OperatorVerb.RETRY, [1], "ann", None)  # members come first
+    assert Operator(store.store).explain(1)[0].remedy == "retry its workflow"
     assert claimed(store) == {}
     assert store.store.retry_flow(flow, ANN) == 2
     assert list(claimed(store)) == ["t1"]
@@ -345,3 +349,48 @@ def test_a_workflow_whose_key_another_one_has_is_not_retried(store: StoreUnderTe
         store.end(each, OutcomeKind.SUCCESS)
     settle(store)
     assert flow_of(store, first).state is FlowState.SUCCEEDED
+
+
+def test_two_workflows_with_one_key_are_open_again_at_once(store: StoreUnderTest) -> None:
+    """The first one gets it. Another flow is folded with them."""
+    flows, failed = list[int](), list[int]()
+    for _ in range(2):
+        flows.append(workflow(store, node(1), key="k"))
+        (attempt,) = claimed(store).values()
+        store.end(attempt, OutcomeKind.FAIL)
+        failed.append(attempt.job_id)
+        settle(store)
+    other = workflow(store, node(1))
+    settle(store)
+    store.end(store.claim_one(), OutcomeKind.SUCCESS)
+    store.store.operate(OperatorVerb.RETRY, failed, "ann", None)
+    assert not store.store.advance_flows().is_left
+    assert flow_of(store, other).state is FlowState.SUCCEEDED
+    assert [flow_of(store, each).state for each in flows] == [FlowState.OPEN] * 2
+    assert workflow(store, node(1), key="k") == flows[0]
+
+
+def _cut(verb: Verb[int], count: int) -> Verb[None]:
+    """Its caller dies after so many transactions."""
+    group = next(verb)
+    for _ in range(count):
+        group = verb.send((yield group))
+    verb.close()
+
+
+@pytest.mark.parametrize("count", [8, 14])
+def test_a_retry_of_a_canceled_workflow_that_was_cut_off_is_repeated(
+    store: StoreUnderTest, count: int
+) -> None:
+    flow = workflow(store, node(1), group(2, 2, 1), group(3, 0, 1), node(4, 2, 3))
+    store.store.cancel_flow(flow, ANN)
+    settle(store)
+    store.store.run(_cut(retry_flow(flow, ANN), count))
+    settle(store)
+    store.store.retry_flow(flow, ANN)
+    for _ in range(3):
+        settle(store)
+        for each in store.claim():
+            store.end(each, OutcomeKind.SUCCESS)
+    settle(store)
+    assert flow_of(store, flow).state is FlowState.SUCCEEDED

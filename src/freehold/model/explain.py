@@ -140,9 +140,16 @@ def _by_state(job: Job, tenant: str | None) -> Cause:
         again, resolved = (command(f"job {verb} {job.id}", tenant) for verb in ("resume", "cancel"))
         remedy = f"{again} runs it again, {resolved} resolves it"
         return Cause("failed", f"it has failed and blocks its lane{why}", remedy)
-    verb = "was" if job.state is State.CANCELED else "has"
-    remedy = f"{command(f'job retry {job.id}', tenant)} runs it again"
-    return Cause("finished", f"it {verb} {job.state}{why}", remedy)
+    if job.state is not State.CANCELED:
+        remedy = f"{command(f'job retry {job.id}', tenant)} runs it again"
+        return Cause("finished", f"it has {job.state}{why}", remedy)
+    again = f"job retry {job.id}"
+    if job.policy.node is not None:  # alone it would not wait for its sources
+        again = f"flow retry {job.policy.flow}"
+    remedy = f"{command(again, tenant)} runs it again"
+    if job.policy.in_group:
+        remedy = "retry its workflow"
+    return Cause("finished", f"it was {job.state}{why}", remedy)
 
 
 def _waits_for_jobs(job: Job, facts: Facts) -> Cause:

@@ -83,8 +83,11 @@ def retry_flow(flow: int, author: Author) -> Verb[int]:
 
 def _retry_workflow(flow: int, author: Author, record: Sequence[Statement]) -> Verb[int]:
     """Members of groups first, by pages, and nodes that block their lanes; then all other nodes, in
-    one transaction. A node that followed a failed one would be canceled again by a sweep."""
+    one transaction. A node that followed a failed one would be canceled again by a sweep. First it
+    is no longer canceled: a caller can die in between, and an open workflow that is canceled can be
+    neither canceled nor retried."""
     yield from _check_key_is_free(flow)
+    yield from together(Statement("reopen_flow", {"flow": flow}))
     retried = yield from _retry_groups(flow, author)
     retried += yield from _resume_members(flow, author)
     rows = [{"flow": flow}]

@@ -59,8 +59,13 @@ def _fold(flows: Sequence[int]) -> Verb[tuple[list[int], list[int]]]:
             Statement("fold_ends", {"limit": ROWS}, rows),
             Statement("count_sources", {}, rows),
         )
-    except Conflict:  # a workflow was stored just now with the key of one that opens again
-        return [], list(flows)
+    except Conflict:  # another workflow has just got the key of one that opens again
+        if len(flows) == 1:
+            return [], list(flows)
+        # It can be among these. The others must not wait for it.
+        half = len(flows) // 2
+        first, second = (yield from _fold(flows[:half])), (yield from _fold(flows[half:]))
+        return first[0] + second[0], first[1] + second[1]
     ((names, busy),) = locked
     return _ids(names), _ids(busy)
 
