@@ -120,6 +120,21 @@ def test_a_unique_index_of_a_newer_schema_costs_its_row_and_no_worker(
     assert [each.job_id for each in newer.claim()] == [other, second]
 
 
+@pytest.mark.requirement("N23")
+def test_a_claim_that_such_an_index_refuses_is_an_error(store: StoreUnderTest) -> None:
+    """Not a queue that seems to be empty."""
+    leased = stage_byte(Stage.LEASED)
+    store.sql(f"create unique index newer on {{s}}job (task) where stage = {leased!r}")
+    try:
+        first, second = store.add(), store.add()
+        with pytest.raises(RowRefused, match="another row has its value"):
+            store.claim()
+        assert store.claim_one().job_id == first
+        assert [each.job_id for each in store.store.set_aside_ready("default")] == [second]
+    finally:
+        store.sql("drop index {s}newer")
+
+
 @pytest.mark.requirement("S0.7")
 def test_a_live_lease_is_never_set_aside(store: StoreUnderTest) -> None:
     job_id = store.add()

@@ -19,6 +19,7 @@ from freehold.model.job import Attempt
 from freehold.model.limit import ALL_QUEUES
 from freehold.store.claim_cursor import ClaimCursor, ClaimCursors, no_cursors
 from freehold.store.statements import (
+    LANE_INDEX,
     Conflict,
     Rows,
     Statement,
@@ -72,9 +73,9 @@ def _claim_queue(
             else:
                 examined = wanted + window.past
                 won, found = yield from _claim_fully(request, demand, wanted, examined, cursor)
-        except Conflict:
-            continue  # another claimer took the same lane: its holder is visible now
-        except StoreError:
+        except StoreError as error:
+            if isinstance(error, Conflict) and error.index == LANE_INDEX:
+                continue  # another claimer took the same lane: its holder is visible now
             cursor.reset()
             if attempts:  # the leases of earlier rounds are committed
                 break
