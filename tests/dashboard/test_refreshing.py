@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from freehold import Freehold
 from freehold.dashboard.pages import queues
 from freehold.dashboard.refreshing import Refreshing
 from freehold.dashboard.watcher import Watcher
@@ -43,8 +44,27 @@ def test_the_watcher_rests_for_what_was_read_beyond_a_burst() -> None:
     assert refreshing.rest_seconds == pytest.approx(10.0, abs=0.5)
     clock.now += 5.0
     assert refreshing.rest_seconds == pytest.approx(5.0, abs=0.5)
-    asyncio.run(_take(clock, refreshing, 60.0))
+    asyncio.run(_take(clock, refreshing, 3600.0))
     assert refreshing.rest_seconds == 30.0
+    clock.now += 31.0
+    assert refreshing.rest_seconds == 0.0, "an outage does not slow pages down afterwards"
+
+
+def test_a_page_with_new_topics_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes before the first look at a topic is no change."""
+    looked: asyncio.Queue[str] = asyncio.Queue()
+    watcher = Watcher(Freehold("sqlite:///:memory:"))
+    monkeypatch.setattr(watcher, "read", looked.put)
+    monkeypatch.setattr(Refreshing, "rest_seconds", 3600.0)
+
+    async def scenario() -> None:
+        with watcher.listening(frozenset({"queues"})):
+            assert await looked.get() == "queues"
+            with watcher.listening(frozenset({"queues", "job-7"})):
+                found = {await asyncio.wait_for(looked.get(), 60) for _ in range(2)}
+        assert found == {"queues", "job-7"}
+
+    asyncio.run(scenario())
 
 
 def test_a_value_is_read_once_until_something_changes() -> None:

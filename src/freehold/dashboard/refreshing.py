@@ -21,6 +21,8 @@ _SHARE = 0.01
 #: What may be read at once after a quiet time: a change is then shown without delay.
 _BURST_SECONDS = 0.5
 _LONGEST_REST_SECONDS = 30.0
+#: A store that was away for an hour must not slow the pages down for days.
+_LARGEST_DEBT = _BURST_SECONDS + _LONGEST_REST_SECONDS * _SHARE
 #: A shared value is not older.
 _OLDEST_SECONDS = 1.0
 
@@ -43,7 +45,7 @@ class Refreshing:
                 return await run()
             finally:
                 self._pay()
-                self._debt += self._clock() - begin
+                self._debt = min(self._debt + self._clock() - begin, _LARGEST_DEBT)
 
     def _pay(self) -> None:
         now = self._clock()

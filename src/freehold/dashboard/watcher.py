@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -64,13 +64,17 @@ class Watcher:
         self._seen: dict[str, Any] = {}
         self.refreshing = Refreshing()
         self._task: asyncio.Task[None] | None = None
+        self._has_new_topics = asyncio.Event()
 
     @contextmanager
     def listening(self, topics: frozenset[str]) -> Iterator[Listener]:
         listener = Listener(topics)
         self._listeners.add(listener)
         if self._task is None or self._task.done():
+            self._has_new_topics = asyncio.Event()  # of this loop
             self._task = asyncio.create_task(self._run(), name="dashboard watcher")
+        if not topics <= self._seen.keys():
+            self._has_new_topics.set()
         try:
             yield listener
         finally:
@@ -90,6 +94,7 @@ class Watcher:
 
     async def _run(self) -> None:
         while True:
+            self._has_new_topics.clear()
             wanted = {topic for listener in self._listeners for topic in listener.topics}
             try:
                 changed = await self._look(wanted)
@@ -103,7 +108,13 @@ class Watcher:
             for listener in list(self._listeners):
                 if mine := changed & (listener.topics | {AWAY}):
                     listener.add(mine)
-            await asyncio.sleep(max(self._poll_seconds, self.refreshing.rest_seconds))
+            await self._rest(max(self._poll_seconds, self.refreshing.rest_seconds))
+
+    async def _rest(self, seconds: float) -> None:
+        """Less for a page with new topics: a change before their first look would not be seen."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._has_new_topics.wait()
 
     async def _look(self, wanted: set[str]) -> set[str]:
         """A topic that is read for the first time has not changed."""
