@@ -36,6 +36,8 @@ _WITH_LOSSES = ("I2", "S0.10")
 _PAGE = 1000
 #: How long a stalled connection can keep a transaction open.
 _COMMIT_LAG_MICROS = 5 * _MICROS
+#: Faults in which a connection waits for a server, or a commit for its standbys.
+_STALLS = frozenset({"stall", "blackhole", "partition", "node_freeze", "lagging_crash"})
 #: From a stall of a connection to the end of the process whose handler waits for it.
 _STALL_MICROS = 20 * _MICROS
 
@@ -139,11 +141,17 @@ def judge(evidence: Evidence) -> Judgement:
 def no_part_crashes(history: IndexedHistory) -> Iterator[Violation]:
     """A handler whose connection a fault has stalled waits for psycopg's cancel, for 5 seconds: as
     long as a worker waits for the handler before it gives the process up."""
-    for record in history.evidence.records:
+    records = history.evidence.records
+    faults = [each for each in records if each.kind == "fault" and each.info["kind"] in _STALLS]
+    for record in records:
         if record.kind != "exited" or record.info["code"] == 0:
             continue
         at, code = record.at, record.info["code"]
-        is_stalled = history.faults.grave(record.actor, at - _STALL_MICROS, at)
+        is_stalled = any(
+            each.actor == record.actor
+            and each.at <= at <= (each.info.get("until") or each.at) + _STALL_MICROS
+            for each in faults
+        )
         if code != _STUCK_CODE or not is_stalled:
             yield Violation("crash", 0, f"{record.actor} exited with code {code}", at)
 

@@ -313,6 +313,7 @@ def test_a_stuck_handler_is_excused_by_a_stalled_connection_only() -> None:
     info = {"kind": "blackhole", "grave": True, "until": micros(56)}
     stall = Record(micros(50), "w7", "fault", info=info)
     assert judge(exited(75, stall)).violations == []
-    for evidence in (exited(75), exited(70, stall)):
+    other = msgspec.structs.replace(stall, info={**info, "kind": "hard_stop"})
+    for evidence in (exited(75), exited(70, stall), exited(75, other)):
         (found,) = judge(evidence).violations
         assert str(found).startswith("crash: w7 exited with code 7")
