@@ -73,7 +73,7 @@ class Finisher:
         self._wakeups = wakeups
         self._chance = chance
         self._ended = ended
-        self.folder = FlowFolder(store, telemetry, wakeups)
+        self.folder = FlowFolder(store, telemetry, wakeups, leases)
         self._unwritten: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures: deque[tuple[HeldLease, AttemptEnd]] = deque()
         self._failures_since = 0.0
@@ -86,9 +86,9 @@ class Finisher:
         if outcome is None:
             if self._ended is not None and lease.has_committed:
                 self._ended.add(lease.attempt, _BY_TRANSACTION, SUCCEEDED)
+            self._leases.remove(lease)
             if lease.has_committed and (flow := lease.attempt.policy.flow) is not None:
                 self.folder.add([flow])
-            self._leases.remove(lease)
             return
         request = lease.request
         if lease.stop_reason is not None:
@@ -163,9 +163,9 @@ class Finisher:
             if self._telemetry.store_health.is_disturbed:
                 self._store_part.works()
             self._telemetry.measure("finish_seconds", self._telemetry.now() - sent)
+            has_scheduled = self._report_group(group, finished)
             if finished.flows:
                 self.folder.add(finished.flows)
-            has_scheduled = self._report_group(group, finished)
             break
         else:  # no lease is left
             self._store_part.leave()

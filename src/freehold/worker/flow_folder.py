@@ -1,13 +1,16 @@
 """Folds the ends of members of flows, after the finisher has written them, and acts on their flows.
 
-One round at a time: ends that are written meanwhile are folded together by the next one. After an
-error the sweeps go on, which find what is not folded and not acted upon.
+One round at a time: ends that are written meanwhile are folded together by the next one. A round
+that has released nothing is followed by a pause while the worker holds leases, so that a stream of
+ends is counted by few large folds: each costs two round trips, however many ends it counts. After
+an error the sweeps go on, which find what is not folded and not acted upon.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Sequence, Sized
 from typing import Protocol
 
 from freehold.errors import StoreError
@@ -21,36 +24,63 @@ class AdvanceStore(Protocol):
     async def advance_flows(self, flows: Sequence[int]) -> Advanced: ...
 
 
-class FlowFolder:
-    """One per worker."""
+#: The longest pause between two folds.
+PAUSE_SECONDS = 0.02
 
-    def __init__(self, store: AdvanceStore, telemetry: Telemetry, wakeups: Wakeups) -> None:
+
+class FlowFolder:
+    """One per worker. ``leases``: those that it holds."""
+
+    def __init__(
+        self, store: AdvanceStore, telemetry: Telemetry, wakeups: Wakeups, leases: Sized
+    ) -> None:
         self._store = store
         self._telemetry = telemetry
         self._wakeups = wakeups
+        self._leases = leases
         self._flows: dict[int, None] = {}
         self._not_empty = asyncio.Event()
-        self._is_folding = False
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._not_before = 0.0
+        self._at_once = asyncio.Event()
 
     @property
     def is_idle(self) -> bool:
-        return not self._flows and not self._is_folding
+        return self._empty.is_set()
 
     def add(self, flows: Iterable[int]) -> None:
-        """Ends of members of these flows were written."""
+        """Ends of members of these flows were written, and their leases are held no longer."""
         self._flows.update(dict.fromkeys(flows))
         self._not_empty.set()
+        self._empty.clear()
+        if not len(self._leases):
+            self._at_once.set()  # no other end follows soon
+
+    async def flushed(self) -> None:
+        """Waits until all that was added is folded, or left to the sweeps. Without a pause."""
+        self._at_once.set()
+        await self._empty.wait()
 
     async def run(self) -> None:
         while True:
             await self._not_empty.wait()
+            await self._pause()
             self._not_empty.clear()
             flows, self._flows = list(self._flows), {}
-            self._is_folding = True
             try:
                 await self._advance(flows)
             finally:
-                self._is_folding = False
+                if not self._flows:
+                    self._empty.set()
+
+    async def _pause(self) -> None:
+        seconds = self._not_before - asyncio.get_running_loop().time()
+        if seconds > 0 and not self._at_once.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._at_once.wait()
+        self._at_once.clear()
 
     async def _advance(self, flows: list[int]) -> None:
         try:
@@ -64,6 +94,8 @@ class FlowFolder:
         log_problems(advanced)
         if advanced.jobs:
             self._wakeups.jobs_ready()
+        else:
+            self._not_before = asyncio.get_running_loop().time() + PAUSE_SECONDS
         if advanced.is_left:
             self._wakeups.sweep.set()
 

@@ -204,6 +204,10 @@ class Worker:
         except TimeoutError:
             text = "%s could not be written: the jobs are recovered when their leases expire"
             log.error(text, count(len(self.leases), "outcome"))
+        if not self._parts.has_crashed:
+            with contextlib.suppress(TimeoutError):  # what it has not counted is left to the sweeps
+                async with asyncio.timeout(seconds):
+                    await self._finisher.folder.flushed()
         await self._ended.flushed()
 
     def _log_start(self) -> None:
