@@ -192,10 +192,25 @@ def test_doctor_and_top_show_flows(shell: Shell) -> None:
     assert f"workflow {flow} nightly 3/4 1 failed" in line
 
 
+def test_open_flows_are_found_below_newer_ones_that_have_closed(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow_verbs, "WINDOW", 2)
+    store = shell.store
+    first = batch_of(store, *members(1), sealed=False)
+    for _ in range(3):
+        batch_of(store, *members(1))
+    end_all(store)
+    operator = Operator(store.store)
+    assert [each.state for each in operator.flows(limit=2)] == ["succeeded"] * 2
+    assert operator.flow_load().open == 1
+    assert [each.flow.id for each in store.store.resting_flows(10)] == [first]
+
+
 def test_a_page_with_a_rare_filter_looks_at_a_window(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flow_verbs, "NEWEST_LIMIT", 2)
+    monkeypatch.setattr(flow_verbs, "WINDOW", 2)
     store = shell.store
     first = batch_of(store)
     for _ in range(3):

@@ -117,7 +117,7 @@ def _acts() -> Iterator[Case]:
     waiting = Statement("waiting_members", {"part": 7, "limit": BATCH})
     yield Case("waiting_members", waiting, BATCH, WAITING)
     released = Statement("release_node", {**node, "part": 8})
-    yield Case("release_node", released, 1, NODES)
+    yield Case("release_node", released, 1, 20)
     yield Case("wake_gather", Statement("wake_gather", {"flow": str(FLOWS - 9)}))
     yield Case("end_act", Statement("end_act", {**flow, "change": 0}))
     groups = {**flow, "by": None, "reason": None}

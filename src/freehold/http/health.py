@@ -130,7 +130,7 @@ def _job_metric(counts: JobCounts) -> Metric:
 
 def _flow_metrics(load: FlowLoad) -> Iterator[Metric]:
     for name, help, value in (
-        ("flows_open", "open batches, gathers and workflows among the newest 10000", load.open),
+        ("flows_open", "open batches, gathers and workflows, up to 10000", load.open),
         ("flows_due", "flows with something to act upon, up to 10000", load.due),
         ("flow_worklist", "ends of members that are not counted yet, up to 10000", load.ends),
     ):

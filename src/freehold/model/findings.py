@@ -63,7 +63,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the rules look at, by bounded reads. ``blocked``: lanes among the newest jobs that wait
-    for a person; ``flows``: those among the newest."""
+    for a person; ``flows``: those among the oldest open ones."""
 
     now: datetime
     counts: JobCounts

@@ -204,8 +204,8 @@ class StoredFlow(msgspec.Struct, frozen=True):
     reached: int
 
 
-#: Flows that are looked at, the newest: an index of the open ones would cost every flow two writes.
-NEWEST_LIMIT = 10_000
+#: Flows that one read looks at.
+WINDOW = 10_000
 
 
 def stored_flow(row: Row) -> StoredFlow:
@@ -265,7 +265,7 @@ def flow_page(
     so that with a rare filter it can be short and still have a next one."""
     look: dict[str, Any] = {
         "before": _LAST_ID if before is None else before,
-        "window": NEWEST_LIMIT,
+        "window": WINDOW,
     }
     rows = yield from read(
         "flows",
@@ -289,11 +289,11 @@ def flow_callbacks(flow: int) -> Verb[dict[Moment, int | None]]:
 
 def flow_load() -> Verb[FlowLoad]:
     """What is open, and what waits to be folded or acted upon, each up to a bound."""
-    ((is_open, due, ends),) = yield from read("flow_load", bound=NEWEST_LIMIT)
+    ((is_open, due, ends),) = yield from read("flow_load", bound=WINDOW)
     return FlowLoad(is_open, due, ends)
 
 
 def resting_flows(limit: int) -> Verb[list[RestingFlow]]:
-    """Of the newest flows those that wait for a person, oldest first."""
-    rows = yield from read("resting_flows", bound=NEWEST_LIMIT, limit=limit)
+    """Of the oldest 10,000 open flows those that wait for a person."""
+    rows = yield from read("resting_flows", bound=WINDOW, limit=limit)
     return [RestingFlow(stored_flow(row[:-1]).flow, row[-1]) for row in rows]
