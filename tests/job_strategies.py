@@ -28,7 +28,7 @@ policies = st.sampled_from(
         Policy(retry=Retry(base_seconds=7.7, jitter=0.5), on_cancel="cancel", on_drain="requeue"),
     ]
 )
-new_jobs = st.builds(
+new_jobs: st.SearchStrategy[NewJob] = st.builds(
     NewJob,
     task=st.sampled_from(["t", "u"]),
     queue=queues,
@@ -44,7 +44,7 @@ new_jobs = st.builds(
     meta_json=st.sampled_from([None] * 3 + ['{"n":1}', '{"n":2,"é":null}']),
     start_by=st.sampled_from([None] * 5 + [7.0, 20.0]),
 )
-waiting_jobs = st.builds(
+waiting_jobs: st.SearchStrategy[NewJob] = st.builds(
     NewJob,
     task=st.sampled_from(["t", "u"]),
     args=st.sampled_from([b"1", b"2"]),

@@ -156,7 +156,9 @@ class Task(Generic[P, R, H]):
             return self
         return Task(self._app, self.definition, self.function, replace(self.options, **changes))
 
-    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
+    def prepare(
+        self: Task[P, Any, ResultHandle[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> NewJob[T]:
         """A checked job for enqueue_many; writes nothing."""
         tenant = self.options.tenant
         if tenant is not None:  # enqueue_many would store it in the store of its own app

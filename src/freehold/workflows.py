@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 from freehold.client import Client, JobHandle, Members
 from freehold.errors import BadInput
@@ -15,11 +15,14 @@ from freehold.model.flow import Flow, FlowKind, FlowNode, NewFlow, NewNode, chec
 from freehold.model.flow_graph import ShownNode, as_mermaid, as_text, shown
 from freehold.model.job import NewJob
 from freehold.model.names import check_key
+from freehold.results import ResultHandle
 from freehold.store.statements import Verb
 from freehold.store.verbs.flow_actions import existing_flow
 from freehold.store.verbs.workflows import create_workflow, flow_nodes
 from freehold.tasks import Task
 from freehold.workflow_nodes import After, Node, NodeList, jobs_of, with_jobs
+
+T = TypeVar("T")
 
 
 class Workflow(FlowHandle):
@@ -45,13 +48,13 @@ class Workflow(FlowHandle):
 
     def add(
         self,
-        task: Task[Any, Any, Any],
+        task: Task[Any, Any, ResultHandle[T]],
         *args: Any,
         after: After = None,
         on_failure: Literal["cancel", "hold", "run"] | None = None,
         name: str | None = None,
         **kwargs: Any,
-    ) -> Node[Any]:
+    ) -> Node[T]:
         """Add a node: a call of a task, whose arguments can be results of other nodes.
 
         It runs when the nodes have succeeded whose results it gets, and those of ``after``. If one
@@ -64,13 +67,13 @@ class Workflow(FlowHandle):
 
     def map(
         self,
-        task: Task[Any, Any, Any],
+        task: Task[Any, Any, ResultHandle[T]],
         items: Iterable[Any],
         *,
         after: After = None,
         on_failure: Literal["cancel", "hold", "run"] | None = None,
         name: str | None = None,
-    ) -> Node[Any]:
+    ) -> Node[list[T]]:
         """Add a job of the task for each item, as one node: it has succeeded when all have."""
         self._check_open()
         return self._nodes.map(task, items, after, on_failure, name)
@@ -147,9 +150,21 @@ class Workflow(FlowHandle):
         draw = _drawing(format)
         return draw(shown(await self.anodes()) if self.id else _drafts(self._nodes.nodes))
 
+    @overload
+    def result(self, node: Node[T], timeout: float | timedelta | None = None) -> T: ...
+
+    @overload
+    def result(self, node: str, timeout: float | timedelta | None = None) -> Any: ...
+
     def result(self, node: str | Node[Any], timeout: float | timedelta | None = None) -> Any:
         """Wait until a node has ended. Returns what it has returned, as `JobHandle.result`."""
         return self._job_of(node, self.nodes()).result(timeout)
+
+    @overload
+    async def aresult(self, node: Node[T], timeout: float | timedelta | None = None) -> T: ...
+
+    @overload
+    async def aresult(self, node: str, timeout: float | timedelta | None = None) -> Any: ...
 
     async def aresult(self, node: str | Node[Any], timeout: float | timedelta | None = None) -> Any:
         """The same for asyncio."""

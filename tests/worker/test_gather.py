@@ -33,7 +33,7 @@ def render(number: int) -> Page:
 @app.task(retry=Retry(max_attempts=3, base_seconds=0))
 async def book(ctx: Context, pages: list[int], failed: str = "raise") -> list[str]:
     runs.append(ctx.attempt)
-    found = await ctx.gather("pages", [render.prepare(n) for n in pages], failed=failed)  # type: ignore[arg-type]
+    found = await ctx.gather("pages", [render.prepare(n) for n in pages], failed=failed)  # type: ignore[call-overload]
     return [type(each).__name__ if isinstance(each, Exception) else repr(each) for each in found]
 
 
@@ -129,7 +129,7 @@ def test_the_cancel_of_a_job_cancels_what_it_gathers() -> None:
 @app.task
 async def slow_book(ctx: Context, failed: str = "raise") -> list[str]:
     calls = [render.using(delay=3600).prepare(n) for n in range(2)]
-    found = await ctx.gather("pages", calls, failed=failed)  # type: ignore[arg-type]
+    found = await ctx.gather("pages", calls, failed=failed)  # type: ignore[call-overload]
     return [type(each).__name__ for each in found]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
@@ -18,6 +18,16 @@ from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.secrets import hide_arguments
 from freehold.model.state import Stage, State
 from freehold.model.waiting import Waiting
+
+if TYPE_CHECKING:
+    # The default is for type checkers: `NewJob` alone is a `NewJob[Any]`.
+    from typing_extensions import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True)
 
 PRIORITY_LIMIT = 30_000
 DEFAULT_QUEUE = "default"
@@ -34,8 +44,9 @@ class StopRequest(StrEnum):
     PAUSE = "pause"
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A checked request to run a task. Building one writes nothing."""
+class NewJob(msgspec.Struct, Generic[R_co], frozen=True, kw_only=True, gc=False):
+    """A checked request to run a task. Building one writes nothing. For type checkers it has the
+    type of its result, as `JobHandle` has."""
 
     task: str
     args: bytes = b"{}"

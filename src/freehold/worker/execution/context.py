@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, overload
 
-from freehold.errors import BadInput
+from freehold.errors import BadInput, NoResult
 from freehold.lifespan import NOT_OPENED, opened_deps
 from freehold.model.job import Attempt, NewJob
 from freehold.model.meta import MetaValue
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     D = TypeVar("D", default=Any)
+    V = TypeVar("V")
     V_co = TypeVar("V_co", covariant=True)
 
     class SignalValue(Any, Awaitable[V_co]):  # type: ignore[misc]
         """Has the given type where it is awaited. A plain function gets the value itself, of which
         a type checker knows nothing."""
+
+    class GatheredList(list[V], Awaitable[list[V]]):
+        """A list: in coroutines where it is awaited, in plain functions at once."""
 
 else:
     from typing import TypeVar
@@ -227,6 +231,16 @@ class Context(Generic[D]):
         """
         seconds = WAIT_LIMIT_SECONDS if timeout is None else _sleep_seconds(timeout, 0, 0, 0)
         return self._steps().wait_for_signal(name, type, seconds)
+
+    @overload
+    def gather(
+        self, name: str, jobs: Iterable[NewJob[T]], *, failed: Literal["raise"] = "raise"
+    ) -> GatheredList[T]: ...
+
+    @overload
+    def gather(
+        self, name: str, jobs: Iterable[NewJob[T]], *, failed: Literal["return"]
+    ) -> GatheredList[T | NoResult]: ...
 
     def gather(
         self, name: str, jobs: Iterable[NewJob], *, failed: Literal["raise", "return"] = "raise"
