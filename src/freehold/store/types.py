@@ -170,11 +170,13 @@ class FlowLoad(msgspec.Struct, frozen=True):
 
 class Advanced(msgspec.Struct, frozen=True):
     """What folding and acting on flows led to: how many jobs became ready, or were stored; whether
-    something is left to do; and callbacks and nodes that the database refused."""
+    something is left to do; and callbacks and nodes that the database refused. ``stands_still``:
+    nothing was left but flows whose acts it refuses, now and probably again."""
 
     jobs: int = 0
     is_left: bool = False
     problems: tuple[str, ...] = ()
+    stands_still: bool = False
 
 
 class SetAside(msgspec.Struct, frozen=True):

@@ -53,6 +53,7 @@ _ERROR_SECONDS = 2.0
 _APART_SECONDS = 0.05
 #: Until the next sweep if other transactions have the rows of flows, as one that adds members.
 _BUSY_SECONDS = 0.2
+_NOTHING = Advanced()
 
 
 #: The outcome of an attempt whose worker was lost.
@@ -194,7 +195,8 @@ class Sweeper:
         made_ready = await self._make_due_ready(check)
         await self._make_others_ready(check)
         await self._deliver_signals(check)
-        is_left = await self._advance_flows(check)
+        advanced = await self._advance_flows(check)
+        flows_are_left = check.flows and not advanced.stands_still
         has_fired = await self._fire_schedules(check)
         has_changed_jobs = await self._carry_out_bulk(check)
         await self._apply_retention()
@@ -204,13 +206,13 @@ class Sweeper:
             made_ready < BATCH
             and has_fired
             and has_canceled
-            and not (check.parked or has_misfits or check.bulk or check.signals or check.flows)
+            and not (check.parked or has_misfits or check.bulk or check.signals or flows_are_left)
         )
         due = 0.0 in (check.due_seconds, check.schedule_seconds, check.late_seconds)
         if check.expired or due or has_changed_jobs or check.signals:
             return 0.0  # the next sweep finds out what is due next
-        if check.flows:
-            return _BUSY_SECONDS if is_left else 0.0
+        if flows_are_left:
+            return _BUSY_SECONDS if advanced.is_left else 0.0
         return self._seconds_until_next(check)
 
     async def _restart_leases(self) -> None:
@@ -289,16 +291,16 @@ class Sweeper:
         if check.signals and await self._store.deliver_signals(BATCH):
             self._wakeups.jobs_ready()
 
-    async def _advance_flows(self, check: SweepCheck) -> bool:
+    async def _advance_flows(self, check: SweepCheck) -> Advanced:
         """A safety net: the worker that writes an end folds it. Operators and producers leave it to
-        the sweeps, and so does a worker that dies. Returns whether something is left."""
+        the sweeps, and so does a worker that dies."""
         if not check.flows:
-            return False
+            return _NOTHING
         advanced = await self._store.advance_flows()
         log_problems(advanced)
         if advanced.jobs:
             self._wakeups.jobs_ready()
-        return advanced.is_left
+        return advanced
 
     async def _fire_schedules(self, check: SweepCheck) -> bool:
         """One batch. Returns whether all that were due are fired."""

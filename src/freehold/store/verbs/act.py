@@ -36,12 +36,16 @@ def advance_flows(flows: Sequence[int] = ()) -> Verb[Advanced]:
     """Fold the ends of these flows and act on them, and on those that follow from it. Without
     flows: those of the worklist, and those that are due."""
     wanted, jobs, problems, is_left = list(flows), 0, list[str](), False
+    tried, refused = set[int](), set[int]()
     if not wanted:
         wanted = yield from worklist(_FLOWS)
         wanted += yield from due_flows(_FLOWS)
     for _ in range(_ROUNDS):
         if not wanted:
-            return Advanced(jobs, is_left, tuple(problems))
+            stands_still = 0 < len(refused) == len(tried) < _FLOWS and not is_left
+            is_left = is_left or (bool(refused) and not stands_still)
+            return Advanced(jobs, is_left, tuple(problems), stands_still)
+        tried.update(wanted)
         due, is_busy = yield from fold_flows(wanted)
         is_left = is_left or is_busy
         wanted = []
@@ -50,7 +54,7 @@ def advance_flows(flows: Sequence[int] = ()) -> Verb[Advanced]:
                 made, others = yield from act_on_flow(flow, problems)
             except RowRefused as error:  # it must not hold up the others
                 problems.append(f"flow {flow} stands still: {error}")
-                is_left = True
+                refused.add(flow)
                 continue
             jobs += made
             wanted += others
