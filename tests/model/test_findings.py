@@ -164,6 +164,15 @@ def test_a_batch_without_a_seal_has_probably_lost_its_producer() -> None:
     assert found(flows=(resting(FlowKind.BATCH, timedelta(minutes=5)),)) == []
 
 
+def test_a_flow_that_stands_still_is_an_error() -> None:
+    standing = resting(FlowKind.WORKFLOW, timedelta(0)).flow
+    assert one(standing=(standing,)) == (
+        "standing flows",
+        "workflow 5 (nightly) stands still: what is due for it was not done within 5 minutes",
+        "freehold flow show 5",
+    )
+
+
 def test_a_workflow_holds() -> None:
     assert one(flows=(resting(FlowKind.WORKFLOW, timedelta(0), held_nodes=1),), tenant="ours") == (
         "flows",

@@ -28,7 +28,7 @@ DUE = 50
 WAITING = 300
 #: The flows that a fold has locked; the last one is a workflow.
 LOCKED = range(FLOWS - 9, FLOWS + 1)
-READING_DAYS = {"ended_members", "fold_ends", "node_values", "restore_nodes"}
+READING_DAYS = {"ended_members", "fold_ends", "node_values", "restore_nodes", "standing_flows"}
 
 _FLOWS = """
 insert into freehold.flow (id, kind, name, state, total, succeeded, created_at, sealed_at,
@@ -168,5 +168,7 @@ def _reads() -> Iterator[Case]:
     yield Case("flow_load", Statement("flow_load", {"bound": BATCH}), 3, 3 * BATCH)
     resting = {"bound": BATCH, "limit": 10}
     yield Case("resting_flows", Statement("resting_flows", resting), 1, 3 * BATCH)
+    standing = {"seconds": 300.0, "bound": BATCH, "limit": 10}
+    yield Case("standing_flows", Statement("standing_flows", standing), 10, 3 * BATCH + DAYS)
     old = {"history_days": 30.0, "limit": BATCH}
     yield Case("drop_old_flows", Statement("drop_old_flows", old), 10 * BATCH, 20)

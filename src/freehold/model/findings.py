@@ -15,7 +15,7 @@ import msgspec
 from freehold.model.bulk import BulkOperation, BulkState
 from freehold.model.command_text import command, typed
 from freehold.model.explain import PauseInfo
-from freehold.model.flow import RestingFlow
+from freehold.model.flow import Flow, RestingFlow
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.live_jobs import BlockedLane, JobCounts, QueueInfo
 from freehold.model.plural import bounded, count
@@ -26,6 +26,8 @@ from freehold.model.worker_info import LiveWorker, WorkerState
 FINDINGS_LIMIT = 10
 #: A sweep of any worker takes an expired lease back within seconds.
 OVERDUE_SECONDS = 60.0
+#: A worker acts on what is due for a flow within seconds, but a cancel of millions takes minutes.
+STANDING_SECONDS = 300.0
 _LONG_PAUSE = timedelta(days=1)
 #: A batch that has no open member for this long after its begin has probably lost its producer.
 _UNSEALED_FOR = timedelta(hours=1)
@@ -63,7 +65,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the rules look at, by bounded reads. ``blocked``: lanes among the newest jobs that wait
-    for a person; ``flows``: those among the oldest open ones."""
+    for a person; ``flows``: those among the oldest open ones. ``standing``: flows with
+    something to act upon for minutes."""
 
     now: datetime
     counts: JobCounts
@@ -76,6 +79,7 @@ class FindingFacts(msgspec.Struct, frozen=True, kw_only=True):
     schedules: tuple[ScheduleInfo, ...] = ()
     bulk: tuple[BulkOperation, ...] = ()
     flows: tuple[RestingFlow, ...] = ()
+    standing: tuple[Flow, ...] = ()
     tenant: str | None = None
 
     def command(self, words: str) -> str:
@@ -300,6 +304,19 @@ def _flows(facts: FindingFacts) -> Iterator[Finding]:
         )
 
 
+def _standing(facts: FindingFacts) -> Iterator[Finding]:
+    for flow in facts.standing:
+        show = facts.command(f"flow show {flow.id}")
+        waits = f"what is due for it was not done within {STANDING_SECONDS / 60:g} minutes"
+        yield Finding(
+            check="standing flows",
+            level=Level.ERROR,
+            text=f"{flow.kind} {flow.id} ({flow.name}) stands still: {waits}",
+            advice="if a worker runs, the database refuses a row: its log has the error",
+            remedy=Remedy("show", "flow", str(flow.id), show),
+        )
+
+
 def _names(names: Sequence[str]) -> str:
     more = len(names) - _NAMES_SHOWN
     return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -314,6 +331,7 @@ RULES = (
     Rule("tasks", _tasks, "no job is parked"),
     Rule("schedules", _schedules, "no schedule has a problem"),
     Rule("bulk operations", _bulk),
+    Rule("standing flows", _standing),
     Rule("flows", _flows),
     Rule("pauses", _pauses),
 )

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from freehold.model.findings import OVERDUE_SECONDS, Finding, FindingFacts, findings
+from freehold.model.findings import (
+    OVERDUE_SECONDS,
+    STANDING_SECONDS,
+    Finding,
+    FindingFacts,
+    findings,
+)
 from freehold.operations.lists import queue_list
 from freehold.operator_schedules import schedules
 from freehold.store.statements import Verb, method
@@ -35,6 +41,7 @@ def read_facts(tenant: str | None = None) -> Verb[FindingFacts]:
         schedules=tuple(found),
         bulk=tuple(operations),
         flows=tuple((yield from flows.resting_flows(_FLOWS))),
+        standing=tuple((yield from flows.standing_flows(STANDING_SECONDS, _FLOWS))),
         tenant=tenant,
     )
 

@@ -91,6 +91,7 @@ class Verbs:
     read_flows = method(flow_verbs.read_flows)
     flows = method(flow_verbs.flows)
     resting_flows = method(flow_verbs.resting_flows)
+    standing_flows = method(flow_verbs.standing_flows)
     flow_members = method(members.flow_members)
     read_flow = method(flow_actions.existing_flow)
     all_members = method(flow_actions.all_members)

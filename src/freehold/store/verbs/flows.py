@@ -206,6 +206,8 @@ class StoredFlow(msgspec.Struct, frozen=True):
 
 #: Flows that one read looks at.
 WINDOW = 10_000
+#: Flows with something to act upon that one read looks at.
+_DUE = 100
 
 
 def stored_flow(row: Row) -> StoredFlow:
@@ -297,3 +299,9 @@ def resting_flows(limit: int) -> Verb[list[RestingFlow]]:
     """Of the oldest 10,000 open flows those that wait for a person."""
     rows = yield from read("resting_flows", bound=WINDOW, limit=limit)
     return [RestingFlow(stored_flow(row[:-1]).flow, row[-1]) for row in rows]
+
+
+def standing_flows(seconds: float, limit: int) -> Verb[list[Flow]]:
+    """Flows that have had something to act upon for so long, oldest first."""
+    rows = yield from read("standing_flows", seconds=seconds, bound=_DUE, limit=limit)
+    return [stored_flow(row).flow for row in rows]
