@@ -85,6 +85,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors",
         "flows",
         "model",
+        "results",
         "store",
         "store.verbs",
         "tasks",
@@ -414,6 +415,7 @@ PURE = {
     "typing",
     # Reads the time zone database of the machine, as a part of Python's library.
     "zoneinfo",
+    "typing_extensions",  # for type checkers only
 }
 
 
