@@ -80,7 +80,7 @@ class Visitor:
         self, method: str, path: str, *, follow: bool = False, **request: Any
     ) -> httpx.Response:
         """``path`` is that of a page, without the place where the dashboard is mounted."""
-        if not path.startswith(self._client.at or "//"):
+        if not path.startswith(f"{self._client.at}/"):
             path = self._client.at + path
         response = self._client.run(self._send(method, path, request))
         while follow and response.status_code == 303:

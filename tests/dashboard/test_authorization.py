@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import httpx
 import pytest
+from starlette.routing import Route as StarletteRoute
 
-from freehold.dashboard import TABLE
+from freehold.dashboard import TABLE, dashboard
 from freehold.http.events import STREAM
 from freehold.http.routes import Route
 from freehold.http_auth import Caller, Role
+from freehold.model.job import NewJob
+from freehold.model.timing import Every
+from freehold.store.types import JobFilter
 from tests.dashboard.browser_client import BrowserClient, Visitor
+from tests.dashboard.test_flows import workflow
+from tests.dashboard.test_pages import PAGES as SHOWN
+from tests.dashboard.test_pages import PART, fill
 from tests.http.api_client import settings_with
 
 pytestmark = pytest.mark.requirement("N17")
@@ -103,6 +112,7 @@ NOT_FOR_TENANTS = {
     "GET /system",
     "POST /system/sessions/end",
 }
+AT = pytest.mark.parametrize("at", ["", "/queue"])
 #: An open stream has no end, and a sign-out leads to the sign-in: both have tests of their own.
 PAGES = [
     route
@@ -116,12 +126,19 @@ def path_of(route: Route) -> str:
 
 
 def request(visitor: Visitor, route: Route, token: str, prefix: str = "") -> httpx.Response:
-    fields: dict[str, Any] = {} if route.method == "GET" else {"data": {"form_token": token}}
-    return visitor.request(route.method, prefix + path_of(route), **fields)
+    """A page is requested twice, also as the fragment that an open page loads again."""
+    path = prefix + path_of(route)
+    if route.method == "POST":
+        return visitor.request("POST", path, data={"form_token": token})
+    whole, part = visitor.get(path), visitor.get(path, headers=PART)
+    assert met(whole) == met(part), path
+    return whole
 
 
 def met(response: httpx.Response) -> str | int:
     if response.status_code == 303 and "/login" in response.headers["location"]:
+        return SIGN_IN
+    if response.status_code == 401 and "hx-refresh" in response.headers:
         return SIGN_IN
     is_refused = response.status_code == 403 or response.status_code >= 500
     return response.status_code if is_refused else ADMITTED
@@ -139,7 +156,21 @@ def test_the_pages_have_the_listed_roles() -> None:
     assert {route.name: route.role for route in TABLE} == ROLES
 
 
-@pytest.mark.parametrize("at", ["", "/queue"])
+def test_nothing_is_served_but_the_pages_of_the_table(sqlite_board: BrowserClient) -> None:
+    found = set()
+    for route in dashboard(sqlite_board.app, settings_with(sqlite_board.folder)).routes:
+        assert isinstance(route, StarletteRoute)
+        path = route.path.replace(":path}", "}")
+        found |= {f"{method} {path}" for method in (route.methods or set()) - {"HEAD"}}
+    of_tenants = {
+        f"{route.method} /t/{{of_tenant}}{route.at}"
+        for route in TABLE
+        if route.role is not Role.ANYONE
+    }
+    assert found == ROLES.keys() | of_tenants
+
+
+@AT
 @pytest.mark.parametrize("role", EXPECTED)
 def test_every_page_of_a_tenant_admits_the_right_callers(
     sqlite_board: BrowserClient, tokens: list[str], role: str | None, at: str
@@ -151,24 +182,66 @@ def test_every_page_of_a_tenant_admits_the_right_callers(
     token = "" if role is None else visitor.form_token("/t/ours/help" if "@" in role else "/help")
     if role == "admin@other":
         token = "no page shows one"
-    routes = [route for route in PAGES if route.at != "/logout"]
-    found = {route.name: met(request(visitor, route, token, prefix="/t/ours")) for route in routes}
-    wanted = expected(role, in_tenant=True)
-    assert found == {route.name: wanted[route.name] for route in routes}
+    found = {route.name: met(request(visitor, route, token, prefix="/t/ours")) for route in PAGES}
+    assert found == expected(role, in_tenant=True)
 
 
-@pytest.mark.parametrize("role", [None, "viewer", "operator", "admin"])
+@AT
+@pytest.mark.parametrize("role", EXPECTED)
 def test_every_page_admits_the_right_callers(
-    board: BrowserClient, tokens: list[str], role: str | None
+    sqlite_board: BrowserClient, tokens: list[str], role: str | None, at: str
 ) -> None:
-    board.app.tenants.create("ours")
-    board.open(settings_with(board.folder, *tokens))
-    visitor = board.visitor(role)
+    """Without a tenant in the path a caller of one tenant is at its own."""
+    for name in ("ours", "other"):
+        sqlite_board.app.tenants.create(name)
+    sqlite_board.open(settings_with(sqlite_board.folder, *tokens), at=at)
+    visitor = sqlite_board.visitor(role)
     token = visitor.form_token() if role is not None else ""
-    responses = {route.name: request(visitor, route, token) for route in PAGES}
-    assert {name: met(response) for name, response in responses.items()} == expected(
-        role, in_tenant=False
-    )
+    found = {route.name: met(request(visitor, route, token)) for route in PAGES}
+    wanted = expected("admin@ours" if role == "admin@other" else role, in_tenant=False)
+    assert found == wanted
+
+
+def test_every_page_and_form_is_handled_on_postgresql(
+    postgres_board: BrowserClient, tokens: list[str]
+) -> None:
+    postgres_board.app.tenants.create("ours")
+    postgres_board.open(settings_with(postgres_board.folder, *tokens))
+    visitor = postgres_board.visitor("admin")
+    token = visitor.form_token()
+    found = {route.name: met(request(visitor, route, token)) for route in PAGES}
+    assert found == expected("admin", in_tenant=False)
+
+
+def targets(page: str) -> set[tuple[str, str]]:
+    """Where the links and forms of a page lead: method and path."""
+    found = {("GET", unescape(path)) for path in re.findall(r'<a [^>]*href="([^"#]+)"', page)}
+    for form in re.findall(r"<form [^>]*action=[^>]*>|<button [^>]*formaction=[^>]*>", page):
+        method = "POST" if 'method="post"' in form or "<button" in form else "GET"
+        found |= {(method, unescape(path)) for path in re.findall(r'action="([^"]+)"', form)}
+    return found
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator", "admin@ours"])
+def test_pages_have_no_link_or_form_that_is_refused_to_their_visitor(
+    secured: BrowserClient, role: str
+) -> None:
+    """A form is sent empty: it is refused for the role before it is read."""
+    secured.app.tenants.create("ours")
+    app = secured.app.tenant("ours") if "@" in role else secured.app
+    fill(app)
+    flow_id = workflow(app)
+    app.operator.put_schedule("nightly", Every(seconds=3600.0), NewJob(task="greet"), by="ann")
+    if app is secured.app:
+        secured.work()
+    visitor, found = secured.visitor(role), set()
+    jobs = [f"/jobs/{job.id}" for job in app.operator.jobs(JobFilter()).jobs]
+    for path in (*SHOWN, *jobs, f"/flows/{flow_id}", "/schedules/nightly"):
+        page = visitor.get(path)
+        if page.status_code != 403:  # which the tables above expect
+            found |= targets(page.text)
+    assert len(found) > 50
+    assert [each for each in found if visitor.request(*each).status_code == 403] == []
 
 
 @pytest.mark.parametrize("role", EXPECTED)
