@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.browser_client import BrowserClient
-from tests.http.api_client import app_on, set_tokens, settings_with
+from tests.http.api_client import client_on, set_tokens, settings_with
 
 
 @pytest.fixture
 def sqlite_board(tmp_path: Path) -> Iterator[BrowserClient]:
-    yield from _client(str(tmp_path / "jobs.db"), tmp_path)
+    yield from client_on(str(tmp_path / "jobs.db"), tmp_path, BrowserClient)
 
 
 @pytest.fixture
 def postgres_board(postgres_store_url: str, tmp_path: Path) -> Iterator[BrowserClient]:
-    yield from _client(postgres_store_url, tmp_path)
+    yield from client_on(postgres_store_url, tmp_path, BrowserClient)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -37,13 +37,3 @@ def secured(sqlite_board: BrowserClient, tokens: list[str]) -> BrowserClient:
     """With a token of each role."""
     sqlite_board.open(settings_with(sqlite_board.folder, *tokens))
     return sqlite_board
-
-
-def _client(url: str, folder: Path) -> Iterator[BrowserClient]:
-    app = app_on(url)
-    app.migrate()
-    client = BrowserClient(app, folder)
-    try:
-        yield client
-    finally:
-        client.close()

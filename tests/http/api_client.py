@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import httpx
 import pytest
@@ -49,6 +49,23 @@ def app_on(url: str) -> Freehold:
         raise ValueError("it broke")
 
     return app
+
+
+class Client(Protocol):
+    """Of an app, with a folder for its settings."""
+
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Client)
+
+
+def client_on(url: str, folder: Path, kind: Callable[[Freehold, Path], C]) -> Iterator[C]:
+    """A client of an app on a new store, closed after its test."""
+    app = app_on(url)
+    app.migrate()
+    with closing(kind(app, folder)) as client:
+        yield client
 
 
 class ApiClient:

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.api_client import ApiClient, app_on, set_tokens
+from tests.http.api_client import ApiClient, client_on, set_tokens
 
 
 @pytest.fixture
 def sqlite_client(tmp_path: Path) -> Iterator[ApiClient]:
-    yield from _client(str(tmp_path / "jobs.db"), tmp_path)
+    yield from client_on(str(tmp_path / "jobs.db"), tmp_path, ApiClient)
 
 
 @pytest.fixture
 def postgres_client(postgres_store_url: str, tmp_path: Path) -> Iterator[ApiClient]:
-    yield from _client(postgres_store_url, tmp_path)
+    yield from client_on(postgres_store_url, tmp_path, ApiClient)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -29,13 +29,3 @@ def client(request: pytest.FixtureRequest) -> ApiClient:
 @pytest.fixture
 def tokens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return set_tokens(monkeypatch)
-
-
-def _client(url: str, folder: Path) -> Iterator[ApiClient]:
-    app = app_on(url)
-    app.migrate()
-    client = ApiClient(app, folder)
-    try:
-        yield client
-    finally:
-        client.close()

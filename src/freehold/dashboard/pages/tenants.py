@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -17,6 +19,8 @@ from freehold.http_auth import Role
 from freehold.model.audit import DASHBOARD
 
 routes = Routes()
+#: A form that changes one tenant, for callers of all tenants.
+_changing = partial(routes.post, scope=TenantScope.ALL, path=TenantPath, responses={303: str})
 
 
 class ShareForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,44 +45,34 @@ async def tenant_list(request: PageRequest) -> Page:
     )
 
 
-@routes.post(
-    "/tenants/{tenant}/pause",
-    Role.OPERATOR,
-    scope=TenantScope.ALL,
-    path=TenantPath,
-    body=ReasonForm,
-    responses={303: str},
-)
+@_changing("/tenants/{tenant}/pause", Role.OPERATOR, body=ReasonForm)
 async def pause_tenant(request: PageRequest) -> Redirect:
     """Its jobs are not claimed; running jobs continue."""
-    name, tenants = request.path.tenant, request.service.app.tenants
-    await asyncio.to_thread(tenants.pause, name, request.by, request.body.reason, DASHBOARD)
-    return Redirect(request.url("tenants"), f"Tenant {name} is paused.")
+    pause = request.service.app.tenants.pause
+    return await _change(
+        request, pause, request.by, request.body.reason, DASHBOARD, done="is paused"
+    )
 
 
-@routes.post(
-    "/tenants/{tenant}/resume",
-    Role.OPERATOR,
-    scope=TenantScope.ALL,
-    path=TenantPath,
-    body=ReasonForm,
-    responses={303: str},
-)
+@_changing("/tenants/{tenant}/resume", Role.OPERATOR, body=ReasonForm)
 async def resume_tenant(request: PageRequest) -> Redirect:
-    name, tenants = request.path.tenant, request.service.app.tenants
-    await asyncio.to_thread(tenants.resume, name, request.author)
-    return Redirect(request.url("tenants"), f"Tenant {name} is resumed.")
+    resume = request.service.app.tenants.resume
+    return await _change(request, resume, request.author, done="is resumed")
 
 
-@routes.post(
-    "/tenants/{tenant}/weight",
-    Role.ADMIN,
-    scope=TenantScope.ALL,
-    path=TenantPath,
-    body=ShareForm,
-    responses={303: str},
-)
+@_changing("/tenants/{tenant}/weight", Role.ADMIN, body=ShareForm)
 async def weigh_tenant(request: PageRequest) -> Redirect:
-    name, form, tenants = request.path.tenant, request.body, request.service.app.tenants
-    await asyncio.to_thread(tenants.set_weight, name, form.weight, form.max_slots, request.author)
-    return Redirect(request.url("tenants"), f"Tenant {name} has the weight {form.weight:g}.")
+    form, set_weight = request.body, request.service.app.tenants.set_weight
+    done = f"has the weight {form.weight:g}"
+    return await _change(
+        request, set_weight, form.weight, form.max_slots, request.author, done=done
+    )
+
+
+async def _change(
+    request: PageRequest, verb: Callable[..., object], *given: object, done: str
+) -> Redirect:
+    """In a thread: the directory of tenants is written by blocking calls."""
+    name = request.path.tenant
+    await asyncio.to_thread(verb, name, *given)
+    return Redirect(request.url("tenants"), f"Tenant {name} {done}.")
