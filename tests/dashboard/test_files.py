@@ -45,6 +45,13 @@ def test_templates_have_no_inline_script_or_style(template: Path) -> None:
     assert not re.search(r"hx-on|hx-vals|js:|\|\s*safe|hx-live", text)
 
 
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_templates_change_no_names_in_sentences(template: Path) -> None:
+    """`capitalize` makes all letters but the first one small: `sentence` is for texts."""
+    text = template.read_text("utf-8")
+    assert not re.search(r"(?:problem|wait|reason|detail|visible)\s*\|\s*capitalize", text)
+
+
 def test_only_one_file_makes_markup_by_hand() -> None:
     naming = {
         path.relative_to(PACKAGE).as_posix()

@@ -222,6 +222,9 @@ def test_an_error_is_a_page_with_its_sentence(sqlite_board: BrowserClient) -> No
     visitor = sqlite_board.visitor()
     missing = visitor.get("/jobs/4711")
     assert missing.status_code == 404
+    assert "Try again" not in missing.text
+    wrong = visitor.post("/queues/mail/weight", {"weight": "0"}).text
+    assert ("go back in your browser" in wrong, "Try again" in wrong) == (True, False)
     assert "4711" in text_of(missing.text)
     assert visitor.get("/nothing").status_code == 404
     assert "There is no such page" in visitor.get("/nothing").text
@@ -239,6 +242,7 @@ def test_an_error_of_a_page_that_is_loaded_again_comes_without_a_frame(tmp_path:
         whole = client.visitor().get("/queues")
         assert whole.status_code == 503
         assert "This page looks again by itself" in whole.text
+        assert "Try again" in whole.text
         assert int(whole.headers["refresh"]) > 0
         part = client.visitor().get("/queues", headers=PART)
         assert (part.status_code, "refresh" in part.headers) == (503, False)
