@@ -41,6 +41,7 @@ def test_a_job_shows_its_leases_steps_and_log(board: BrowserClient) -> None:
     assert first.token < second.token
     assert (first.outcome, second.outcome) == ("retried", "succeeded")
     assert f"{second.token} 2 {second.owner}" in text
+    assert f"job-{job_id}" in visitor.page(f"/workers/{second.owner}")  # where the lease links to
     assert "ValueError: the first attempt fails" in text
     assert "1 charge done 1" in text
     assert "a line of attempt 2" in text

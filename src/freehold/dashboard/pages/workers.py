@@ -95,9 +95,11 @@ async def worker_page(request: PageRequest) -> Page:
     worker = next((each for each in workers if each.owner == owner), None)
     leased = JobFilter(worker=owner, states=LEASED, limit=200)
     held = await request.operator.jobs(leased, reads=request.reads)
-    if worker is None and not held.jobs:
-        raise ApiError(404, "Not found", f"worker {owner} is not alive, and holds no job")
     ended = await request.operator.jobs(JobFilter(worker=owner, limit=50), reads=1)
+    if worker is None and not held.jobs and not ended.jobs:
+        raise ApiError(
+            404, "Not found", f"worker {owner} is not alive, and none of the newest jobs is its own"
+        )
     return Page(
         template="worker.html",
         title=f"Worker {owner}",
