@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from freehold import Freehold
+from freehold.dashboard.refreshing import Refreshing
 from freehold.lab.devpostgres import DevPostgres
 from tests.browser.conftest import Tab, watched, work
 from tests.browser.test_dashboard import TIMEOUT_MS
@@ -35,6 +37,19 @@ def test_nothing_moves_under_the_pointer(app: Freehold, tab: Tab) -> None:
     assert tab.page.locator(f"#failed-{second}").count() == 0
     tab.page.mouse.move(5, 5)
     expect(tab.page.locator(f"#failed-{second}")).to_be_visible(timeout=TIMEOUT_MS)
+    tab.check()
+
+
+def test_a_page_that_is_looked_at_rarely_shows_when_it_was_updated(
+    app: Freehold, tab: Tab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Refreshing, "rest_seconds", 3600.0)
+    pages = [tab.page, *(tab.page.context.new_page() for _ in range(4))]  # the last has no stream
+    for page in pages:
+        page.goto(f"{tab.address}/ui/queues")
+    for page in (pages[0], pages[-1]):
+        live = page.locator("#live-text")
+        expect(live).to_have_text(re.compile(r"updated \d+ s ago"), timeout=TIMEOUT_MS)
     tab.check()
 
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from freehold.dashboard import watcher
-from freehold.dashboard.watcher import AWAY, Watcher
+from freehold.dashboard.pages.live import _events
+from freehold.dashboard.refreshing import Refreshing
+from freehold.dashboard.watcher import AWAY, RESTING, Listener, Watcher
 from freehold.operator import AsyncOperator
 from tests.dashboard.browser_client import BrowserClient
 
@@ -61,3 +63,48 @@ def test_an_error_does_not_end_the_watcher(
     found = sqlite_board.run(asyncio.wait_for(follow(), 120.0))
     assert AWAY in found[0]
     assert caplog.text.count("ValueError: a bug") == 1
+
+
+def test_a_page_is_loaded_again_after_the_first_look_at_its_topics(
+    sqlite_board: BrowserClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while the watcher rests: only the topics that no other page has are read then."""
+    reads: list[str] = []
+
+    async def read(self: Watcher, topic: str) -> int:
+        reads.append(topic)
+        return 0
+
+    async def follow() -> list[set[str]]:
+        found = []
+        watching = Watcher(sqlite_board.app)
+        with watching.listening(frozenset({"jobs"})) as listener:
+            found.append(await listener.changes(120.0))
+            with watching.listening(frozenset({"jobs", "job-1"})) as other:
+                found.append(await other.changes(120.0))
+                found.append(await listener.changes(0.0))
+        return found
+
+    monkeypatch.setattr(Watcher, "read", read)
+    monkeypatch.setattr(Refreshing, "rest_seconds", 3600.0)
+    found = sqlite_board.run(asyncio.wait_for(follow(), 120.0))
+    assert found == [{"jobs", RESTING}, {"jobs", "job-1", RESTING}, set()]
+    assert reads == ["jobs", "job-1"]
+
+
+def test_a_page_gets_the_length_of_each_long_rest_and_its_end() -> None:
+    async def texts() -> list[str]:
+        listener, found = Listener(frozenset({"jobs"})), []
+        for seconds in (1.0, 12.0, 12.0, 0.5, 0.5):
+            listener.rest(seconds)
+            found.append("".join(_events(await listener.changes(0.0), listener.rest_seconds)))
+        listener.add({"jobs"})
+        listener.rest(30.0)
+        return [*found, *_events(await listener.changes(0.0), listener.rest_seconds)]
+
+    rest = "event: resting\ndata: {}\n\n".format
+    assert asyncio.run(texts()) == [
+        *("", rest(12), rest(12), rest(0), ""),
+        rest(30),
+        "event: changed\ndata: jobs\n\n",
+    ]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from freehold import Freehold
 from freehold.dashboard.pages import queues
 from freehold.dashboard.refreshing import Refreshing
 from freehold.dashboard.watcher import Watcher
+from freehold.errors import StoreUnavailable
 from freehold.model.limit import Limit
 from freehold.operator import AsyncOperator
 from tests.dashboard.browser_client import BrowserClient
@@ -44,27 +44,34 @@ def test_the_watcher_rests_for_what_was_read_beyond_a_burst() -> None:
     assert refreshing.rest_seconds == pytest.approx(10.0, abs=0.5)
     clock.now += 5.0
     assert refreshing.rest_seconds == pytest.approx(5.0, abs=0.5)
-    asyncio.run(_take(clock, refreshing, 3600.0))
-    assert refreshing.rest_seconds == 30.0
+    asyncio.run(_take(clock, refreshing, 60.0))
+    assert refreshing.rest_seconds == pytest.approx(30.0)
     clock.now += 31.0
-    assert refreshing.rest_seconds == 0.0, "an outage does not slow pages down afterwards"
+    assert refreshing.rest_seconds == 0.0  # one slow read is not followed by many rests
 
 
-def test_a_page_with_new_topics_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What changes before the first look at a topic is no change."""
-    looked: asyncio.Queue[str] = asyncio.Queue()
-    watcher = Watcher(Freehold("sqlite:///:memory:"))
-    monkeypatch.setattr(watcher, "read", looked.put)
-    monkeypatch.setattr(Refreshing, "rest_seconds", 3600.0)
+def test_a_store_that_is_away_is_looked_at_soon() -> None:
+    clock = Clock()
+    refreshing = Refreshing(clock)
 
-    async def scenario() -> None:
-        with watcher.listening(frozenset({"queues"})):
-            assert await looked.get() == "queues"
-            with watcher.listening(frozenset({"queues", "job-7"})):
-                found = {await asyncio.wait_for(looked.get(), 60) for _ in range(2)}
-        assert found == {"queues", "job-7"}
+    async def fails() -> None:
+        clock.now += 10.0
+        raise StoreUnavailable("no connection within 10 s")
 
-    asyncio.run(scenario())
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(refreshing.measured(fails))
+    assert refreshing.rest_seconds == 0.0
+
+
+def test_a_page_without_a_stream_looks_as_rarely_as_the_watcher(
+    sqlite_board: BrowserClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visitor, looks = sqlite_board.visitor(), {**PART, "X-Looks-By-Itself": "true"}
+    assert visitor.get("/queues", headers=looks).status_code == 200
+    monkeypatch.setattr(Refreshing, "rest_seconds", 11.5)
+    later = visitor.get("/queues", headers=looks)
+    assert (later.status_code, later.headers["retry-after"]) == (304, "12")
+    assert visitor.get("/queues", headers=PART).status_code == 200
 
 
 def test_a_value_is_read_once_until_something_changes() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, get_origin
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -112,6 +113,8 @@ async def _respond(board: Board, route: Route, request: Request, visitor: Visito
     )
     request.state.board = board
     request.state.visitor = visitor
+    if rest_seconds := page_request.rest_seconds:
+        return Response(status_code=304, headers={"Retry-After": str(ceil(rest_seconds))})
     seconds = board.service.limits.request_seconds
     try:
         async with asyncio.timeout(seconds):

@@ -47,6 +47,12 @@ class PageRequest(ApiRequest):
         return self.http.method == "GET" and self.http.headers.get("hx-request") is not None
 
     @property
+    def rest_seconds(self) -> float:
+        """How long an open page without a stream, which looks by itself, must still wait."""
+        looks_by_itself = self.http.headers.get("x-looks-by-itself") is not None
+        return self.watcher.refreshing.rest_seconds if self.is_refresh and looks_by_itself else 0.0
+
+    @property
     def watcher(self) -> Watcher:
         """One for each store: that of the service, and those of tenants."""
         watchers: dict[str | None, Watcher] = self.http.state.board.watchers

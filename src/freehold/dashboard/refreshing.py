@@ -2,8 +2,8 @@
 
 A page that loads itself again shares lists that are the same for every visitor with other such
 pages. All that they and the watcher read is measured: if it takes more than a hundredth of the
-time for long, the watcher looks less often, so that changes are shown later. The first page of a
-visitor, and the page after an action, read for themselves.
+time for long, the watcher looks less often, so that changes are shown later, and pages show when
+they were updated. The first page of a visitor, and the page after an action, read for themselves.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from freehold.clock import monotonic
+from freehold.errors import StoreUnavailable
 
 T = TypeVar("T")
 
@@ -21,8 +22,8 @@ _SHARE = 0.01
 #: What may be read at once after a quiet time: a change is then shown without delay.
 _BURST_SECONDS = 0.5
 _LONGEST_REST_SECONDS = 30.0
-#: A store that was away for an hour must not slow the pages down for days.
-_LARGEST_DEBT = _BURST_SECONDS + _LONGEST_REST_SECONDS * _SHARE
+#: More is forgiven: one slow read must not be followed by many rests.
+_MOST_DEBT_SECONDS = _BURST_SECONDS + _LONGEST_REST_SECONDS * _SHARE
 #: A shared value is not older.
 _OLDEST_SECONDS = 1.0
 
@@ -43,9 +44,12 @@ class Refreshing:
             begin = self._clock()
             try:
                 return await run()
+            except StoreUnavailable:
+                begin = self._clock()  # a store that is away had no work; look soon for its return
+                raise
             finally:
                 self._pay()
-                self._debt = min(self._debt + self._clock() - begin, _LARGEST_DEBT)
+                self._debt = min(self._debt + self._clock() - begin, _MOST_DEBT_SECONDS)
 
     def _pay(self) -> None:
         now = self._clock()
@@ -57,7 +61,7 @@ class Refreshing:
         """How long the watcher should not look, for what was read."""
         self._pay()
         rest = (self._debt - _BURST_SECONDS) / _SHARE
-        return min(max(rest, 0.0), _LONGEST_REST_SECONDS)
+        return max(rest, 0.0)
 
     async def shared(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
         """A value that all visitors of the store may see, read by the first one that needs it."""

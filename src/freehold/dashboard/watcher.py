@@ -4,6 +4,9 @@ While a page is open, one task reads a snapshot every second, or less often if t
 (`refreshing`): only of the topics that open pages have, however many pages that are. It wakes the
 pages of each topic that changed. A page then loads itself again, so that its rights are checked as
 for every request, and no data is in the stream.
+
+A page is loaded again after the first look at its topics, too: what changed after it was made and
+before that look would be in no difference between two looks.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from freehold.app import Freehold
+from freehold.clock import monotonic
 from freehold.dashboard.graph import NODES_DRAWN
 from freehold.dashboard.refreshing import Refreshing
 from freehold.errors import FlowNotFound, FreeholdError
@@ -28,19 +32,32 @@ FLOW = "flow-"
 _BOUND = 1_000
 #: A message that the store did not respond.
 AWAY = "away"
+#: A message that the rest of the watcher has changed.
+RESTING = "resting"
+#: A shorter rest is not shown: with it a change is still seen within two seconds.
+_SHOWN_REST_SECONDS = 1.5
 
 
 class Listener:
-    """One open page."""
+    """One open page. ``rest_seconds``: until the watcher looks again, if that is long."""
 
     def __init__(self, topics: frozenset[str]) -> None:
         self.topics = topics
+        self.rest_seconds = 0.0
+        self.is_new = True
         self._changed: set[str] = set()
         self._event = asyncio.Event()
 
     def add(self, topics: set[str]) -> None:
         self._changed |= topics
         self._event.set()
+
+    def rest(self, seconds: float) -> None:
+        """Each look that is followed by a long rest is a message, and the first one that is not."""
+        shown = seconds if seconds > _SHOWN_REST_SECONDS else 0.0
+        if shown or self.rest_seconds:
+            self.rest_seconds = shown
+            self.add({RESTING})
 
     async def changes(self, seconds: float) -> set[str]:
         """Topics that changed since the last call; none after so many seconds."""
@@ -63,18 +80,17 @@ class Watcher:
         self._listeners: set[Listener] = set()
         self._seen: dict[str, Any] = {}
         self.refreshing = Refreshing()
+        self._joined = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._has_new_topics = asyncio.Event()
 
     @contextmanager
     def listening(self, topics: frozenset[str]) -> Iterator[Listener]:
         listener = Listener(topics)
         self._listeners.add(listener)
+        self._joined.set()
         if self._task is None or self._task.done():
-            self._has_new_topics = asyncio.Event()  # of this loop
+            self._joined = asyncio.Event()  # of the running event loop
             self._task = asyncio.create_task(self._run(), name="dashboard watcher")
-        if not topics <= self._seen.keys():
-            self._has_new_topics.set()
         try:
             yield listener
         finally:
@@ -93,28 +109,44 @@ class Watcher:
         return self._app.aoperator.measured(self.refreshing)
 
     async def _run(self) -> None:
+        next_look = monotonic()
         while True:
-            self._has_new_topics.clear()
+            self._joined.clear()
+            is_due = monotonic() >= next_look
             wanted = {topic for listener in self._listeners for topic in listener.topics}
-            try:
-                changed = await self._look(wanted)
-            except Exception as error:
-                if not isinstance(error, FreeholdError) and AWAY not in self._seen.values():
-                    log.exception("the dashboard could not read what has changed")
-                changed = {AWAY}
-                self._seen = dict.fromkeys(wanted, AWAY)  # so that its return is a change
-            if changed:
-                self.refreshing.forget()
-            for listener in list(self._listeners):
-                if mine := changed & (listener.topics | {AWAY}):
-                    listener.add(mine)
-            await self._rest(max(self._poll_seconds, self.refreshing.rest_seconds))
+            present = list(self._listeners)
+            changed = await self._changed(wanted if is_due else wanted - self._seen.keys())
+            first = [each for each in present if each.is_new and AWAY not in changed]
+            self._send(changed, first)
+            if is_due:
+                next_look = monotonic() + max(self._poll_seconds, self.refreshing.rest_seconds)
+                self._seen = {topic: self._seen[topic] for topic in wanted}
+            for listener in list(self._listeners) if is_due else first:
+                listener.rest(next_look - monotonic())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(next_look - monotonic()):
+                    await self._joined.wait()
 
-    async def _rest(self, seconds: float) -> None:
-        """Less for a page with new topics: a change before their first look would not be seen."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._has_new_topics.wait()
+    def _send(self, changed: set[str], first: list[Listener]) -> None:
+        """``first``: pages whose topics were all looked at, now or before."""
+        if changed or first:
+            self.refreshing.forget()
+        for listener in self._listeners:
+            if mine := changed & (listener.topics | {AWAY}):
+                listener.add(mine)
+        for listener in first:
+            listener.is_new = False
+            listener.add(set(listener.topics))
+
+    async def _changed(self, topics: set[str]) -> set[str]:
+        try:
+            changed = await self._look(topics)
+        except Exception as error:
+            if not isinstance(error, FreeholdError) and AWAY not in self._seen.values():
+                log.exception("the dashboard could not read what has changed")
+            changed = {AWAY}
+            self._seen = dict.fromkeys(self._seen.keys() | topics, AWAY)  # its return is a change
+        return changed
 
     async def _look(self, wanted: set[str]) -> set[str]:
         """A topic that is read for the first time has not changed."""
@@ -124,8 +156,6 @@ class Watcher:
             if topic in self._seen and self._seen[topic] != value:
                 changed.add(topic)
             self._seen[topic] = value
-        for topic in self._seen.keys() - wanted:
-            del self._seen[topic]
         return changed
 
     async def read(self, topic: str) -> Any:

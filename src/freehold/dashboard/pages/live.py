@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from freehold.clock import monotonic
 from freehold.dashboard.page_request import PageRequest
-from freehold.dashboard.watcher import AWAY, FLOW, JOB, TOPICS, Listener
+from freehold.dashboard.watcher import AWAY, FLOW, JOB, RESTING, TOPICS, Listener
 from freehold.errors import BadInput
 from freehold.http.events import STREAM, EventStream
 from freehold.http.routes import Routes
@@ -63,8 +63,16 @@ async def _messages(request: PageRequest, listener: Listener) -> AsyncIterator[s
         changed = await listener.changes(_WAKE_SECONDS)
         if changed:
             silent_since = monotonic()
-            kind = "away" if AWAY in changed else "changed"
-            yield f"event: {kind}\ndata: {','.join(sorted(changed))}\n\n"
+            for event in _events(changed, listener.rest_seconds):
+                yield event
         elif monotonic() - silent_since >= limits.stream_silent_seconds:
             silent_since = monotonic()
             yield ": nothing new\n\n"
+
+
+def _events(changed: set[str], rest_seconds: float) -> Iterator[str]:
+    if RESTING in changed:
+        yield f"event: resting\ndata: {rest_seconds:.0f}\n\n"
+    if topics := changed - {RESTING}:
+        kind = "away" if AWAY in topics else "changed"
+        yield f"event: {kind}\ndata: {','.join(sorted(topics))}\n\n"

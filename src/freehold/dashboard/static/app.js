@@ -166,13 +166,14 @@ narrow.addEventListener("change", fitSections);
 // -- live: a message of the stream makes the page load itself again -----------------------------
 //
 // Not while updates are paused, a row is ticked, or a form of the page is in use. Without a stream
-// the page looks every three seconds.
+// the page looks by itself.
 
 const stream = $("#stream");
 const live = $("#live");
-const FALLBACK_SECONDS = 3;
+const FALLBACK_SECONDS = 1.5;
 const TURN_MILLISECONDS = 1000;
 let paused = false, waiting = 0, lastLoad = 0, timer = null, heard = false;
+let resting = 0, lookedAt = 0;  // seconds until the service looks again, if they are many
 
 function isBusy() {
   const focus = document.activeElement;
@@ -190,6 +191,10 @@ function showLive(kind, text) {
   $("#live-button").setAttribute("aria-pressed", String(paused));
 }
 
+function showUpdated() {
+  showLive("", resting ? `updated ${age((Date.now() - lookedAt) / 1000)}` : "live");
+}
+
 function changed() {
   if (paused || isBusy()) {
     waiting += 1;
@@ -201,7 +206,7 @@ function changed() {
     timer = null;
     lastLoad = Date.now();
     waiting = 0;
-    showLive("", "live");
+    showUpdated();
     window.htmx?.trigger(stream, "change-seen");
   }, Math.max(0, lastLoad + TURN_MILLISECONDS - Date.now()));
 }
@@ -270,7 +275,7 @@ page?.addEventListener("htmx:before:swap", (event) => {
 });
 
 // Browsers open at most six connections to a host. So at most four tabs have a stream; the others
-// look by themselves, until one of the four is closed or hidden.
+// look by themselves, until one of the four is closed or hidden: as rarely as the service, if that rests.
 
 const STREAMS = 4;
 const untilHidden = () => new Promise((resolve) => {
@@ -296,20 +301,39 @@ async function connect() {
   await navigator.locks.request("freehold-stream-0", () => { openStream(); return untilHidden(); });
 }
 
+page?.addEventListener("htmx:config:request", ({ detail }) => {
+  if (!heard) detail.ctx.request.headers["X-Looks-By-Itself"] = "true";
+});
+page?.addEventListener("htmx:before:response", ({ detail }) => {
+  if (heard) return;
+  resting = Number(detail.ctx.response.headers.get("Retry-After"));
+  if (!resting) lookedAt = Date.now();
+});
+
 if (stream) {
-  showLive("", "live");
+  lookedAt = Date.now();
+  showUpdated();
   connect();
-  stream.addEventListener("opened", () => { if (heard) changed(); heard = true; showLive(paused ? "paused" : "", paused ? "paused" : "live"); });
+  stream.addEventListener("opened", () => {
+    if (heard) changed();
+    [heard, resting] = [true, 0];
+    if (paused) showLive("paused", "paused"); else showUpdated();
+  });
+  stream.addEventListener("resting", (event) => {
+    [resting, lookedAt] = [Number(event.detail.data), Date.now()];
+    if (live.classList.length === 1) showUpdated();
+  });
   stream.addEventListener("changed", changed);
   stream.addEventListener("away", () => showLive("away", "the store is away"));
   stream.addEventListener("htmx:sse:error", () => showLive("away", "no connection"));
-  setInterval(() => { if (!heard && !document.hidden) changed(); }, FALLBACK_SECONDS * 1000);
+  setInterval(() => { if (!heard && !document.hidden && !paused && !isBusy()) changed(); }, FALLBACK_SECONDS * 1000);
   setInterval(() => { if (waiting && !held && !paused && !isBusy()) changed(); }, TURN_MILLISECONDS);
   $("#live-button").addEventListener("click", () => {
     paused = !paused;
     if (paused) showLive("paused", "paused");
     else changed();
   });
+  setInterval(() => { if (resting && live.classList.length === 1) showUpdated(); }, 1000);  // neither paused nor away
   document.addEventListener("htmx:after:swap", () => dress());
 }
 
