@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,12 +103,14 @@ def plain_tab(browser: Browser, address: str) -> Iterator[Tab]:
     context.close()
 
 
-def work(app: Freehold) -> None:
+def work(app: Freehold, define: Callable[[Freehold], object] = lambda _: None) -> None:
     """Runs a worker until it is idle: in a thread, because Playwright's event loop is in this one,
-    and with an app of its own, because the served one belongs to the loop of its server."""
+    and with an app of its own, because the served one belongs to the loop of its server.
+    ``define`` adds tasks to that app."""
 
     def run() -> None:
         other = app_on(app.url)
+        define(other)
         other.run_worker(until_idle=True)
         other.close()
 

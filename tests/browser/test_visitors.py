@@ -17,6 +17,7 @@ from freehold import Freehold
 from freehold.dashboard import TABLE
 from freehold.http_auth import Role
 from tests.browser.conftest import Tab, watched
+from tests.browser.test_dashboard import serious
 from tests.dashboard.test_authorization import ADMITTED, EXPECTED, NOT_FOR_TENANTS, SIGN_IN
 from tests.dashboard.test_pages import fill
 from tests.http.api_client import TOKENS, served, set_tokens, settings_with
@@ -96,6 +97,20 @@ def test_each_page_shows_each_visitor_what_its_role_allows(
         context.close()
     show(table, [role or "nobody" for role in roles], script)
     assert wrong == []
+
+
+def test_the_sign_in_and_pages_of_errors_are_accessible(browser: Browser, guarded: str) -> None:
+    context = browser.new_context(reduced_motion="reduce")
+    page, found = context.new_page(), []
+    page.goto(f"{guarded}/ui/login?code=late")
+    assert page.get_by_role("alert").count() == 1
+    found += serious(page, "/login")
+    sign_in(page, guarded, "viewer")
+    for path in ("/jobs/4711", "/system", "/nothing"):
+        page.goto(f"{guarded}/ui{path}")
+        found += serious(page, path)
+    assert found == []
+    context.close()
 
 
 def show(table: dict[str, list[str | int]], roles: list[str], script: bool) -> None:
