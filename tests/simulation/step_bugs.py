@@ -70,7 +70,7 @@ _BUGS: dict[str, tuple[Plant, tuple[int, ...]]] = {
     ),
     "an attempt goes on after a commit without a known outcome": (
         code(FencedTransactions, "step_unknown", _goes_on),
-        (1830,),
+        (450,),
     ),
     "a suspension is charged": (
         sql(
