@@ -87,6 +87,8 @@ CONTENT_TYPES = (
     *(b"", b"application/json;" + b";" * 500, b"application/x-www-form-urlencoded", b"\xff/\xff"),
     *(b"multipart/form-data; boundary=x", b"application/json, text/plain"),
 )
+#: The server refuses a longer head, if it does not arrive in one piece.
+HEAD_LIMIT = 16 * 1024
 CONTENT_LENGTHS = (b"-1", b"+5", b"0x10", b"1e3", b"", b" ", b"5, 5", b"9" * 30, b"\xb2", b"1 2")
 
 
@@ -118,6 +120,7 @@ def fuzzed_request(seed: int, number: int) -> FuzzedRequest:
     lines = b"".join(name.encode() + b": " + value + b"\r\n" for name, value in headers)
     well_formed = framed and not odd and all(map(_is_well_formed, headers))
     well_formed = well_formed and [name for name, _ in headers].count("Host") == 1
+    well_formed = well_formed and len(head + lines) <= HEAD_LIMIT
     return FuzzedRequest(head + odd + lines + b"\r\n" + body, method, well_formed)
 
 
