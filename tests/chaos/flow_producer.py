@@ -19,6 +19,7 @@ from freehold import Freehold
 from freehold.client import JobHandle
 from freehold.errors import FreeholdError, StoreError
 from freehold.flows import Batch
+from freehold.lab.simulation.flow_clients import until_known
 from freehold.lab.simulation.flow_plans import MemberPlan, NodePlan
 from freehold.lab.simulation.step_plans import Part
 from freehold.model.job import NewJob
@@ -84,9 +85,9 @@ class FlowCaller:
             batch: Batch = await opening.__aenter__()
             for index, plan in enumerate(plans):
                 job = self._job(f"{name}.{index}", plan)
-                await _until_known(lambda job=job: batch.aadd([job]))  # type: ignore[misc]
+                await until_known(partial(batch.aadd, [job]), _RETRY_SECONDS)
             if not is_left:
-                await _until_known(batch.aseal)
+                await until_known(batch.aseal, _RETRY_SECONDS)
             return batch.id
 
         await self._call(name, plans, store)
@@ -234,16 +235,3 @@ class FlowCaller:
         return self._tasks.tasks["member"].using(
             target=plan.target, max_attempts=plan.max_attempts, delay=plan.delay
         )
-
-
-async def _until_known(write: Callable[[], Awaitable[Any]]) -> None:
-    """A repeated addition may add twice, which is no violation."""
-    while True:
-        try:
-            await write()
-        except StoreError:
-            await asyncio.sleep(_RETRY_SECONDS)
-        except FreeholdError:  # canceled or sealed meanwhile
-            return
-        else:
-            return

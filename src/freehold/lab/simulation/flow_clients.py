@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -122,9 +123,9 @@ class FlowClients:
         context = self._maker.aopen_batch(name, **callbacks)
         batch: Batch = await context.__aenter__()
         for member in members:
-            await _until_known(lambda member=member: batch.aadd([member]))  # type: ignore[misc]
+            await until_known(partial(batch.aadd, [member]), _RETRY_SECONDS)
             await asyncio.sleep(gap)
-        await _until_known(batch.aseal)
+        await until_known(batch.aseal, _RETRY_SECONDS)
         return batch.id
 
     def _member(self, name: str, index: int, plan: MemberPlan) -> NewJob:
@@ -157,14 +158,14 @@ class FlowClients:
         self._recorder.record("flow_operator", "responded", call=name, info=info)
 
 
-async def _until_known(write: Callable[[], Awaitable[Any]]) -> None:
+async def until_known(write: Callable[[], Awaitable[Any]], retry_seconds: float) -> None:
     """A repeated addition may add twice, which is no violation."""
     while True:
         try:
             await write()
         except StoreError:
-            await asyncio.sleep(_RETRY_SECONDS)
-        except FreeholdError:  # canceled meanwhile
+            await asyncio.sleep(retry_seconds)
+        except FreeholdError:  # canceled or sealed meanwhile
             return
         else:
             return
