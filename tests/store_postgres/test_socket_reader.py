@@ -81,6 +81,23 @@ def test_data_sent_before_the_end_of_a_connection_is_read_completely(run: Run) -
     assert b"".join(received) == b"gone!"
 
 
+def test_input_of_one_exchange_is_not_reported_to_the_next(run: Run) -> None:
+    """Which would read nothing, and register its socket with the loop again."""
+
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        with ours, theirs:
+            reader = SocketReader(ours.fileno())
+            async with asyncio.timeout(WAIT_SECONDS):
+                for _ in range(20):
+                    asyncio.get_running_loop().call_later(0.001, theirs.send, b"a")
+                    assert await reader.run(reading_one(ours)) == [[(b"a",)]]
+            reader.close()
+
+    run(scenario())
+
+
 def test_a_limit_ends_an_exchange_and_not_the_one_before_it(run: Run) -> None:
     """One timer serves all exchanges of a connection."""
 

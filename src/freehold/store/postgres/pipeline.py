@@ -261,7 +261,7 @@ class SocketReader:
     reader could no longer be removed.
     """
 
-    _is_reading = False
+    _is_reading = _is_writing = False
     #: True as long as it has no descriptor of its own.
     _is_closed = True
 
@@ -274,7 +274,9 @@ class SocketReader:
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
         self._loop = asyncio.get_running_loop()
-        self._ready: asyncio.Future[Ready] | None = None
+        #: The exchange under way, and what its caller awaits.
+        self._exchange: Exchange | None = None
+        self._rows: asyncio.Future[list[Rows]] | None = None
         #: How long the exchange may take, and until when.
         self._limit: float | None = None
         self._expires_at = 0.0
@@ -286,6 +288,7 @@ class SocketReader:
 
     def close(self) -> None:
         self.stop_reading()
+        self._await_writable(False)
         if not self._is_closed:
             self._is_closed = True
             os.close(self._socket)
@@ -298,13 +301,13 @@ class SocketReader:
             self._loop.remove_reader(self._socket)
 
     def _start_reading(self) -> None:
-        self._is_reading = True
-        self._loop.add_reader(self._socket, self._on_readable)
+        if not self._is_reading:
+            self._is_reading = True
+            self._loop.add_reader(self._socket, self._on_readable)
 
     async def run(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:
         """Raises NoAnswer after so many seconds."""
-        if not self._is_reading:
-            self._start_reading()
+        self._start_reading()
         self._limit = seconds
         if seconds is not None:
             self._expires_at = self._loop.time() + seconds
@@ -312,23 +315,41 @@ class SocketReader:
                 self._start_timer()
         try:
             wanted = next(exchange)
-            while True:
-                self._ready = self._loop.create_future()
-                if wanted & Wait.W:
-                    self._loop.add_writer(self._socket, self._on_writable)
-                try:
-                    state = await self._ready
-                finally:
-                    self._ready = None
-                    if wanted & Wait.W:
-                        self._loop.remove_writer(self._socket)
-                wanted = exchange.send(state)
-                # More is to come. If the server has ended the connection after the part that was
-                # read, uvloop has reported both at once and reads no more: register again.
-                self.stop_reading()
-                self._start_reading()
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+        self._exchange, self._rows = exchange, self._loop.create_future()
+        self._await_writable(bool(wanted & Wait.W))
+        try:
+            return await self._rows
+        finally:
+            self._exchange = self._rows = None
+            self._await_writable(False)
+
+    def _advance(self, state: Ready) -> None:
+        """Reads here, not in the task that waits for the rows: the loop would report the same input
+        once more before that task runs, and its next exchange would take that for its own."""
+        exchange, rows = self._exchange, self._rows
+        if exchange is None or rows is None or rows.done():
+            return
+        try:
+            wanted = exchange.send(state)
+        except StopIteration as end:
+            rows.set_result(end.value)
+        except Exception as error:
+            rows.set_exception(error)
+        else:
+            self._await_writable(bool(wanted & Wait.W))
+            # More is to come. If the server has ended the connection after the part that was
+            # read, uvloop has reported both at once and reads no more: register again.
+            self.stop_reading()
+            self._start_reading()
+
+    def _await_writable(self, wanted: bool) -> None:
+        if wanted and not self._is_writing:
+            self._loop.add_writer(self._socket, self._advance, Ready.W)
+        elif self._is_writing and not wanted:
+            self._loop.remove_writer(self._socket)
+        self._is_writing = wanted
 
     def _start_timer(self) -> None:
         if self._timer is not None:
@@ -340,26 +361,19 @@ class SocketReader:
         """One timer for all statements of a connection: one for each would cost more than the rest
         of the wait. It runs on while there are statements."""
         self._timer, self._timer_at = None, math.inf
-        if self._ready is None or self._limit is None:
+        if self._rows is None or self._limit is None:
             return
         if self._loop.time() < self._expires_at:
             self._start_timer()
-        elif not self._ready.done():
-            self._ready.set_exception(NoAnswer(self._limit))
+        elif not self._rows.done():
+            self._rows.set_exception(NoAnswer(self._limit))
 
     def _on_readable(self) -> None:
-        # Input that no exchange waits for, and that was not just read: the server has ended the
-        # connection.
-        ready = self._ready
-        if ready is not None:
-            if not ready.done():
-                ready.set_result(Ready.R)
+        if self._exchange is not None:
+            self._advance(Ready.R)
+        # Input that no exchange waits for: the server has ended the connection.
         elif self._poll.poll(0):
             self.stop_reading()
-
-    def _on_writable(self) -> None:
-        if self._ready is not None and not self._ready.done():
-            self._ready.set_result(Ready.W)
 
 
 class AsyncPooledConnection(AsyncConnection[Any]):
