@@ -104,9 +104,14 @@ def test_sql_names_stages_by_words(store: str) -> None:
 
 def test_the_architecture_page_lists_the_indexes_of_live_jobs() -> None:
     listed = set(re.findall(r"^\| `(job_\w+)` \|", ARCHITECTURE.read_text("utf-8"), re.MULTILINE))
-    created = set(
-        re.findall(r"create (?:unique )?index (job_\w+) on \{schema\}\.job ", _schema("postgres"))
-    )
+    created = set()
+    for verb, text in re.findall(
+        r"^(create|drop)\b([^;]*\bindex\b[^;]*);", _schema("postgres"), re.M
+    ):
+        if verb == "create":
+            created |= set(re.findall(r"index (job_\w+) on \{schema\}\.job ", text))
+        else:
+            created -= set(re.findall(r"\{schema\}\.(job_\w+)", text))
     assert listed == created
 
 

@@ -7,7 +7,7 @@ found as materialized (
     select w.id from given g
     cross join lateral (
         select j.id from {schema}.job j
-        where j.waits_for = 'signal/' || g.name and j.waits_for is not null
+        where j.lease_owner is null and j.waits_for = 'signal/' || g.name and j.waits_for is not null
           and coalesce(j.stage in ({scheduled}, {backoff}), false)  -- hidden from the index `job_due`
         order by j.waits_for limit 1000) w
 ),

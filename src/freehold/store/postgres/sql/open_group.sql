@@ -2,14 +2,14 @@
 -- amendment for example: one that is skipped would wait for ever.
 with page as materialized (
     select j.id from {schema}.job j
-    where j.waits_for = 'flow/' || :part::text and j.waits_for is not null
+    where j.lease_owner is null and j.waits_for = 'flow/' || :part::text and j.waits_for is not null
       and coalesce(j.stage = {pending}, false)  -- hidden from the index `job_attention`
     limit :limit::integer
 ),
 waiting as materialized (
     select j.id from {schema}.job j
     where j.id = any (array(select id from page)) and j.stage = {pending}
-      and coalesce(j.waits_for = 'flow/' || :part::text, false)  -- hidden from the index `job_suspended`
+      and coalesce(j.waits_for = 'flow/' || :part::text, false)  -- hidden from the index `job_stop_or_wait`
     order by j.id for update
 ),
 opened as (

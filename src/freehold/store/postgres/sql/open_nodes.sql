@@ -5,7 +5,7 @@ with given as (
 waiting as materialized (
     select j.id from {schema}.job j
     where j.id = any (array(select id from given)) and j.stage = {pending}
-      and coalesce(j.waits_for = 'flow/' || :flow::text, false)  -- hidden from the index `job_suspended`
+      and coalesce(j.waits_for = 'flow/' || :flow::text, false)  -- hidden from the index `job_stop_or_wait`
     order by j.id for update
 ),
 opened as (

@@ -14,7 +14,8 @@ with counted as materialized (
 update {schema}.flow_node n
 set waits = case when n.part is null or n.state is not null then n.waits
         else (select true from {schema}.job j
-                where j.waits_for = 'flow/' || n.part and j.waits_for is not null and j.stage = {pending} limit 1) is true
+                where j.lease_owner is null and j.waits_for = 'flow/' || n.part and j.waits_for is not null
+                    and j.stage = {pending} limit 1) is true
             or (select g.sealed_at is null from {schema}.flow g where g.id = n.part) is true end,
     open_sources = coalesce(((select still_open from counted) ->> n.number::text)::integer, 0),
     bad_sources = coalesce(((select bad from counted) ->> n.number::text)::integer, 0)

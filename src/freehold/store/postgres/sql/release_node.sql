@@ -4,6 +4,6 @@ update {schema}.flow_node set waits = false
 where flow = :flow::bigint and number = :number::integer and waits
   and (:part::bigint is null
        or not exists (select from {schema}.job j
-                      where j.waits_for = 'flow/' || :part::text and j.waits_for is not null
+                      where j.lease_owner is null and j.waits_for = 'flow/' || :part::text and j.waits_for is not null
                         and coalesce(j.stage = {pending}, false)))  -- hidden from the index `job_attention`
 returning number

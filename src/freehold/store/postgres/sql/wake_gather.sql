@@ -2,7 +2,7 @@
 -- see the end.
 with waiting as materialized (
     select j.id from {schema}.job j
-    where j.waits_for = 'gather/' || :flow::text and j.waits_for is not null
+    where j.lease_owner is null and j.waits_for = 'gather/' || :flow::text and j.waits_for is not null
       and coalesce(j.stage in ({scheduled}, {backoff}), false)  -- hidden from the index `job_due`
     for update  -- of one job; an order by id would be read from the primary key
 ),
