@@ -21,7 +21,8 @@ from freehold.model.schedule import ScheduleDefinition
 from freehold.model.schedule_changes import Schedule
 from freehold.model.state import State
 from freehold.model.step import StepKind
-from freehold.store.rows import event_of, maybe_time, time_of
+from freehold.model.timestamps import maybe_time, time_of
+from freehold.store.rows import event_of
 from freehold.store.types import (
     AttemptEnd,
     AwaitedSignal,
@@ -71,7 +72,12 @@ class TranslatedStore:
         for result in results:
             if result.created:
                 self._learn_id(result.id)
-        return [replace(result, id=self._oracle_ids[result.id]) for result in results]
+        return [
+            replace(
+                result, id=self._oracle_ids[result.id], created_at=maybe_time(result.created_at)
+            )
+            for result in results
+        ]
 
     def _newest(self) -> int:
         return max((i for i in self._oracle_ids if i != NO_JOB), default=0)

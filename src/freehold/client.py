@@ -13,6 +13,7 @@ from freehold.errors import JobNotFound
 from freehold.extensions import Extensions
 from freehold.model.job import Enqueued, Job, JobEnd, NewJob
 from freehold.model.operator_actions import ActionResult, OperatorVerb
+from freehold.model.timestamps import StoredTime, maybe_time
 from freehold.operator import act
 from freehold.result_watcher import ResultWatcher
 from freehold.results import check_may_wait, seconds_of_wait, too_late, value_of
@@ -183,8 +184,12 @@ class JobHandle(msgspec.Struct, Generic[R_co], eq=False, gc=False):
     created: bool
     #: True if the job waited already, and this call has replaced what it carries.
     replaced: bool
-    #: When the job was created, by the database's clock; None if it has ended.
-    created_at: datetime | None
+    _created_at: StoredTime | None
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the job was created, by the database's clock; None if it has ended."""
+        return maybe_time(self._created_at)
 
     def enqueue(self) -> ActionResult:
         """Put a pending job into the queue."""

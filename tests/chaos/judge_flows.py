@@ -21,7 +21,7 @@ from freehold.lab.checker.violation import Violation
 from freehold.model.flow import Fate, Flow, FlowKind, FlowNode, FlowState, fate_of
 from freehold.model.job import Job
 from freehold.model.state import FINAL, State
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 from freehold.store.types import FlowLoad
 from freehold.store.verbs.flows import flow_callbacks
 

@@ -17,6 +17,7 @@ from freehold.model.policy import DEFAULT_POLICY, Policy, unpack
 from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.secrets import hide_arguments
 from freehold.model.state import Stage, State
+from freehold.model.timestamps import StoredTime
 from freehold.model.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
     created: bool
     replaced: bool = False
     #: By the database's clock; None if the job has ended.
-    created_at: datetime | None = None
+    created_at: StoredTime | None = None
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -17,12 +17,12 @@ from freehold.model.meta import decode_meta
 from freehold.model.policy import Policy, unpack
 from freehold.model.secrets import HIDDEN, hide_arguments
 from freehold.model.state import Stage, State, state_of
+from freehold.model.timestamps import maybe_time, time_of
 from freehold.store.stage_sql import stage_of
 from freehold.store.statements import Row
 
 T = TypeVar("T")
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _progress_of = decoder(Progress).decode
 _error_of = decoder(ErrorInfo).decode
 _names_of = decoder(list[str]).decode
@@ -35,18 +35,6 @@ preview_of = decoder(BulkPreview).decode
 counts_of = decoder(list[dict[str, int]]).decode
 
 
-def time_of(value: datetime | int) -> datetime:
-    """PostgreSQL returns datetimes, SQLite microseconds since 1970."""
-    if isinstance(value, int):
-        return _EPOCH + timedelta(microseconds=value)
-    return value.astimezone(UTC)
-
-
-def micros_of(value: datetime) -> int:
-    """As SQLite stores it."""
-    return (value - _EPOCH) // timedelta(microseconds=1)
-
-
 def _readable(decode: Callable[[str], T], text: str | None) -> T | None:
     """None for a value that Freehold did not write: one row must not make a page unreadable."""
     if not text:
@@ -55,10 +43,6 @@ def _readable(decode: Callable[[str], T], text: str | None) -> T | None:
         return decode(text)
     except (msgspec.MsgspecError, RecursionError):
         return None
-
-
-def maybe_time(value: datetime | int | None) -> datetime | None:
-    return None if value is None else time_of(value)
 
 
 _JOB_COLUMNS = (

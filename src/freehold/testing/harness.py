@@ -16,8 +16,8 @@ from freehold.errors import BadInput, JobNotFound
 from freehold.lifespan import NOT_OPENED, enter_lifespan, opened_deps
 from freehold.model.job import Job
 from freehold.model.state import State
+from freehold.model.timestamps import micros_of
 from freehold.store.open import open_memory
-from freehold.store.rows import micros_of
 from freehold.telemetry import Telemetry
 from freehold.testing.attempts import Attempts
 from freehold.testing.calls import AnyTask, Expected, arguments_of, described

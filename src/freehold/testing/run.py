@@ -15,8 +15,8 @@ from freehold.clock import VirtualClock
 from freehold.exit_codes import EXIT_CRASHED
 from freehold.model.job import DEFAULT_QUEUE, Job
 from freehold.model.state import Stage, State
+from freehold.model.timestamps import micros_of
 from freehold.store.database import Database
-from freehold.store.rows import micros_of
 from freehold.store.store import Store
 from freehold.store.types import PAGE_LIMIT, JobFilter
 from freehold.tasks import Registry

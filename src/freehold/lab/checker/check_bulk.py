@@ -9,7 +9,7 @@ from freehold.lab.checker.job_intervals import JobIntervals
 from freehold.lab.checker.violation import Violation
 from freehold.model.bulk import EVENTS, BulkOperation, BulkState
 from freehold.model.history import TimelineEntry, timeline
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 
 def bulk_operations_end(history: IndexedHistory) -> Iterator[Violation]:

@@ -12,7 +12,7 @@ from freehold.lab.checker.violation import Violation
 from freehold.model.flow import FlowNode, FlowState, Moment, OnFailure
 from freehold.model.history import EventKind
 from freehold.model.state import State
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 _BAD_SOURCE = ("its source", "a source of it")
 _ENDED = (State.SUCCEEDED, State.FAILED, State.CANCELED)

@@ -9,7 +9,7 @@ from freehold.lab.checker.indexed_history import IndexedHistory
 from freehold.lab.checker.job_intervals import FOREVER, JobIntervals, lane_spans
 from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 
 def one_at_a_time(history: IndexedHistory) -> Iterator[Violation]:

@@ -10,7 +10,7 @@ from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind, timeline
 from freehold.model.limit import ALL_QUEUES
 from freehold.model.state import State
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 _MICROS = 1_000_000
 _K = EventKind

@@ -11,8 +11,8 @@ from freehold.lab.checker.violation import Violation
 from freehold.model.job import Job
 from freehold.model.schedule import PREFIX, tick_of
 from freehold.model.schedule_changes import Schedule
+from freehold.model.timestamps import micros_of
 from freehold.model.timing import Every
-from freehold.store.rows import micros_of
 
 _PUT = "put_schedule"
 

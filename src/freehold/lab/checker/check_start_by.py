@@ -8,7 +8,7 @@ from freehold.lab.checker.indexed_history import IndexedHistory
 from freehold.lab.checker.job_intervals import JobIntervals, LeaseInterval
 from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 _MICROS = 1_000_000
 

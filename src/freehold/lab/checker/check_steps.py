@@ -14,7 +14,7 @@ from freehold.lab.checker.record import Record
 from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind
 from freehold.model.step import Step, StepKind
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 #: A worker's clock may be fast while it sleeps in place.
 _CLOCK_MICROS = 50_000

@@ -12,7 +12,7 @@ import msgspec
 from freehold.lab.checker.indexed_history import IndexedHistory, Invocation
 from freehold.lab.checker.job_intervals import JobIntervals, live_spans
 from freehold.lab.checker.violation import Violation
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 _MICROS = 1_000_000
 #: Stored times are rounded to the microsecond.

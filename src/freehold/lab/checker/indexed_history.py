@@ -13,7 +13,7 @@ from freehold.lab.checker.evidence import Evidence
 from freehold.lab.checker.faults import FaultIntervals
 from freehold.lab.checker.job_intervals import FOREVER, JobIntervals, LeaseInterval
 from freehold.lab.checker.record import Record
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 
 @dataclass(slots=True)

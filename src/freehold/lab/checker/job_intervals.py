@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from freehold.model.history import Event, EventKind
 from freehold.model.job import Job
 from freehold.model.state import FINAL, State
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 
 FOREVER = 2**62
 OPERATOR_EVENTS = frozenset({EventKind.RESUMED, EventKind.RETRIED_BY_HAND})

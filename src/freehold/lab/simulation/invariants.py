@@ -25,7 +25,7 @@ from freehold.lab.simulation.adversarial_claims import (
 from freehold.lab.simulation.limit_invariant import LimitInvariant, LiveLease
 from freehold.model.job import Job
 from freehold.model.state import FINAL, LEASED, TRANSITIONS, State
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 from freehold.store.statements import Rows, Statement, StatementGroup
 from freehold.store.store import Store
 

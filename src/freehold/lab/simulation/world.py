@@ -40,8 +40,8 @@ from freehold.lab.simulation.tasks import Handlers
 from freehold.lab.simulation.worker_machines import WorkerMachines
 from freehold.model.job import Job
 from freehold.model.state import FINAL, Stage, State
+from freehold.model.timestamps import time_of
 from freehold.store.database import Database
-from freehold.store.rows import time_of
 from freehold.store.statements import Rows, StatementGroup
 from freehold.store.store import Store
 

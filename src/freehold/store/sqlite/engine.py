@@ -24,7 +24,7 @@ import msgspec
 from freehold.clock import Micros
 from freehold.errors import SchemaMissing, StoreUnavailable
 from freehold.fork_safety import ForkAware, notice_forks
-from freehold.store.rows import micros_of
+from freehold.model.timestamps import micros_of
 from freehold.store.sqlite.errors import Translating
 from freehold.store.sqlite.write_lock import LoopLock, WriteLock
 from freehold.store.statements import Rows, Statement, StatementGroup

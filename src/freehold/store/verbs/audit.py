@@ -15,7 +15,8 @@ import msgspec
 from freehold.errors import BadInput
 from freehold.model.audit import AuditEntry, AuditFilter, AuditKind, AuditPage, Author
 from freehold.model.job import Job
-from freehold.store.rows import json_text, time_of
+from freehold.model.timestamps import time_of
+from freehold.store.rows import json_text
 from freehold.store.stage_sql import stage_byte
 from freehold.store.statements import Row, Statement, Verb, read, together, write
 from freehold.store.types import PAGE_LIMIT

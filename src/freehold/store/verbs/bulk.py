@@ -44,16 +44,9 @@ from freehold.model.bulk import (
 from freehold.model.job import Job
 from freehold.model.operator_actions import NoChange, OperatorVerb, RequestStop, Transition
 from freehold.model.state import State
+from freehold.model.timestamps import maybe_time, time_of
 from freehold.store import notifications
-from freehold.store.rows import (
-    amendment_of,
-    counts_of,
-    ids_of,
-    json_text,
-    maybe_time,
-    preview_of,
-    time_of,
-)
+from freehold.store.rows import amendment_of, counts_of, ids_of, json_text, preview_of
 from freehold.store.statements import (
     UNIQUE_INDEX,
     Conflict,

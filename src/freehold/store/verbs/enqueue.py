@@ -13,9 +13,10 @@ import msgspec
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from freehold.model.job import Enqueued, NewJob
 from freehold.model.policy import DEFAULT_POLICY, pack
+from freehold.model.timestamps import maybe_time, time_of
 from freehold.store import notifications
 from freehold.store.notifications import NotifyLimiter, notifications_for
-from freehold.store.rows import json_text, maybe_time, time_of
+from freehold.store.rows import json_text
 from freehold.store.statements import Conflict, Rows, Statement, StatementGroup, Verb, read, write
 from freehold.store.verbs.enqueue_waiting import same_kind, store_waiting
 
@@ -96,7 +97,7 @@ def _enqueue_plain(job: NewJob, limiter: NotifyLimiter) -> Verb[list[Enqueued]]:
     ((id_, created_at, age),) = drawn[0]
     if limiter.after_jobs((topic,), (topic,) if notified else (), age, id_):
         yield from _notify(notifications.notify_after((topic,)))
-    return [Enqueued(id_, True, created_at=time_of(created_at))]
+    return [Enqueued(id_, True, False, created_at)]
 
 
 def _notify(notification: Statement) -> Verb[None]:

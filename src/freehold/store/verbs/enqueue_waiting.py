@@ -9,8 +9,8 @@ import msgspec
 
 from freehold.errors import StoreUnavailable
 from freehold.model.job import Enqueued, NewJob
+from freehold.model.timestamps import time_of
 from freehold.model.waiting import REPLACEABLE, Waiting
-from freehold.store.rows import time_of
 from freehold.store.statements import Statement, Verb, read, together
 
 Placed: TypeAlias = list[tuple[int, NewJob]]

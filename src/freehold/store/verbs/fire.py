@@ -29,8 +29,9 @@ from freehold.model.schedule import (
     run_at,
 )
 from freehold.model.schedule_changes import Schedule
+from freehold.model.timestamps import maybe_time, micros_of, time_of
 from freehold.store import notifications
-from freehold.store.rows import json_text, maybe_time, micros_of, time_of
+from freehold.store.rows import json_text
 from freehold.store.statements import Conflict, Statement, Verb, read, together
 from freehold.store.types import Firing
 from freehold.store.verbs import audit

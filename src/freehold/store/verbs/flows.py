@@ -20,8 +20,8 @@ from freehold.model.flow import (
 )
 from freehold.model.job import NewJob
 from freehold.model.policy import Policy
+from freehold.model.timestamps import maybe_time, time_of
 from freehold.store import notifications
-from freehold.store.rows import maybe_time, time_of
 from freehold.store.schedule_text import job_text
 from freehold.store.statements import Row, Rows, Statement, StatementGroup, Verb, read, write
 from freehold.store.types import FlowLoad, FlowPage, LeaseKey

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from freehold.model.job_log import LogLine
-from freehold.store.rows import json_text, time_of
+from freehold.model.timestamps import time_of
+from freehold.store.rows import json_text
 from freehold.store.statements import Verb, read, write
 from freehold.store.types import LogChunk
 

@@ -12,7 +12,8 @@ from freehold.errors import Refused
 from freehold.model.audit import AuditKind, Author
 from freehold.model.explain import LimitUse, PauseInfo, QueueRules, TenantUse
 from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, Limit, Rate
-from freehold.store.rows import json_text, maybe_time, time_of
+from freehold.model.timestamps import maybe_time, time_of
+from freehold.store.rows import json_text
 from freehold.store.statements import Row, Statement, Verb, read, together
 from freehold.store.types import NamedLimit
 from freehold.store.verbs import audit

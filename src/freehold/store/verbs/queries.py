@@ -15,7 +15,8 @@ from freehold.model.job import Job, JobEnd
 from freehold.model.live_jobs import BlockedLane
 from freehold.model.meta import encode_meta
 from freehold.model.state import FINAL, HOLDS_LANE, LEASED, Stage, State, state_of
-from freehold.store.rows import error_of, event_of, job_of, maybe_time, time_of
+from freehold.model.timestamps import maybe_time, time_of
+from freehold.store.rows import error_of, event_of, job_of
 from freehold.store.stage_sql import stage_of
 from freehold.store.statements import Row, Rows, Statement, StatementGroup, Verb, read
 from freehold.store.types import (

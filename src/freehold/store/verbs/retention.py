@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from freehold.model.audit import AuditKind, Author
-from freehold.store.rows import maybe_time, time_of
+from freehold.model.timestamps import maybe_time, time_of
 from freehold.store.statements import Statement, Verb, read, together
 from freehold.store.types import RetentionKind, RetentionRule
 from freehold.store.verbs import audit

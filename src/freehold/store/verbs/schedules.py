@@ -15,8 +15,9 @@ from freehold.model import schedule_changes
 from freehold.model.audit import Author
 from freehold.model.schedule import ScheduleDefinition
 from freehold.model.schedule_changes import Schedule, has_tick, new_schedule
+from freehold.model.timestamps import maybe_time, time_of
 from freehold.store import notifications
-from freehold.store.rows import json_text, maybe_time, time_of
+from freehold.store.rows import json_text
 from freehold.store.schedule_text import from_text, to_text
 from freehold.store.statements import Row, Statement, Verb, read, together, write
 from freehold.store.verbs.queries import now as read_now

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from freehold.model.signal import SignalInfo
 from freehold.model.step import StepKind
+from freehold.model.timestamps import time_of
 from freehold.store import notifications
-from freehold.store.rows import time_of
 from freehold.store.statements import Statement, Verb, read, together
 from freehold.store.types import AwaitedSignal, LeaseKey
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from freehold.model.step import Step, StepKind
-from freehold.store.rows import maybe_time, time_of
+from freehold.model.timestamps import maybe_time, time_of
 from freehold.store.statements import Verb, read, write
 from freehold.store.types import LeaseKey, NewStep
 from freehold.store.verbs.finish import COMMIT_SECONDS

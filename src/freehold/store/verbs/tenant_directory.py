@@ -5,7 +5,7 @@ from __future__ import annotations
 from freehold.errors import Refused
 from freehold.model.audit import AuditKind, Author
 from freehold.model.tenant import Tenant, TenantState
-from freehold.store.rows import time_of
+from freehold.model.timestamps import time_of
 from freehold.store.statements import Row, Statement, Verb, read, together, write
 from freehold.store.verbs import audit
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from freehold.errors import StoreError
-from freehold.store.rows import time_of
+from freehold.model.timestamps import time_of
 from freehold.store.statements import Row, Verb, read, write
 from freehold.store.types import IDLE_SECONDS, LIFETIME_SECONDS, WebSession
 

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from freehold.model.audit import MANAGER, AuditKind, Author
+from freehold.model.timestamps import time_of
 from freehold.model.worker_info import Heartbeat, LiveWorker, WorkerState
-from freehold.store.rows import json_text, names_of, time_of
+from freehold.store.rows import json_text, names_of
 from freehold.store.statements import Statement, Verb, read, together, write
 from freehold.store.verbs import audit
 

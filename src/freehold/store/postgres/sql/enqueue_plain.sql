@@ -1,2 +1,2 @@
 -- properties: adds_rows
-{plain_job} returning id, created_at, null
+{plain_job} returning id, created_at::text, null
