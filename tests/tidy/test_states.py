@@ -106,7 +106,7 @@ def test_the_architecture_page_lists_the_indexes_of_live_jobs() -> None:
     listed = set(re.findall(r"^\| `(job_\w+)` \|", ARCHITECTURE.read_text("utf-8"), re.MULTILINE))
     created = set()
     for verb, text in re.findall(
-        r"^(create|drop)\b([^;]*\bindex\b[^;]*);", _schema("postgres"), re.M
+        r"^(create|drop)\b([^;]*\bindex\b[^;]*);", _schema("postgres"), re.MULTILINE
     ):
         if verb == "create":
             created |= set(re.findall(r"index (job_\w+) on \{schema\}\.job ", text))
