@@ -320,6 +320,46 @@ def test_a_canceled_workflow_with_a_map_of_nothing(store: StoreUnderTest) -> Non
     assert flow_of(store, flow).state is FlowState.CANCELED
 
 
+def test_a_map_that_succeeded_in_spite_of_a_cancel_is_canceled_by_the_next_one(
+    store: StoreUnderTest,
+) -> None:
+    flow = workflow(store, group(1, 1), node(2))
+    running = claimed(store)
+    assert store.store.cancel_flow(flow, ANN)
+    settle(store)
+    store.end(running["m1"], OutcomeKind.SUCCESS)
+    store.end(running["t2"], OutcomeKind.CANCEL)
+    assert states(store, flow) == ["succeeded", "canceled"]
+    assert store.store.retry_flow(flow, ANN) == 1
+    store.store.operate(OperatorVerb.RETRY, [running["m1"].job_id], "ann", None)
+    assert states(store, flow) == [None, None]
+    assert store.store.cancel_flow(flow, ANN)
+    assert states(store, flow) == ["canceled", "canceled"]
+    assert claimed(store) == {}
+
+
+def test_a_map_of_a_canceled_workflow_waits_no_longer(store: StoreUnderTest) -> None:
+    """Also if it is open, because a member was retried alone, and runs."""
+    flow = workflow(store, node(1), group(2, 2, 1))
+    source = claimed(store)["t1"]
+    store.end(source, OutcomeKind.SUCCESS)
+    settle(store)
+    succeeds, fails = store.claim()
+    store.end(succeeds, OutcomeKind.SUCCESS)
+    store.end(fails, OutcomeKind.FAIL)
+    settle(store)
+    store.store.operate(OperatorVerb.RETRY, [source.job_id], "ann", None)
+    store.end(claimed(store)["t1"], OutcomeKind.FAIL)
+    settle(store)
+    assert store.store.retry_flow(flow, ANN) == 2
+    store.store.operate(OperatorVerb.RETRY, [succeeds.job_id], "ann", None)
+    assert sorted(claimed(store)) == ["m2", "t1"]
+    assert [each.waits for each in store.store.flow_nodes(flow)] == [False, True]
+    assert store.store.cancel_flow(flow, ANN)
+    settle(store)
+    assert [each.waits for each in store.store.flow_nodes(flow)] == [False, False]
+
+
 @pytest.mark.parametrize("how", ["workflow", "node"])
 def test_a_workflow_that_is_open_again_has_its_key(store: StoreUnderTest, how: str) -> None:
     first = workflow(store, node(1), key="k")
