@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from freehold.model.audit import Author
+from freehold.model.audit import AuditFilter, Author
 from freehold.model.bulk import BulkVerb
 from freehold.model.flow import FlowState
 from freehold.model.job import Attempt, NewJob
@@ -239,6 +239,16 @@ def test_a_canceled_batch_cancels_its_members(store: StoreUnderTest) -> None:
     assert counts_of(store, flow) == (451, 1, 1, 449)
     assert flow_of(store, flow).state is FlowState.CANCELED
     assert _callbacks(store, flow) == ["on_end", "on_failure"]
+
+
+@pytest.mark.requirement("N11")
+def test_only_the_cancel_that_cancels_a_batch_is_recorded(store: StoreUnderTest) -> None:
+    flow = _batch(store, *members(1))
+    assert store.store.cancel_flow(flow, ANN)
+    assert not store.store.cancel_flow(flow, ANN)
+    settle(store)
+    assert not store.store.cancel_flow(flow, ANN), "it has ended"
+    assert len(store.store.audit(AuditFilter(verb="cancel")).entries) == 1
 
 
 @pytest.mark.requirement("N11")

@@ -126,8 +126,6 @@ def cancel_flow(
     before."""
     author = author_of(by, via, reason)
     found = yield from flow(flow_id)
-    if found.state is not FlowState.OPEN or found.canceled_at is not None:
-        return False
     done = yield from flow_actions.cancel_flow(flow_id, author)
     if done and (yield from _job_count(found)) <= _AT_ONCE:
         yield from act.advance_flows([flow_id])

@@ -58,7 +58,9 @@ def cancel_flow(flow: int, author: Author) -> Verb[bool]:
     """Cancel all members that have not ended: waiting ones soon, by a sweep; running ones are asked
     to stop. No member is added and no node is released from now on. False: it has ended, or was
     canceled before."""
-    yield from existing_flow(flow)
+    found = yield from existing_flow(flow)
+    if found.state is not FlowState.OPEN or found.canceled_at is not None:
+        return False
     record = audit.of_setting(author, "cancel", AuditKind.FLOW, str(flow), {"canceled": True})
     cancel = Statement("cancel_flow", {"flow": flow, "by": author.by, "reason": author.reason})
     wake = notifications.notify_within([notifications.SCHEDULED])
