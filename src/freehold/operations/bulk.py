@@ -33,6 +33,7 @@ from freehold.store.statements import (
 )
 from freehold.store.types import PAGE_LIMIT, JobFilter
 from freehold.store.verbs import bulk as bulk_verbs
+from freehold.store.verbs import queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -126,10 +127,13 @@ def _set_state(
     )
     done = yield from bulk_verbs.set_state(operation, seen, state, verb, author)
     found = yield from show(operation)
-    if not done and found.state is not state:
+    if done:
+        return found
+    if found.state is not state:
         raise IllegalTransition(
             f"bulk operation {operation} is {found.state}: only a {seen} one can be {state}"
         )
+    yield from queries.wait_for_standbys()
     return found
 
 

@@ -154,6 +154,7 @@ def seal_flow(flow_id: int, *, by: str, reason: str | None = None, via: str = PY
     author = author_of(by, via, reason)
     found = yield from flow(flow_id)
     if found.sealed_at is not None:
+        yield from queries.wait_for_standbys()
         return False
     return (yield from flow_verbs.seal_flow(flow_id, author))
 

@@ -32,7 +32,7 @@ from freehold.store.verbs.flow_members import (
     retry_members,
 )
 from freehold.store.verbs.flows import add_members, read_flows
-from freehold.store.verbs.queries import read_jobs
+from freehold.store.verbs.queries import read_jobs, wait_for_standbys
 from freehold.store.verbs.workflows import add_nodes, flow_nodes
 
 _TRIES = 20
@@ -60,6 +60,7 @@ def cancel_flow(flow: int, author: Author) -> Verb[bool]:
     canceled before."""
     found = yield from existing_flow(flow)
     if found.state is not FlowState.OPEN or found.canceled_at is not None:
+        yield from wait_for_standbys()
         return False
     record = audit.of_setting(author, "cancel", AuditKind.FLOW, str(flow), {"canceled": True})
     cancel = Statement("cancel_flow", {"flow": flow, "by": author.by, "reason": author.reason})

@@ -27,6 +27,7 @@ from freehold.store.statements import Row, Rows, Statement, StatementGroup, Verb
 from freehold.store.types import FlowLoad, FlowPage, LeaseKey
 from freehold.store.verbs import audit
 from freehold.store.verbs.enqueue import ENQUEUE_BATCH, shape_of_job, shapes_of, start_by_columns
+from freehold.store.verbs.queries import wait_for_standbys
 
 _LAST_ID = 2**63 - 1
 
@@ -90,7 +91,10 @@ def seal_flow(flow: int, author: Author | None = None) -> Verb[bool]:
     sealing = Statement("seal_flow", {"flow": flow})
     wake = notifications.notify_within([notifications.SCHEDULED])
     answers = yield StatementGroup((*record, sealing, wake), writes=True)
-    return bool(answers[len(record)])
+    if not answers[len(record)]:
+        yield from wait_for_standbys()
+        return False
+    return True
 
 
 def flow_statements(

@@ -30,7 +30,7 @@ from freehold.store.stage_sql import stage_byte
 from freehold.store.statements import UNIQUE_INDEX, Conflict, Statement, Verb, read, together
 from freehold.store.verbs import audit
 from freehold.store.verbs.lanes import then_promote
-from freehold.store.verbs.queries import read_jobs
+from freehold.store.verbs.queries import read_jobs, wait_for_standbys
 from freehold.store.verbs.steps import read_steps
 from freehold.store.verbs.transition import (
     gathers_left,
@@ -58,7 +58,7 @@ def operate(
         left = [job_id for job_id in left if job_id not in answers]
         if not left:
             if any(answer.status is ActionStatus.ALREADY for answer in answers.values()):
-                yield from read("wait_for_standbys")
+                yield from wait_for_standbys()
             return [answers[job_id] for job_id in ids]
     raise StoreUnavailable(f"job {left[0]} kept changing while it was read: try again")
 

@@ -11,6 +11,7 @@ from freehold.model.limit import ALL_QUEUES
 from freehold.store import notifications
 from freehold.store.statements import Statement, Verb, read, together
 from freehold.store.verbs import audit
+from freehold.store.verbs.queries import wait_for_standbys
 
 #: The workers find the jobs of the other queues by polling.
 _NOTIFIED_QUEUES = 1000
@@ -41,11 +42,13 @@ def resume_queue(name: str, author: Author | None = None) -> Verb[bool]:
     resume = Statement("resume_queue", {"queue": name})
     if name != ALL_QUEUES:
         *_, rows, _ = yield from together(*record, resume, _notify([name]))
-        return bool(rows)
-    *_, rows = yield from together(*record, resume)
-    ready = yield from read("ready_queues", after="", limit=_NOTIFIED_QUEUES)
-    if ready:
-        yield from together(_notify(queue for (queue,) in ready))
+    else:
+        *_, rows = yield from together(*record, resume)
+        ready = yield from read("ready_queues", after="", limit=_NOTIFIED_QUEUES)
+        if ready:
+            yield from together(_notify(queue for (queue,) in ready))
+    if not rows:
+        yield from wait_for_standbys()
     return bool(rows)
 
 
@@ -77,6 +80,8 @@ def resume_lane(target: str, author: Author | None = None) -> Verb[bool]:
     *_, rows, _ = yield from together(
         *record, Statement("resume_lane", lane), Statement("wake_lane", lane)
     )
+    if not rows:
+        yield from wait_for_standbys()
     return bool(rows)
 
 

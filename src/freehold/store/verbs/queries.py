@@ -382,6 +382,12 @@ def ahead(job: Job, bound: int) -> Verb[int]:
     return int(count)
 
 
+def wait_for_standbys() -> Verb[None]:
+    """Before the answer that there is nothing to do: the change that was read must outlive a
+    fail-over, as the caller's own would."""
+    yield from read("wait_for_standbys")
+
+
 def now() -> Verb[datetime]:
     """The store's clock, which decides."""
     ((at,),) = yield from read("now")

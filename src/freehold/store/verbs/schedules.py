@@ -21,6 +21,7 @@ from freehold.store.rows import json_text
 from freehold.store.schedule_text import from_text, to_text
 from freehold.store.statements import Row, Statement, Verb, read, together, write
 from freehold.store.verbs.queries import now as read_now
+from freehold.store.verbs.queries import wait_for_standbys
 
 _TRIES = 20
 _WRITE_BATCH = 1000
@@ -82,6 +83,7 @@ def change_schedule(
             raise not_found(name)
         after = change(before, now)
         if after is None:
+            yield from wait_for_standbys()
             return None
         if (yield from _update([(before, after)], author, verb)):
             return after

@@ -19,6 +19,7 @@ from freehold.store.statements import Statement, StatementGroup, Verb, read
 from freehold.store.types import CreatedFlow, LeaseKey
 from freehold.store.verbs.enqueue import ENQUEUE_BATCH, job_row
 from freehold.store.verbs.flows import draw_flow_ids, flow_statements, member_statement, notifying
+from freehold.store.verbs.queries import wait_for_standbys
 
 _TRIES = 20
 #: Columns of a job that a group has not.
@@ -33,6 +34,7 @@ def create_workflow(new: NewFlow, nodes: Sequence[NewNode], *, within: bool) -> 
         if new.key is not None:
             found = yield from read("flow_by_key", key=new.key)
             if found:
+                yield from wait_for_standbys()
                 return CreatedFlow(found[0][0], created=False)
         flow, *parts = yield from draw_flow_ids(1 + len(groups))
         part_of = {node.number: part for node, part in zip(groups, parts, strict=True)}
