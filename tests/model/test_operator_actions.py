@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freehold.errors import IllegalTransition
+from freehold.model.bulk import plan_amend
 from freehold.model.history import EventKind
 from freehold.model.job import Job, StopRequest
 from freehold.model.operator_actions import NoChange, OperatorVerb, RequestStop, Transition, plan
@@ -137,6 +138,17 @@ def test_a_holder_keeps_its_lane_and_no_other_job_takes_it() -> None:
     for _, job, transition in transitions():
         holds_lane = job.target is not None and job.stage in HOLDS_LANE
         for stage in transition.stages or ():
+            assert job.target is None or (stage in HOLDS_LANE) is holds_lane
+
+
+@pytest.mark.requirement("P6", "N16")
+def test_a_job_that_is_amended_neither_takes_nor_leaves_a_lane() -> None:
+    """Nor does one of any other verb, so that no step of a bulk operation meets a second holder."""
+    waiting = [job for job in JOBS if job.stage and job.state not in LEASED | FINAL]
+    assert {job.stage for job in waiting} == set(Stage) - {Stage.LEASED, Stage.FAILED}
+    for job in waiting:
+        holds_lane = job.target is not None and job.stage in HOLDS_LANE
+        for stage in plan_amend(job).stages:
             assert job.target is None or (stage in HOLDS_LANE) is holds_lane
 
 

@@ -313,7 +313,7 @@ def _refused(
         yield from trial(*_statements(planned, by, reason, amendment))
     except RowRefused as error:
         if isinstance(error, Conflict) and error.index == UNIQUE_INDEX:
-            raise  # to be planned again
+            raise  # to be planned again. Of a lane there is no conflict: no step takes one.
         if len(planned) == 1:
             return {planned[0][0].id: str(error)}
         half = len(planned) // 2
