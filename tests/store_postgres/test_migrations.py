@@ -165,6 +165,46 @@ def test_a_schema_name_outside_the_whitelist_is_refused(name: Any) -> None:
         PostgresDatabase("postgresql:///nowhere", name)
 
 
+@pytest.mark.requirement("S2.1")
+def test_a_right_that_was_granted_on_a_function_outlives_later_migrations(
+    postgres_url: str, admin: Connection[Any]
+) -> None:
+    """In a database that takes functions from the public. `create or replace` keeps the rights; a
+    function that is dropped, to get other arguments, takes them along."""
+    admin.execute("alter default privileges revoke execute on functions from public")
+    with closing(_Until25(postgres_url)) as then:
+        then.migrate()
+    admin.execute("create role shop_of_old nologin")
+    try:
+        admin.execute("grant execute on all functions in schema freehold to shop_of_old")
+        granted = _functions(admin, _IS_GRANTED)
+        assert "enqueue" in granted
+        migrated(postgres_url, "freehold")
+        dropped = granted - _functions(admin, "true")
+        assert _functions(admin, _IS_GRANTED) >= granted - dropped
+    finally:
+        admin.execute("drop owned by shop_of_old")
+        admin.execute("drop role shop_of_old")
+
+
+class _Until25(PostgresDatabase):
+    """Migration 25 still dropped the function `enqueue` with its rights, and has landed."""
+
+    def migration_sql(self) -> list[Migration]:
+        return [each for each in super().migration_sql() if each.version <= 25]
+
+
+_IS_GRANTED = "has_function_privilege('shop_of_old', oid, 'execute')"
+
+
+def _functions(admin: Connection[Any], condition: str) -> set[str]:
+    rows = admin.execute(
+        "select proname from pg_proc where pronamespace = 'freehold'::regnamespace "
+        f"group by proname having bool_and({condition})".encode()
+    )
+    return {name for (name,) in rows.fetchall()}
+
+
 class _Next(PostgresDatabase):
     """A later version, with one more step."""
 
