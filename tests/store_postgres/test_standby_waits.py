@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -94,6 +95,36 @@ def test_a_key_is_answered_only_when_a_standby_has_its_job(
         await database.aclose()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "'charge', unique_key => 'order-8'",
+        "'charge', idempotency_key => 'request-8'",
+        "'charge', unique_key => 'order-8', unique_until => 'start'",
+    ],
+    ids=["unique_key", "idempotency_key", "waiting_key"],
+)
+def test_the_function_enqueue_waits_for_a_standby_that_has_the_job_of_a_key(
+    servers: tuple[DevPostgres, DevPostgres], arguments: str
+) -> None:
+    primary, standby = servers
+    call = f"select created from freehold.enqueue({arguments})".encode()
+    with (
+        psycopg.connect(primary.url, autocommit=True) as first,
+        psycopg.connect(primary.url, autocommit=True) as second,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        with frozen(standby):
+            canceled = pool.submit(first.execute, call)
+            _wait_for_a_waiting_commit(primary)
+            first.cancel_safe()
+            assert canceled.result().fetchone() == (True,)  # visible, and no standby has it
+            repeated = pool.submit(second.execute, call)
+            _wait_for_a_waiting_commit(primary, unless=repeated.done)
+            assert not repeated.done()
+        assert repeated.result().fetchone() == (False,)
 
 
 def test_a_job_is_answered_to_have_ended_only_when_a_standby_has_its_end(
@@ -241,9 +272,11 @@ def _assert_already(answer: object) -> None:
             assert answer is False
 
 
-def _wait_for_a_waiting_commit(primary: DevPostgres) -> None:
+def _wait_for_a_waiting_commit(
+    primary: DevPostgres, unless: Callable[[], bool] = lambda: False
+) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     with psycopg.connect(primary.url, autocommit=True) as admin:
-        while admin.execute(_WAITING).fetchone() == (0,):
+        while admin.execute(_WAITING).fetchone() == (0,) and not unless():
             assert time.monotonic() < deadline, "no commit waits for the standby"
             time.sleep(0.01)
