@@ -8,6 +8,7 @@ import gc
 import itertools
 import os
 import socket
+import weakref
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -58,6 +59,15 @@ def reading_one(ours: socket.socket) -> Exchange:
     return [[(ours.recv(1),)]]
 
 
+class Refused(Exception):
+    """Like psycopg's errors, but weak references to it are possible."""
+
+
+def refused() -> Exchange:
+    yield Wait.R
+    raise Refused
+
+
 def test_data_sent_before_the_end_of_a_connection_is_read_completely(run: Run) -> None:
     """A server that is stopped hard leaves our data unread, which is an error on the socket. uvloop
     reports it together with the first byte, and reports nothing after that."""
@@ -96,6 +106,32 @@ def test_input_of_one_exchange_is_not_reported_to_the_next(run: Run) -> None:
             reader.close()
 
     run(scenario())
+
+
+def test_an_error_of_an_exchange_is_freed_with_its_last_reference(run: Run) -> None:
+    """Its traceback has the values of the statement, and what refers to the connection. In a cycle
+    they would stay until the garbage collector looks at the oldest objects."""
+    freed: list[bool] = []
+
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            reader = SocketReader(ours.fileno())
+            theirs.send(b"a")
+            try:
+                await reader.run(refused())
+            except Refused as error:
+                reference = weakref.ref(error)
+            await asyncio.sleep(0)  # the loop has its future until the end of the turn
+            freed.append(reference() is None)
+            reader.close()
+
+    gc.disable()
+    try:
+        run(scenario())
+    finally:
+        gc.enable()
+    assert freed == [True]
 
 
 def test_a_limit_ends_an_exchange_and_not_the_one_before_it(run: Run) -> None:

@@ -337,6 +337,7 @@ class SocketReader:
             rows.set_result(end.value)
         except Exception as error:
             rows.set_exception(error)
+            del rows  # which has the error, whose traceback has this frame: a cycle
         else:
             self._await_writable(bool(wanted & Wait.W))
             # More is to come. If the server has ended the connection after the part that was
@@ -371,8 +372,7 @@ class SocketReader:
     def _on_readable(self) -> None:
         if self._exchange is not None:
             self._advance(Ready.R)
-        # Input that no exchange waits for: the server has ended the connection.
-        elif self._poll.poll(0):
+        elif self._poll.poll(0):  # for no exchange: the server has ended the connection
             self.stop_reading()
 
 
