@@ -70,6 +70,21 @@ def test_jobs_and_the_callers_own_rows_are_written_together_or_not_at_all(
     assert ordered(database) == ([1] if commits else [])
 
 
+@every
+def test_a_plain_job_is_stored_whatever_the_date_style_of_the_caller(
+    database: PostgresDatabase, queue: Store, opened: OpenCaller
+) -> None:
+    async def scenario() -> list[Enqueued]:
+        async with opened(database.url) as caller:
+            await caller.execute("set local datestyle to 'German, DMY'")
+            results = await caller.enqueue(database, [NewJob(task="t")])
+            await caller.end(commits=True)
+            return results
+
+    (made,) = run_scenario(opened, scenario())
+    assert made.created_at == queue.read([made.id])[made.id].created_at
+
+
 @pytest.mark.requirement("S0.18", "P9")
 @keyed
 @every

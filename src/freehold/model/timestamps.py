@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from freehold.errors import BadInput
 
-#: PostgreSQL returns datetimes, or texts where few callers read them; SQLite returns microseconds
-#: since 1970.
-StoredTime: TypeAlias = datetime | int | str
+#: PostgreSQL returns datetimes; SQLite returns microseconds since 1970, and so does PostgreSQL
+#: where few callers read the time: a text would depend on the DateStyle of the session.
+StoredTime: TypeAlias = datetime | int
 
 # Near the ends of Python's calendar a conversion of the time zone overflows, and a row with such a
 # timestamp could never be read again.
@@ -35,8 +35,6 @@ def check_timestamp(what: str, value: object) -> datetime:
 def time_of(value: StoredTime) -> datetime:
     if isinstance(value, int):
         return _EPOCH + timedelta(microseconds=value)
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value)
     return value.astimezone(UTC)
 
 
