@@ -73,9 +73,7 @@ class TranslatedStore:
             if result.created:
                 self._learn_id(result.id)
         return [
-            replace(
-                result, id=self._oracle_ids[result.id], created_at=maybe_time(result.created_at)
-            )
+            replace(result, id=self._oracle_ids[result.id], stored_time=result.created_at)
             for result in results
         ]
 

@@ -168,7 +168,7 @@ class Client:
 
     def _handles(self, jobs: Sequence[NewJob], stored: Sequence[Enqueued]) -> list[JobHandle]:
         return [
-            JobHandle(self, job.task, each.id, each.created, each.replaced, each.created_at)
+            JobHandle(self, job.task, each.id, each.created, each.replaced, each.stored_time)
             for job, each in zip(jobs, stored, strict=True)
         ]
 
@@ -184,12 +184,12 @@ class JobHandle(msgspec.Struct, Generic[R_co], eq=False, gc=False):
     created: bool
     #: True if the job waited already, and this call has replaced what it carries.
     replaced: bool
-    _created_at: StoredTime | None
+    _stored_time: StoredTime | None
 
     @property
     def created_at(self) -> datetime | None:
         """When the job was created, by the database's clock; None if it has ended."""
-        return maybe_time(self._created_at)
+        return maybe_time(self._stored_time)
 
     def enqueue(self) -> ActionResult:
         """Put a pending job into the queue."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import assert_type
 
 import pytest
 
@@ -113,6 +114,12 @@ def test_a_clone_is_a_new_job_that_names_the_old_one(store: StoreUnderTest) -> N
         "ann",
         "again",
     )
+
+
+def test_the_creation_of_a_clone_is_a_datetime_for_type_checkers_too(store: StoreUnderTest) -> None:
+    made = Operator(store.store).clone(store.add(), by="ann")
+    assert_type(made.created_at, datetime | None)
+    assert made.created_at == store.job(made.id).created_at
 
 
 def test_a_clone_does_not_get_the_mark_of_a_secret_as_its_value(store: StoreUnderTest) -> None:

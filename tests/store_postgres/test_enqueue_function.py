@@ -180,7 +180,7 @@ def test_keys_are_shared_with_the_client(sql: Connection[Any], queue: Store) -> 
     first = enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'i'")
     sql.commit()
     assert first.created
-    again = Enqueued(first.id, False, created_at=first.created_at)
+    again = Enqueued(first.id, False, False, first.created_at)
     assert enqueue(sql, "'t', unique_key => 'u'") == again
     assert enqueue(sql, "'t', idempotency_key => 'i'") == again
     assert queue.enqueue([NewJob(task="t", unique_key="u")]) == [again]
@@ -197,7 +197,7 @@ def test_the_job_of_a_unique_key_is_remembered_under_the_idempotency_key(
     sql: Connection[Any], queue: Store
 ) -> None:
     holder = queue.enqueue([NewJob(task="t", unique_key="u")])[0]
-    again = Enqueued(holder.id, False, created_at=holder.created_at)
+    again = Enqueued(holder.id, False, False, holder.created_at)
     assert enqueue(sql, "'t', unique_key => 'u', idempotency_key => 'mine'") == again
     sql.commit()
     finish_all(queue)

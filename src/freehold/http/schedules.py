@@ -24,7 +24,6 @@ from freehold.http.schemas import (
 )
 from freehold.http_auth import Role
 from freehold.model.operator_actions import ActionStatus
-from freehold.model.timestamps import maybe_time
 from freehold.model.timing import Cron, Every, Timing
 from freehold.operator_schedules import NEXT_RUNS_LIMIT, ScheduleInfo
 from freehold.tasks import with_secrets
@@ -169,8 +168,7 @@ async def run_schedule(request: ApiRequest) -> ApiResponse:
     name: str = request.path.name
     info = await request.operator.schedule(name)
     made = await request.operator.run_schedule(name, by=request.by, reason=request.body.reason)
-    at = maybe_time(made.created_at)
-    body = EnqueuedBody(made.id, info.task, made.created, made.replaced, at)
+    body = EnqueuedBody(made.id, info.task, made.created, made.replaced, made.created_at)
     return ApiResponse(201 if made.created else 200, body)
 
 

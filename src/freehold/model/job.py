@@ -17,7 +17,7 @@ from freehold.model.policy import DEFAULT_POLICY, Policy, unpack
 from freehold.model.retry import DEFAULT_RETRY
 from freehold.model.secrets import hide_arguments
 from freehold.model.state import Stage, State
-from freehold.model.timestamps import StoredTime
+from freehold.model.timestamps import StoredTime, maybe_time
 from freehold.model.waiting import Waiting
 
 if TYPE_CHECKING:
@@ -93,13 +93,17 @@ def _repr(job: NewJob | Attempt, policy: Policy) -> str:
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):
     """The id of a stored job, or of the job with the same key that existed before. ``replaced``: it
-    got values of this call."""
+    got values of this call. ``stored_time``: `created_at` as the store returned it."""
 
     id: int
     created: bool
     replaced: bool = False
-    #: By the database's clock; None if the job has ended.
-    created_at: StoredTime | None = None
+    stored_time: StoredTime | None = None
+
+    @property
+    def created_at(self) -> datetime | None:
+        """By the database's clock; None if the job has ended. Most callers never read it."""
+        return maybe_time(self.stored_time)
 
 
 class Lease(msgspec.Struct, frozen=True):

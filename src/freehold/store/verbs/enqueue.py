@@ -13,7 +13,6 @@ import msgspec
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from freehold.model.job import Enqueued, NewJob
 from freehold.model.policy import DEFAULT_POLICY, pack
-from freehold.model.timestamps import maybe_time, time_of
 from freehold.store import notifications
 from freehold.store.notifications import NotifyLimiter, notifications_for
 from freehold.store.rows import json_text
@@ -75,7 +74,7 @@ def _stored(drawn: list[Rows]) -> list[Enqueued]:
     before. All jobs of a statement have one time, which at least one of its rows has."""
     made: list[Enqueued] = []
     for rows in drawn:
-        created_at = time_of(next(row[1] for row in rows if row[1] is not None))
+        created_at = next(row[1] for row in rows if row[1] is not None)
         ids = sorted([row[0] for row in rows])
         made += [Enqueued(id_, True, False, created_at) for id_ in ids]
     return made
@@ -271,7 +270,7 @@ def _insert_or_find(jobs: list[tuple[int, NewJob]], answers: dict[int, Enqueued]
         except Conflict:
             continue  # the same idempotency key was committed meanwhile, and is visible now
         for position, id_, created_at in inserted:
-            answers[position] = Enqueued(id_, True, created_at=time_of(created_at))
+            answers[position] = Enqueued(id_, True, False, created_at)
             del left[position]
         if left:
             answers.update((yield from _find_holders(left)))
@@ -331,7 +330,7 @@ def _find_holders(left: dict[int, NewJob]) -> Verb[dict[int, Enqueued]]:
     remember: list[dict[str, Any]] = []
     for position, holder, created_at in found:
         job = left.pop(position)
-        answers[position] = Enqueued(holder, False, created_at=maybe_time(created_at))
+        answers[position] = Enqueued(holder, False, False, created_at)
         if job.idempotency_key is not None:
             remember.append(
                 {"key": job.idempotency_key, "job_id": holder, "seconds": job.idempotency_seconds}

@@ -9,7 +9,6 @@ import msgspec
 
 from freehold.errors import StoreUnavailable
 from freehold.model.job import Enqueued, NewJob
-from freehold.model.timestamps import time_of
 from freehold.model.waiting import REPLACEABLE, Waiting
 from freehold.store.statements import Statement, Verb, read, together
 
@@ -97,14 +96,12 @@ def _store_first(
         statements = _statements(list(waiting.values()), left)
         results = yield from together(*statements)
         for position, id_, created, created_at in results[len(statements) // 2]:  # the middle one
-            answers[position] = Enqueued(
-                id_, bool(created), replaced=not created, created_at=time_of(created_at)
-            )
+            answers[position] = Enqueued(id_, bool(created), not created, created_at)
             del waiting[position]
         if waiting:
             keys = [{"position": n, "waiting_key": _rule(job).key} for n, job in waiting.items()]
             for position, id_, created_at in (yield from read("find_waiting", rows=keys)):
-                answers[position] = Enqueued(id_, False, created_at=time_of(created_at))
+                answers[position] = Enqueued(id_, False, False, created_at)
                 del waiting[position]
         if not waiting:
             return

@@ -29,7 +29,7 @@ from freehold.model.schedule import (
     run_at,
 )
 from freehold.model.schedule_changes import Schedule
-from freehold.model.timestamps import maybe_time, micros_of, time_of
+from freehold.model.timestamps import micros_of, time_of
 from freehold.store import notifications
 from freehold.store.rows import json_text
 from freehold.store.statements import Conflict, Statement, Verb, read, together
@@ -231,14 +231,14 @@ def make_jobs(
             continue  # another backfill committed a tick of these meanwhile: it is visible now
         record = []
         for position, job_id, at in answers[-1]:
-            found[position] = Enqueued(job_id, True, created_at=time_of(at))
+            found[position] = Enqueued(job_id, True, False, at)
         left = [row for row in left if row["position"] not in found]
         if left:
             keys = ("position", "unique_key", "idempotency_key")
             asked = [{key: row[key] for key in keys} for row in left]
             holders = yield from read("find_holders", asked)
             for position, job_id, at in holders:
-                found[position] = Enqueued(job_id, False, created_at=maybe_time(at))
+                found[position] = Enqueued(job_id, False, False, at)
     raise StoreUnavailable("the job before kept changing while it was read: try again")
 
 
