@@ -73,6 +73,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 SUCCEEDED = Decision(state=State.SUCCEEDED, event=EventKind.SUCCEEDED)
 #: A job that is paused without a request for a pause begins its reason with it.
 INTERRUPTED = "Job was interrupted by user"
+#: The reason of an attempt whose lease has expired begins with it.
+WORKER_LOST = "its worker was lost"
 #: The reason of a job that is parked because of its arguments begins with it.
 WAITS_FOR_CODE = "waits for a worker whose code fits"
 _CHARGED = frozenset(
@@ -157,12 +159,12 @@ def _failed_attempt(attempt: Attempt, outcome: Outcome, policy: Policy, chance: 
     if delay is None:
         delay = policy.retry.delay_seconds(attempt.number, chance)
     event = EventKind.LEASE_LOST if lost else EventKind.RETRIED
-    why = "its worker was lost" if lost else outcome.reason
+    why = WORKER_LOST if lost else outcome.reason
     return _queued(outcome, event, delay, reason=why, lost=lost)
 
 
 def _lost_reason(times: int) -> str:
-    return f"its worker was lost {times} time{'s' if times != 1 else ''}"
+    return f"{WORKER_LOST} {times} time{'s' if times != 1 else ''}"
 
 
 def _spent_reason(attempt: Attempt, outcome: Outcome) -> str:

@@ -105,7 +105,8 @@ def _check_end(
         allowed = allowed | {_K.SUCCEEDED}  # the stop came during the commit, or it was executed
     if _exceeded_timeout(run):
         allowed = allowed | {_K.RETRIED, _K.FAILED}
-    if history.faults.grave(lease.owner, lease.start, lease.end):
+    is_unrecorded = not history.evidence.records_recoveries
+    if is_unrecorded and history.faults.grave(lease.owner, lease.start, lease.end):
         allowed = allowed | {_K.PAUSED, _K.CANCELED, _K.FAILED}  # recovered with a stop request
     if kind not in allowed:
         yield Violation(

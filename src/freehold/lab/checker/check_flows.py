@@ -7,14 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from freehold.lab.checker.evidence import FlowEvidence
 from freehold.lab.checker.indexed_history import IndexedHistory
-from freehold.lab.checker.job_intervals import JobIntervals, live_spans
+from freehold.lab.checker.job_intervals import (
+    JobIntervals,
+    is_canceled_by_the_queue,
+    live_spans,
+)
 from freehold.lab.checker.violation import Violation
 from freehold.model.flow import FlowNode, FlowState, Moment, OnFailure
 from freehold.model.history import EventKind
 from freehold.model.state import State
 from freehold.model.timestamps import micros_of
 
-_BAD_SOURCE = ("its source", "a source of it")
 _ENDED = (State.SUCCEEDED, State.FAILED, State.CANCELED)
 
 
@@ -191,10 +194,10 @@ def _starts(job: JobIntervals) -> Iterator[int]:
 
 def nodes_are_canceled_by_bad_sources(history: IndexedHistory) -> Iterator[Violation]:
     """A node that was canceled because of a source has one that failed or was canceled."""
-    for job_id, intervals in history.jobs.items():
-        for event in intervals.events:
-            if not (event.reason or "").startswith(_BAD_SOURCE):
-                continue
+    flows = history.evidence.flows
+    nodes = {node.job_id for each in flows for node in each.nodes if node.job_id is not None}
+    for job_id in sorted(nodes & history.jobs.keys()):
+        for event in filter(is_canceled_by_the_queue, history.jobs[job_id].events):
             ends = (
                 step.state
                 for source in _sources_of(history, job_id)

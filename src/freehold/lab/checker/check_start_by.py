@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from freehold.lab.checker.indexed_history import IndexedHistory
-from freehold.lab.checker.job_intervals import JobIntervals, LeaseInterval
+from freehold.lab.checker.job_intervals import (
+    JobIntervals,
+    LeaseInterval,
+    is_canceled_by_the_queue,
+)
 from freehold.lab.checker.violation import Violation
 from freehold.model.history import EventKind
 from freehold.model.timestamps import micros_of
@@ -25,10 +29,10 @@ def late_jobs_never_start(history: IndexedHistory) -> Iterator[Violation]:
 def started_jobs_are_not_late(history: IndexedHistory) -> Iterator[Violation]:
     start_bys = {intervals.job.id: at for intervals, at in _with_start_by(history)}
     for intervals in history.jobs.values():
-        job_id = intervals.job.id
-        for event in intervals.events:
-            if event.kind is not EventKind.CANCELED or "(start_by)" not in (event.reason or ""):
-                continue
+        job_id, policy = intervals.job.id, intervals.job.policy
+        if policy.node is not None or policy.in_group:
+            continue  # the queue cancels them because of their sources
+        for event in filter(is_canceled_by_the_queue, intervals.events):
             at = micros_of(event.at)
             if at < start_bys.get(job_id, at + 1):
                 yield Violation("start_by", job_id, "was canceled as late too early", at)

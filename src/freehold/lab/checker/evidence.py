@@ -51,6 +51,9 @@ class Evidence:
     #: The job and the step of every row that the transaction of a step has written.
     own_rows: Sequence[tuple[int, str]] = ()
     flows: Sequence[FlowEvidence] = ()
+    #: Whether every recovery of a lease is among the records. A real process can be killed between
+    #: the recovery and its record.
+    records_recoveries: bool = False
 
 
 def gather(
@@ -80,6 +83,7 @@ def gather(
         steps={job_id: store.read_steps(job_id) for job_id in sorted(jobs)},
         own_rows=own_rows,
         flows=[_flow(store, flow, jobs) for flow in _flows(store)],
+        records_recoveries=True,
     )
 
 

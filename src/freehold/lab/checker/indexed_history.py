@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -11,8 +11,14 @@ import msgspec
 from freehold.errors import OutcomeUnknown
 from freehold.lab.checker.evidence import Evidence
 from freehold.lab.checker.faults import FaultIntervals
-from freehold.lab.checker.job_intervals import FOREVER, JobIntervals, LeaseInterval
+from freehold.lab.checker.job_intervals import (
+    FOREVER,
+    JobIntervals,
+    LeaseInterval,
+    lost_by_its_reason,
+)
 from freehold.lab.checker.record import Record
+from freehold.model.history import Event
 from freehold.model.timestamps import micros_of
 
 
@@ -63,13 +69,15 @@ class IndexedHistory:
         #: Jobs by ``call.index``, which is one of their arguments.
         self.jobs_by_call: dict[str, list[int]] = {}
         waiting = _waiting_calls(evidence.records)
+        was_lost = _recovered(evidence.records) if evidence.records_recoveries else None
         self.jobs: dict[int, JobIntervals] = {}
         for job_id, job in sorted(evidence.jobs.items()):
             call = msgspec.json.decode(job.args).get("call", "")
             self.jobs_by_call.setdefault(call, []).append(job_id)
             # What a job adds to its flow has the name of its call, with a suffix.
             waits = call in waiting or re.split(r"[/+]", call)[0] in waiting
-            self.jobs[job_id] = JobIntervals(job, evidence.events.get(job_id, ()), waits)
+            events = evidence.events.get(job_id, ())
+            self.jobs[job_id] = JobIntervals(job, events, waits, was_lost or lost_by_its_reason)
         self.faults = FaultIntervals(evidence.records)
         self.runs: dict[tuple[int, int], AttemptRun] = {}
         #: Starts with the job and token of an earlier start.
@@ -123,6 +131,12 @@ class IndexedHistory:
             if intervals.job.target is not None:
                 found.setdefault(intervals.job.target, []).append(intervals)
         return found
+
+
+def _recovered(records: Sequence[Record]) -> Callable[[Event], bool]:
+    """Whether an event is the end of a lease by a recovery."""
+    recovered = {(each.job, each.token) for each in records if each.kind == "recovered"}
+    return lambda event: (event.job_id, event.token) in recovered
 
 
 def _waiting_calls(records: Sequence[Record]) -> set[str]:

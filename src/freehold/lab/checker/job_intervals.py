@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from freehold.model.history import Event, EventKind
 from freehold.model.job import Job
+from freehold.model.outcome import WORKER_LOST
 from freehold.model.state import FINAL, State
 from freehold.model.timestamps import micros_of
 
@@ -38,25 +39,27 @@ class LeaseInterval:
     kind: EventKind | None
     state: State
     due: int | None = None
-    reason: str = ""
-
-    @property
-    def was_lost(self) -> bool:
-        """Ended by recovery, not by its owner."""
-        is_last = self.kind is EventKind.FAILED and "worker was lost" in self.reason
-        return self.kind is EventKind.LEASE_LOST or is_last
+    #: Ended by recovery, not by its owner.
+    was_lost: bool = False
 
 
 class JobIntervals:
     """One job with its events and leases."""
 
-    def __init__(self, job: Job, events: Sequence[Event], waits: bool) -> None:
+    def __init__(
+        self,
+        job: Job,
+        events: Sequence[Event],
+        waits: bool,
+        was_lost: Callable[[Event], bool],
+    ) -> None:
+        """``was_lost``: whether an event is the end of an attempt by a recovery of its lease."""
         self.job = job
         #: Whether it was enqueued with a delay or as pending.
         self.waits = waits
         self.events = events
         self.created = micros_of(job.created_at)
-        self.leases = sorted(_leases(job, events), key=lambda lease: lease.start)
+        self.leases = sorted(_leases(job, events, was_lost), key=lambda lease: lease.start)
         self.by_token = {lease.token: lease for lease in self.leases}
 
     def operator_acted_between(self, start: int, end: int) -> bool:
@@ -86,7 +89,21 @@ class JobIntervals:
         yield from (lease for lease in self.leases if lease.token not in recorded_tokens)
 
 
-def _leases(job: Job, events: Sequence[Event]) -> Iterator[LeaseInterval]:
+def lost_by_its_reason(event: Event) -> bool:
+    """Of real processes, which record no recoveries."""
+    is_last = event.kind is EventKind.FAILED and (event.reason or "").startswith(WORKER_LOST)
+    return event.kind is EventKind.LEASE_LOST or is_last
+
+
+def is_canceled_by_the_queue(event: Event) -> bool:
+    """Without a lease and without an author, as every operator is: a sweep has canceled a job as
+    late, or a fold a node because of a source."""
+    return event.kind is EventKind.CANCELED and event.token is None and event.by is None
+
+
+def _leases(
+    job: Job, events: Sequence[Event], was_lost: Callable[[Event], bool]
+) -> Iterator[LeaseInterval]:
     recorded_tokens = set()
     for event in events:
         if event.token is None or event.leased_at is None:
@@ -102,7 +119,7 @@ def _leases(job: Job, events: Sequence[Event]) -> Iterator[LeaseInterval]:
             event.kind,
             event.state,
             None if event.due_at is None else micros_of(event.due_at),
-            event.reason or "",
+            was_lost(event),
         )
     report, lease = job.report, job.lease
     if report is not None and report.token is not None and report.token not in recorded_tokens:

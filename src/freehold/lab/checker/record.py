@@ -31,7 +31,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
                            outcome of a commit, …), seconds
     requested  caller      call; info: an enqueue, a signal or an operator's verb
     responded  caller      call; info: the result, or the name of the error
-    fault      world       info: kind, until; grave: whether it can cost a lease
+    recovered  world       job token. Its lease had expired, and a recovery has ended it
+    fault      world       info: kind, until; grave: whether it can cost a lease; to: the statements
     begun      worker      actor: the owner of its leases
     exited     worker      info: code
     healed     world       all faults are over

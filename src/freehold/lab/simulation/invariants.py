@@ -62,12 +62,15 @@ class InvariantChecker:
         clock: VirtualClock,
         trace: Callable[[str, str], None],
         limits: LimitInvariant,
+        on_recovered: Callable[[str, int, int], None],
     ) -> None:
+        """``on_recovered``: called with the machine, the job and the token."""
         self._store = store
         self._clock = clock
         #: Adds every change of a job to the trace.
         self._trace = trace
         self._limits = limits
+        self._on_recovered = on_recovered
         self._last_token = 0
         self.jobs: dict[int, RowSnapshot] = {}
         self.violations: list[Violation] = []
@@ -148,6 +151,7 @@ class InvariantChecker:
         if statement.name in CLAIMS:
             self._violate("S0.2", job_id, f"{actor} claimed it while {before.owner} held its lease")
         elif statement.name in _TRANSITIONS and row["expired"]:
+            self._on_recovered(actor, job_id, before.token)
             if now < before.expires:
                 left = (before.expires - now) / 1e6
                 text = f"{actor} recovered a lease that was valid for another {left:g} s"

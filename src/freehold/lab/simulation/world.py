@@ -101,7 +101,9 @@ class World:
         self._is_over = False
         limits = LimitInvariant(dict(scenario.limits), dict(scenario.queue_limits))
         self._folder = contextlib.ExitStack()
-        self._invariants = InvariantChecker(self._store, clock, self.trace, limits)
+        self._invariants = InvariantChecker(
+            self._store, clock, self.trace, limits, self._record_recovery
+        )
         self._network = Network(
             database,
             clock,
@@ -155,6 +157,9 @@ class World:
         machine = MACHINE.get()
         assert machine is not None
         self.record(machine.name, kind, job=job, token=token, attempt=attempt, info=info)
+
+    def _record_recovery(self, actor: str, job_id: int, token: int) -> None:
+        self.record(actor, "recovered", job=job_id, token=token)
 
     def _on_executed(self, machine: Machine, group: StatementGroup, results: list[Rows]) -> None:
         if self._is_over:
