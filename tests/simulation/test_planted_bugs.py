@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from freehold.lab.simulation.run import run_scenario
-from freehold.lab.simulation.scenario import random_scenario
+from freehold.lab.simulation.scenario import (
+    HORIZON_SECONDS,
+    QUEUES,
+    Call,
+    JobPlan,
+    Scenario,
+    WorkerPlan,
+    random_scenario,
+)
+from freehold.lab.simulation.world import STILL_SECONDS
 from tests.simulation.bugs import BUGS, FOUND_BY_INVARIANTS, Bug
 from tests.simulation.flow_bugs import FLOW_BUGS, WITHOUT_NET
 from tests.simulation.sharp_scenarios import SHARP
@@ -37,6 +46,17 @@ def test_folds_leave_nothing_to_the_sweeps_if_no_worker_dies() -> None:
     for seed in range(3):
         with WITHOUT_NET():
             assert not run_scenario(SHARP["a fold does not look again"](seed)).violations
+
+
+def test_a_run_that_stands_still_ends_early() -> None:
+    """Its job counts as not ended, and the test of each bug that loses jobs is quick."""
+    worker = WorkerPlan(0.0, "w1", QUEUES, 1, 1.0, knows_newer=True, grace_seconds=1.0)
+    call = Call(0.1, 1, (JobPlan(target="lane", runs=((0.1, "error"),)),), idempotent=True)
+    with BUGS["jobs in backoff are forgotten"].plant():
+        result = run_scenario(Scenario(0, (worker,), (call,), (), ()))
+    assert {"I9"} == {each.rule for each in result.found_after}
+    ended_seconds = result.trace[-1][0] / 1e6
+    assert HORIZON_SECONDS + STILL_SECONDS < ended_seconds < HORIZON_SECONDS + STILL_SECONDS + 2.0
 
 
 def _finds(bug: Bug, seed: int) -> bool:

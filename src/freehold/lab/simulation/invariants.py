@@ -73,6 +73,8 @@ class InvariantChecker:
         self._on_recovered = on_recovered
         self._last_token = 0
         self.jobs: dict[int, RowSnapshot] = {}
+        #: When a job was last changed, in microseconds.
+        self.changed_at = 0
         self.violations: list[Violation] = []
         self.transitions: Counter[tuple[State | None, State]] = Counter()
 
@@ -114,6 +116,7 @@ class InvariantChecker:
         self.jobs[job_id] = after
         if before == after:
             return
+        self.changed_at = self._clock.micros
         statement, row = by[0]
         if before is None or before.state is not after.state:
             self._check_transition(actor, job_id, before, after, statement.name)

@@ -53,6 +53,9 @@ WAIT_SECONDS = LEASE_SECONDS + 2.0
 #: A worker that serves every queue and knows every task, for the time after the faults.
 HEALTHY_WORKER = WorkerPlan(0.0, "healer", QUEUES, 4, 1.0, knows_newer=True, grace_seconds=5.0)
 _CHECK_SECONDS = 0.5
+#: A run stands still if no job has changed for this long: polls, sweeps and tries after an error
+#: are at most 10 s apart.
+STILL_SECONDS = 15.0
 
 
 @dataclass(slots=True)
@@ -266,8 +269,8 @@ class World:
         self._handlers.is_healed = True
 
     async def _until_all_have_ended(self) -> None:
-        deadline = self._clock.micros + END_SECONDS * _MICROS
-        while self._clock.micros < deadline:
+        began = self._clock.micros
+        while self._clock.micros < began + END_SECONDS * _MICROS:
             await asyncio.sleep(_CHECK_SECONDS)
             # An enqueue that arrives after the workers have left would never run.
             arriving = [task.get_name() for task in self._network.arriving]
@@ -281,8 +284,16 @@ class World:
             for task in self._calls:
                 if task.done():
                     task.result()  # raises what a client could not handle
-            if is_over and is_quiet and not is_more_to_come:
+            if (is_over or self._stands_still(jobs, began)) and is_quiet and not is_more_to_come:
                 return
+
+    def _stands_still(self, jobs: list[Job], began: int) -> bool:
+        """Whether no job has changed for long, and none waits for a time. The lease of one that
+        runs is renewed, which is a change."""
+        now, changed_at = self._clock.micros, max(began, self._invariants.changed_at)
+        return now >= changed_at + STILL_SECONDS * _MICROS and all(
+            job.run_at <= time_of(now) for job in jobs
+        )
 
     def _record_waiting(self, jobs: list[Job]) -> None:
         """Records jobs that stay claimable for long while a slot is free, for the liveness rule."""
