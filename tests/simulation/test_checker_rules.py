@@ -9,6 +9,7 @@ import pytest
 
 from freehold.lab.checker.checker import check
 from freehold.lab.checker.evidence import Evidence
+from freehold.lab.checker.faults import A_COMMIT
 from freehold.lab.checker.record import Record
 from freehold.lab.simulation.network import Link
 from freehold.lab.simulation.run import run_scenario
@@ -48,10 +49,19 @@ def test_a_confirmed_call_replaces_no_job_after_later_calls() -> None:
     assert "N4" in _rules_of(confirmed, _call("c2", 20, results=[[1, False]]))
 
 
-def _with_a_lost_commit(monkeypatch: pytest.MonkeyPatch) -> SimulationResult:
+def _with_a_lost_commit(
+    monkeypatch: pytest.MonkeyPatch, *, with_a_fault: bool = True
+) -> SimulationResult:
     """The result of the commit of a step is lost, and there is no other fault."""
-    is_lost = iter([True])
-    monkeypatch.setattr(Link, "_commit_fails", lambda _link: next(is_lost, False))
+    is_first = iter([True])
+
+    def fails(link: Link) -> bool:
+        is_lost = next(is_first, False)
+        if is_lost and with_a_fault:
+            link._network.on_fault(link._machine, "fail_after", A_COMMIT)
+        return is_lost
+
+    monkeypatch.setattr(Link, "_commit_fails", fails)
     worker = WorkerPlan(0.0, "w1", QUEUES, 1, 1.0, knows_newer=True, grace_seconds=1.0)
     job = JobPlan("stepped", parts=(("transaction", "pay", 0.0),))
     call = Call(0.1, 1, (job,), idempotent=True)
@@ -65,6 +75,13 @@ def test_an_attempt_loses_its_lease_after_a_commit_without_a_known_outcome(
     result = _with_a_lost_commit(monkeypatch)
     assert result.events["lease_lost"] == 1
     assert result.violations == []
+
+
+def test_no_lease_is_lost_after_a_commit_that_no_fault_has_hit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (violation,) = _with_a_lost_commit(monkeypatch, with_a_fault=False).violations
+    assert str(violation).endswith("lost the lease of w1, which had no fault")
 
 
 def test_an_attempt_writes_nothing_after_a_commit_without_a_known_outcome(

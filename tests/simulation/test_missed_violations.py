@@ -151,3 +151,9 @@ def test_a_node_is_canceled_without_a_bad_source_whatever_the_reason_says(reason
     assert [each.text for each in found if each.rule == "N12"] == [
         f"was canceled ({reason}), and no source had ended so"
     ]
+
+
+def test_a_lease_is_lost_after_a_commit_whose_outcome_no_fault_made_unknown() -> None:
+    lost = _ended(EventKind.LEASE_LOST, State.QUEUED, "its worker was lost")
+    rules = _rules([*_run("unknown"), _recovered()], a_job(id=1), [lost], records_recoveries=True)
+    assert rules["I4"] == "lost the lease of w1, which had no fault"

@@ -162,8 +162,10 @@ def lost_leases(history: IndexedHistory) -> Iterator[Violation]:
 
 def _is_explained(history: IndexedHistory, run: AttemptRun | None, lease: LeaseInterval) -> bool:
     start = lease.start - LATE_MICROS
-    if run is not None and run.how == "unknown":
-        return True  # such an attempt leaves its lease to recovery
+    # An attempt leaves its lease to recovery if a fault has hidden the outcome of its commit.
+    is_unknown = run is not None and run.how == "unknown"
+    if is_unknown and history.faults.may_hide_a_commit(lease.owner, lease.start, lease.end):
+        return True
     # The result of its claim was lost, or that of its fenced transaction while it was stopped.
     may_be_unrecorded = run is None or run.started.info.get("fenced")
     if may_be_unrecorded and history.faults.count(lease.owner, start, lease.end):

@@ -14,6 +14,8 @@ LATE_MICROS = 4 * _MICROS
 #: the lease expires; a second failure may leave no time for that.
 _RENEWAL_STATEMENTS = ("renew", "mark_running", "stop_requests", "succeed", "transition")
 _MANY_RENEWALS = 2
+#: The target of a fault that hides the outcome of a handler's transaction.
+A_COMMIT = "a commit"
 #: The actor of a fault that concerns all machines.
 STORE = "store"
 #: The same for faults of connections with unknown statements.
@@ -28,6 +30,7 @@ class FaultIntervals:
         self._all: dict[str, list[int]] = {}
         self._on_renewals: dict[str, list[int]] = {}
         self._unknown_target: dict[str, list[int]] = {}
+        self._on_commits: dict[str, list[int]] = {}
         self.healed_at: int | None = None
         for record in records:
             if record.kind == "healed":
@@ -37,6 +40,8 @@ class FaultIntervals:
             self._all.setdefault(record.actor, []).append(record.at)
             if "to" not in record.info:
                 self._unknown_target.setdefault(record.actor, []).append(record.at)
+            if record.info.get("to") == A_COMMIT:
+                self._on_commits.setdefault(record.actor, []).append(record.at)
             if _concerns_leases(record):
                 self._on_renewals.setdefault(record.actor, []).append(record.at)
             if record.info.get("grave"):
@@ -59,6 +64,11 @@ class FaultIntervals:
         """Whether so many connections broke that one renewal after another may have failed."""
         unknown_target = self._unknown_target.get(_machine(owner or ""), ())
         return sum(start <= at <= end for at in unknown_target) >= _MANY_UNKNOWN
+
+    def may_hide_a_commit(self, owner: str | None, start: int, end: int) -> bool:
+        machine = _machine(owner or "")
+        faults = (*self._on_commits.get(machine, ()), *self._unknown_target.get(machine, ()))
+        return any(start <= at <= end for at in faults)
 
     def count(self, owner: str | None, start: int, end: int) -> int:
         return sum(start <= at <= end for at in self._all.get(_machine(owner or ""), ()))

@@ -19,6 +19,7 @@ from typing import Any
 
 from freehold.clock import VirtualClock
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
+from freehold.lab.checker.faults import A_COMMIT
 from freehold.lab.simulation.adversarial_claims import CLAIMS, ENQUEUES, AdversarialClaims
 from freehold.lab.simulation.flow_locks import TRY_FLOWS, FlowLocks, is_fold
 from freehold.lab.simulation.link_noise import NO_NOISE
@@ -356,7 +357,7 @@ class Link:
     def _commit_fails(self) -> bool:
         """Whether the result of a commit is lost; the commit itself has happened."""
         if self._is_cut_off or self._chance.random() < self._network.noise.fail_after:
-            self._network.on_fault(self._machine, "fail_after", "a commit")
+            self._network.on_fault(self._machine, "fail_after", A_COMMIT)
             return True
         return False
 
