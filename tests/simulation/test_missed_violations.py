@@ -157,3 +157,38 @@ def test_a_lease_is_lost_after_a_commit_whose_outcome_no_fault_made_unknown() ->
     lost = _ended(EventKind.LEASE_LOST, State.QUEUED, "its worker was lost")
     rules = _rules([*_run("unknown"), _recovered()], a_job(id=1), [lost], records_recoveries=True)
     assert rules["I4"] == "lost the lease of w1, which had no fault"
+
+
+def _queue_verb(call: str, verb: str, seconds: float, **response: Any) -> Iterator[Record]:
+    info = {"verb": verb, "queue": "default"}
+    yield Record(_micros(seconds), "operator", "requested", call=call, info=info)
+    answer = info | response
+    yield Record(_micros(seconds + 0.1), "operator", "responded", call=call, info=answer)
+
+
+_UNKNOWN = {"error": "OutcomeUnknown"}
+
+
+def _claimed_while_paused(*before: Record) -> bool:
+    """A claim after one second, and a pause half a second before it."""
+    records = [*before, *_queue_verb("pause", "pause_queue", 0.5), *_run(None)]
+    records.sort(key=lambda record: record.at)
+    claimed = _ended(EventKind.RETRIED, State.QUEUED, "an error")
+    return "pause" in _rules(records, a_job(id=1), [claimed])
+
+
+def test_a_resume_without_a_known_outcome_does_not_excuse_a_later_pause() -> None:
+    assert _claimed_while_paused()
+    assert _claimed_while_paused(*_queue_verb("resume", "resume_queue", 0.1, **_UNKNOWN))
+
+
+def test_a_resume_that_was_executed_late_ends_a_later_pause() -> None:
+    resume = [*_queue_verb("resume", "resume_queue", 0.1, **_UNKNOWN)]
+    for seconds, is_found in ((0.8, False), (1.2, True)):
+        info = {"kind": "arrived_late", "to": "resume_queue"}
+        late = Record(_micros(seconds), "operator", "fault", info=info)
+        assert _claimed_while_paused(*resume, late) == is_found
+
+
+def test_a_resume_that_is_under_way_may_end_a_pause() -> None:
+    assert not _claimed_while_paused(*_queue_verb("resume", "resume_queue", 0.45, **_UNKNOWN))

@@ -124,30 +124,16 @@ def _check_stop(
 
 def paused_queues(history: IndexedHistory) -> Iterator[Violation]:
     """No job of a paused queue is claimed."""
-    changes = [
-        q
-        for q in history.invocations
-        if q.request.info.get("verb") in ("pause_queue", "resume_queue")
-    ]
-    for invocation in changes:
+    for invocation in history.invocations:
         response = invocation.response
         if (
-            invocation.request.info["verb"] != "pause_queue"
+            invocation.request.info.get("verb") != "pause_queue"
             or response is None
             or "error" in response.info
         ):
             continue
         queue = invocation.request.info["queue"]
-        resumed = min(
-            (
-                each.request.at
-                for each in changes
-                if each.request.info["verb"] == "resume_queue"
-                and each.request.info["queue"] == queue
-                and each.may_act_until >= invocation.request.at
-            ),
-            default=FOREVER,
-        )
+        resumed = min(_resumes(history, queue, invocation.request.at), default=FOREVER)
         for intervals in history.jobs.values():
             if queue in (intervals.job.queue, ALL_QUEUES):
                 for lease in intervals.leases:
@@ -155,3 +141,17 @@ def paused_queues(history: IndexedHistory) -> Iterator[Violation]:
                         yield Violation(
                             "pause", intervals.job.id, f"was claimed while {queue} was paused"
                         )
+
+
+def _resumes(history: IndexedHistory, queue: str, since: int) -> Iterator[int]:
+    """From when each resume of a queue may have ended a pause that was requested at ``since``. One
+    that was over by then has not, unless it was executed late; a fault records each that was."""
+    for invocation in history.invocations:
+        request, response = invocation.request, invocation.response
+        if request.info.get("verb") != "resume_queue" or request.info["queue"] != queue:
+            continue
+        if response is None or response.at >= since:
+            yield request.at
+        elif invocation.is_unknown:
+            late = history.faults.arrived_late(request.actor, "resume_queue")
+            yield from (at for at in late if at >= since)

@@ -31,6 +31,8 @@ class FaultIntervals:
         self._on_renewals: dict[str, list[int]] = {}
         self._unknown_target: dict[str, list[int]] = {}
         self._on_commits: dict[str, list[int]] = {}
+        #: By the sender and the name of the statement.
+        self._late: dict[tuple[str, str], list[int]] = {}
         self.healed_at: int | None = None
         for record in records:
             if record.kind == "healed":
@@ -42,6 +44,9 @@ class FaultIntervals:
                 self._unknown_target.setdefault(record.actor, []).append(record.at)
             if record.info.get("to") == A_COMMIT:
                 self._on_commits.setdefault(record.actor, []).append(record.at)
+            if record.info["kind"] == "arrived_late":
+                for name in record.info["to"].split("+"):
+                    self._late.setdefault((record.actor, name), []).append(record.at)
             if _concerns_leases(record):
                 self._on_renewals.setdefault(record.actor, []).append(record.at)
             if record.info.get("grave"):
@@ -69,6 +74,10 @@ class FaultIntervals:
         machine = _machine(owner or "")
         faults = (*self._on_commits.get(machine, ()), *self._unknown_target.get(machine, ()))
         return any(start <= at <= end for at in faults)
+
+    def arrived_late(self, actor: str, statement: str) -> list[int]:
+        """When statements of this name were executed that their sender had given up."""
+        return self._late.get((actor, statement), [])
 
     def count(self, owner: str | None, start: int, end: int) -> int:
         return sum(start <= at <= end for at in self._all.get(_machine(owner or ""), ()))

@@ -56,9 +56,12 @@ class Invocation:
     def may_act_until(self) -> int:
         """A write without a known outcome may be executed long after its caller gave it up."""
         response = self.response
-        if response is None or response.info.get("error") == OutcomeUnknown.__name__:
-            return FOREVER
-        return response.at
+        return FOREVER if response is None or self.is_unknown else response.at
+
+    @property
+    def is_unknown(self) -> bool:
+        response = self.response
+        return response is not None and response.info.get("error") == OutcomeUnknown.__name__
 
 
 class IndexedHistory:
