@@ -28,6 +28,7 @@ from freehold.store.verbs import queries
 from freehold.store.verbs.operator import operate
 from tests.sizes import sized
 from tests.store_postgres.planted_races import (
+    OTHERS_END,
     counted_before_the_lock,
     drawn_with_the_first_winner,
     planted,
@@ -54,6 +55,8 @@ Found = Callable[[], str | None]
 
 class Stress:
     """Threads that run until a violation is found, or the time is up."""
+
+    most_waiting = 60
 
     def __init__(self, database: PostgresDatabase, workers: int = WORKERS) -> None:
         self.database = database
@@ -97,7 +100,7 @@ class Stress:
     def feed(self, rng: random.Random) -> None:
         """Keeps the queue short, but not empty."""
         counts = self.store.counts()
-        if counts.ready + counts.following > 60:
+        if counts.ready + counts.following > self.most_waiting:
             time.sleep(0.005)
             return
         lanes = [f"lane {rng.randrange(LANES)}" for _ in range(rng.randrange(1, 6))]
@@ -169,10 +172,16 @@ class Laned(Stress):
 class Passed(Stress):
     """Claimers of several lanes at a time, which hold each lane in turn."""
 
+    #: Few, so that most jobs are new: only one that is not yet a follower can overtake.
+    most_waiting = 12
+
     def run(self, seconds: float, steps: int) -> str | None:
-        return self.run_threads(
-            [self.feed, *[self.work] * self.workers], self._back_in_time, seconds, steps
-        )
+        tasks = [self.feed, *[self.work] * self.workers]
+        self.observer.execute(OTHERS_END)
+        try:
+            return self.run_threads(tasks, self._back_in_time, seconds, steps)
+        finally:
+            self.observer.execute("drop function freehold.others_end()")
 
     def _back_in_time(self) -> str | None:
         """A later holder of a lane has a larger token, and was leased after the previous end."""
