@@ -22,10 +22,10 @@ listen_addr =
 listen_port = {own_port}
 unix_socket_dir = {folder}
 auth_type = any
-pool_mode = transaction
+pool_mode = {pool_mode}
 default_pool_size = 20
 max_client_conn = 500
-server_round_robin = 1
+server_round_robin = {round_robin}
 server_login_retry = 1
 logfile = {folder}/log
 pidfile = {folder}/pid
@@ -48,23 +48,37 @@ def _program() -> str | None:
 class Pooler:
     """Between the proxy and the server. Round robin, so that no client keeps its connection."""
 
-    def __init__(self, server_url: str) -> None:
+    def __init__(
+        self,
+        server_url: str,
+        *,
+        pool_mode: str = "transaction",
+        round_robin: bool = True,
+        settings: str = _SETTINGS,
+    ) -> None:
         self._server = conninfo_to_dict(server_url)
-        self._folder = Path(tempfile.mkdtemp(prefix="freehold-pooler-"))
-        self.socket = f"{self._folder}/.s.PGSQL.{_PORT}"
+        self._pool_mode, self._round_robin, self._settings = pool_mode, round_robin, settings
+        self.folder = Path(tempfile.mkdtemp(prefix="freehold-pooler-"))
+        self.socket = f"{self.folder}/.s.PGSQL.{_PORT}"
+
+    @property
+    def url(self) -> str:
+        return f"postgresql:///postgres?host={self.folder}&port={_PORT}&user=postgres"
 
     def start(self) -> None:
         program = _program()
         assert program is not None, "PgBouncer is not installed"
-        file = self._folder / "pgbouncer.ini"
-        text = _SETTINGS.format(
+        file = self.folder / "pgbouncer.ini"
+        text = self._settings.format(
             host=self._server["host"],
             port=self._server["port"],
             own_port=_PORT,
-            folder=self._folder,
+            folder=self.folder,
+            pool_mode=self._pool_mode,
+            round_robin=int(self._round_robin),
         )
         file.write_text(text, "utf-8")
-        change_owner(self._folder)
+        change_owner(self.folder)
         self._process = subprocess.Popen(
             [program, str(file)],
             stdout=subprocess.DEVNULL,
@@ -73,11 +87,11 @@ class Pooler:
         )
         deadline = time.monotonic() + _START_SECONDS
         while not Path(self.socket).exists():
-            assert self._process.poll() is None, (self._folder / "log").read_text("utf-8")
+            assert self._process.poll() is None, f"PgBouncer refuses {text}"
             assert time.monotonic() < deadline, "PgBouncer did not start"
             time.sleep(0.02)
 
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,13 +1,19 @@
 """LISTEN: notifications arrive within a millisecond, if the connection allows it.
 
-A pooler in transaction mode delivers none. The listener finds that out by a probe, a notification
-to its own channel, and calls back with None, so that workers keep polling as often as before.
+A pooler in transaction mode delivers none. The listener finds that out by probes, notifications to
+itself, and calls back with None, so that workers keep polling as often as before.
+
+Behind a pooler the first probe comes from a second connection: one of the client's own would be
+delivered in transaction mode too, whenever the pooler sends it over the server connection that
+executed LISTEN. That connection keeps listening when other clients use it, and PgBouncer logs each
+notification that it then gets. So the first probe has a channel of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import psycopg
@@ -21,7 +27,10 @@ PROBE_TIMEOUT_SECONDS = 5.0
 #: After this long without a notification a probe is sent.
 _SILENCE_SECONDS = 20.0
 _PROBE = "?"
+_PROBE_CHANNEL = "freehold_probe"
 RETRY_SECONDS = 1.0
+#: Behind a pooler that delivers nothing: its mode changes rarely.
+POOLED_RETRY_SECONDS = 60.0
 
 
 async def listen(
@@ -34,11 +43,36 @@ async def listen(
             connection = await AsyncConnection.connect(conninfo, autocommit=True)
             wait.reset()
             async with connection:
-                await _receive(connection, channel, on_notification)
+                if is_delivered := await delivers(connection, conninfo):
+                    await _receive(connection, channel, on_notification)
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
+            is_delivered = True
         on_notification(None)
-        await asyncio.sleep(wait.next(RETRY_SECONDS))
+        await asyncio.sleep(wait.next(RETRY_SECONDS) if is_delivered else POOLED_RETRY_SECONDS)
+
+
+async def delivers(connection: AsyncConnection[Any], conninfo: str) -> bool:
+    """Whether notifications reach this connection: not through a pooler in transaction mode."""
+    async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):  # a frozen server never responds
+        cursor = await connection.execute("select pg_backend_pid()")
+        row = await cursor.fetchone()
+    process = connection.info.backend_pid
+    if row is not None and row[0] == process:
+        return True  # a pooler has numbers of its own
+    async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
+        await connection.execute(f"listen {_PROBE_CHANNEL}".encode())
+        async with await AsyncConnection.connect(conninfo, autocommit=True) as other:
+            await other.execute("select pg_notify(%s, %s)", (_PROBE_CHANNEL, str(process)))
+    # Closed here, because an open generator keeps the connection for itself.
+    async with aclosing(connection.notifies(timeout=PROBE_TIMEOUT_SECONDS)) as received:
+        async for notification in received:
+            if notification.payload == str(process):  # not the probe of another listener
+                break
+        else:
+            return False
+    await connection.execute(f"unlisten {_PROBE_CHANNEL}".encode())
+    return True
 
 
 async def _receive(

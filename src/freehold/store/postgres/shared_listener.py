@@ -9,7 +9,12 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection
 
-from freehold.store.postgres.listener import PROBE_TIMEOUT_SECONDS, RETRY_SECONDS
+from freehold.store.postgres.listener import (
+    POOLED_RETRY_SECONDS,
+    PROBE_TIMEOUT_SECONDS,
+    RETRY_SECONDS,
+    delivers,
+)
 from freehold.store_health import GrowingWait
 from freehold.telemetry import log
 
@@ -30,11 +35,13 @@ async def listen_to_all(
             connection = await AsyncConnection.connect(conninfo, autocommit=True)
             wait.reset()
             async with connection:
-                await _receive(connection, probe_channel, channels, on_notification)
+                if is_delivered := await delivers(connection, conninfo):
+                    await _receive(connection, probe_channel, channels, on_notification)
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
+            is_delivered = True
         on_notification("", None)
-        await asyncio.sleep(wait.next(RETRY_SECONDS))
+        await asyncio.sleep(wait.next(RETRY_SECONDS) if is_delivered else POOLED_RETRY_SECONDS)
 
 
 async def _receive(
