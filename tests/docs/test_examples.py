@@ -55,7 +55,7 @@ def test_the_example_runs(block: Block, tmp_path: Path, request: pytest.FixtureR
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/five-minutes.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/five-minutes.md", "docs/changing-tasks.md"])
 def test_the_page_can_be_typed_into_a_shell(page: str, tmp_path: Path) -> None:
     """All commands run in one folder, from top to bottom, and print the output shown."""
     write_files(page, tmp_path)
