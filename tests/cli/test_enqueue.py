@@ -24,7 +24,8 @@ def test_a_job_is_stored(shell: Shell) -> None:
     result = shell("enqueue", "shop.send", "to=ann", "--queue", "mail")
     assert (result.code, result.err) == (0, "")
     job = shell.store.store.page(JobFilter()).jobs[0]
-    assert result.out == f"job {job.id} of shop.send is in queue mail\n"
+    unchecked = "; without --app neither its task nor its arguments were checked"
+    assert result.out == f"job {job.id} of shop.send is in queue mail{unchecked}\n"
     assert (job.task, job.queue, job.args) == ("shop.send", "mail", '{"to":"ann"}')
 
 

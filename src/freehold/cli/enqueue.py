@@ -17,6 +17,9 @@ from freehold.model.options import Options
 from freehold.model.waiting import REPLACEABLE, with_waiting_options
 from freehold.tasks import raw_job, with_secrets
 
+#: A misspelled name would show only when a worker parks the job.
+_UNCHECKED = "; without --app neither its task nor its arguments were checked"
+
 
 @click.command(cls=StoreCommand)
 @click.argument("task")
@@ -112,7 +115,7 @@ def enqueue(
             }
         )
     else:
-        click.echo(_sentence(handle, new))
+        click.echo(_sentence(handle, new) + ("" if store.app or not handle.created else _UNCHECKED))
 
 
 def _new_job(
