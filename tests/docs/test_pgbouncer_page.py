@@ -21,7 +21,6 @@ auth_file = {folder}/userlist.txt
 
 
 @pytest.mark.needs_pgbouncer
-@pytest.mark.requirement("N8")
 def test_the_settings_of_the_page_are_a_whole_file(postgres_store_url: str) -> None:
     (block,) = blocks("ini", ROOT / "docs" / "pgbouncer.md")
     server = conninfo_to_dict(postgres_store_url)

@@ -14,7 +14,7 @@ from freehold.store.postgres.shared_listener import listen_to_all
 from tests.chaos.pooler import Pooler
 from tests.conftest import POSTGRES_VARIABLE
 
-pytestmark = [pytest.mark.needs_pgbouncer, pytest.mark.requirement("N8")]
+pytestmark = pytest.mark.needs_pgbouncer
 
 WAIT_SECONDS = 120.0
 _CHANNEL = "freehold_listening_through_pgbouncer"
