@@ -418,6 +418,19 @@ def _cut(verb: Verb[int], count: int) -> Verb[None]:
     verb.close()
 
 
+def test_a_canceled_workflow_whose_retry_was_cut_off_at_its_start_has_failed(
+    store: StoreUnderTest,
+) -> None:
+    flow = workflow(store, node(1))
+    store.store.cancel_flow(flow, ANN)
+    settle(store)
+    store.store.run(_cut(retry_flow(flow, ANN), 3))
+    settle(store)
+    now = flow_of(store, flow)
+    assert (now.state, now.canceled_at) == (FlowState.FAILED, None)
+    assert store.store.retry_flow(flow, ANN) == 1
+
+
 @pytest.mark.parametrize("count", [8, 14])
 def test_a_retry_of_a_canceled_workflow_that_was_cut_off_is_repeated(
     store: StoreUnderTest, count: int
