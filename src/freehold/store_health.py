@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import threading
 from collections.abc import Callable
 
@@ -37,9 +38,9 @@ PASSING = (
     SchemaMissing,
     SchemaTooNew,
 )
-#: The longest wait, and its share of the time for which the part has failed. A fail-over takes some
-#: 20 s: with a tenth of that, and the 3 s that a frozen host of a list may cost each try, a part
-#: reaches the new primary within 5 s.
+#: The longest wait, and its share of the time for which the part has failed. What the try took is
+#: part of the wait: with a frozen host in its list it takes 3 s, and the next try should not be
+#: later because of that.
 LONGEST_WAIT_SECONDS = 10.0
 _WAIT_SHARE = 0.1
 #: Between two lines of one outage.
@@ -53,14 +54,19 @@ class GrowingWait:
 
     def __init__(self) -> None:
         self.failing_since: float | None = None
+        #: The end of the last wait, if nothing ended it early.
+        self._tried_at = math.inf
 
     def next(self, first_seconds: float, limit_seconds: float = LONGEST_WAIT_SECONDS) -> float:
         now = asyncio.get_running_loop().time()
         if self.failing_since is None:
-            self.failing_since = now
+            self.failing_since, self._tried_at = now, math.inf
         grown = min((now - self.failing_since) * _WAIT_SHARE, limit_seconds)
+        rest = grown - max(now - self._tried_at, 0.0)
         # The clock's last digits differ between processes, and are the same in each simulation.
-        return max(first_seconds, grown) * (0.75 + 0.5 * (now * 997.0 % 1.0))
+        wait = max(first_seconds, rest) * (0.75 + 0.5 * (now * 997.0 % 1.0))
+        self._tried_at = now + wait
+        return wait
 
     def reset(self) -> None:
         self.failing_since = None

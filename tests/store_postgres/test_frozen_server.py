@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from freehold import Context, Freehold, Retry
 from freehold.errors import OutcomeUnknown, StoreError, StoreUnavailable
@@ -23,7 +24,8 @@ from freehold.store.database import SessionOptions
 from freehold.store.postgres import listener
 from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pool import Pool
+from freehold.store.postgres.pipeline import NoAnswer
+from freehold.store.postgres.pool import ConnectionRecipe, Pool
 from freehold.store.store import AsyncStore, Store
 from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
 from tests.concurrency import wait_until
@@ -111,6 +113,67 @@ def test_a_frozen_server_holds_no_coroutine(
         await database.aclose()
 
     asyncio.run(scenario())
+
+
+def hosts_of(pool: Pool | AsyncPool) -> list[str]:
+    """In the order in which the next connection tries them."""
+    return str(conninfo_to_dict(pool._recipe.info)["host"]).split(",")
+
+
+def test_a_frozen_host_of_a_list_is_tried_last(server: DevPostgres) -> None:
+    """Otherwise each new connection would wait for it: here for psycopg's longest, two minutes."""
+    with DevPostgres() as other:
+        hosts = [conninfo_to_dict(each.url) for each in (server, other)]
+        lists = {name: ",".join(str(each[name]) for each in hosts) for name in ("host", "port")}
+        url = make_conninfo(user="postgres", dbname="postgres", connect_timeout=0, **lists)
+        first, second = (str(each["host"]) for each in hosts)
+        pool = Pool(url, 4)
+        connection = pool.acquire()
+        assert connection.info.host == first
+        with frozen(server):
+            exchange = connection.group_pipeline.exchange([(b"select 1", [])])
+            with pytest.raises(NoAnswer) as unanswered:
+                connection.run_exchange(exchange, 0.1)
+            pool.release_after(unanswered.value, connection, writes=False)
+            assert hosts_of(pool) == [second, first]
+            connection = pool.acquire()
+            assert connection.info.host == second
+        pool.release(connection)
+        pool.close()
+
+        async def scenario() -> None:
+            pool = AsyncPool(url, 4)
+            connection = await pool.acquire()
+            assert connection.info.host == first
+            with frozen(server):
+                exchange = connection.group_pipeline.exchange([(b"select 1", [])])
+                with pytest.raises(NoAnswer) as unanswered:
+                    await connection.run_exchange(exchange, 0.1)
+                pool.release_after(unanswered.value, connection, writes=False)
+                assert hosts_of(pool) == [second, first]
+                connection = await pool.acquire()
+                assert connection.info.host == second
+            pool.release(connection)
+            pool.close()
+
+        asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"host": "a,b,c", "port": "1,2,3"}, ("a,c,b", "1,3,2")),
+        ({"host": "a,b,c", "port": "2"}, ("a,c,b", "2,2,2")),
+        ({"host": "b,b,b", "port": "2,1,3"}, ("b,b,b", "1,3,2")),
+        ({"host": "a,c", "port": "2,2"}, ("a,c", "2,2")),
+        ({"host": "b", "port": "2"}, ("b", "2")),
+    ],
+)
+def test_where_the_frozen_host_stands(given: dict[str, str], expected: tuple[str, str]) -> None:
+    recipe = ConnectionRecipe(make_conninfo(dbname="d", **given), internal=True)
+    recipe.try_last(("b", 2))
+    found = conninfo_to_dict(recipe.info)
+    assert (found["host"], found["port"]) == expected
 
 
 def test_a_statement_that_was_given_up_does_not_wait_on_the_server(

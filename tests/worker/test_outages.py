@@ -17,6 +17,7 @@ from freehold.errors import StoreDenied, StoreUnavailable
 from freehold.lab.devpostgres import DevPostgres
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.sqlite.database import SqliteDatabase
+from freehold.store_health import GrowingWait
 from freehold.telemetry import Telemetry
 from freehold.testing import VirtualLoop, virtual_worker
 from freehold.worker.config import WorkerSettings
@@ -82,6 +83,20 @@ def test_an_outage_costs_one_line_a_minute_and_its_end_is_logged_and_noticed(
     assert about_store[-1].startswith(f"{_BACK} after 60")
     # The lease of the running job was lost, which concerns that job, and the rest is silence.
     assert len(found) - len(about_store) <= 2, found
+
+
+def test_what_a_try_takes_is_part_of_the_wait() -> None:
+    """A frozen host of a list costs each try three seconds."""
+
+    async def scenario() -> None:
+        wait = GrowingWait()
+        for took_seconds, longest in ((0.0, 12.5), (8.0, 2.5), (20.0, 0.625), (0.0, 12.5)):
+            for _ in range(60):  # until it waits for ten seconds, with a quarter more or less
+                await asyncio.sleep(wait.next(0.5))
+            await asyncio.sleep(took_seconds)
+            assert 0.75 * longest / 1.25 <= wait.next(0.5) <= longest
+
+    VirtualApp().run(scenario())
 
 
 @pytest.mark.requirement("S3.8")

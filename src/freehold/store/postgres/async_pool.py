@@ -11,7 +11,7 @@ from functools import partial
 import psycopg
 
 from freehold.clock import monotonic
-from freehold.store.postgres.pipeline import AsyncPooledConnection
+from freehold.store.postgres.pipeline import AsyncPooledConnection, NoAnswer
 from freehold.store.postgres.pool import ConnectionRecipe, store_error, unreachable
 
 #: A statement that takes longer than this counts as stalled.
@@ -147,6 +147,8 @@ class AsyncPool:
     ) -> BaseException:
         """Returns the error as Freehold's."""
         translated_error = store_error(error, writes)
+        if isinstance(error, NoAnswer):
+            self._recipe.try_last(connection.host_and_port)
         if self._recipe.closes_after(translated_error):
             connection.abort()  # so that `release` does not keep it
         self.release(connection)

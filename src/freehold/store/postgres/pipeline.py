@@ -1,10 +1,10 @@
 """Statement groups on libpq itself, sent in one piece, and the connections that send them.
 
 psycopg's cursors take longer to prepare a statement for sending than the server to execute it, and
-send each statement of a pipeline by itself. Here a group is sent in one piece. The server executes
-the statements of a pipeline up to a Sync as one transaction, without BEGIN and COMMIT. A client
-that is frozen between two of them would keep the locks of the first, and no timeout of the server
-runs before the Sync. So a group is sent only when all of it is encoded, unless it only inserts.
+send each statement of a pipeline by itself. The server executes those up to a Sync as one
+transaction, without BEGIN and COMMIT. A client that is frozen between two of them would keep the
+locks of the first, and no timeout of the server runs before the Sync. So a group is sent only when
+all of it is encoded, unless it only inserts.
 
 For asyncio, one reader stays registered on the socket between statements: registering and removing
 it for each of them costs as much as the rest of asyncio's work for it. It is removed when psycopg's
@@ -214,23 +214,23 @@ def _name(sql: bytes) -> bytes:
 
 
 class NoAnswer(psycopg.OperationalError):
-    """As of a frozen server, which may still execute the statement when it is thawed. Nothing more
-    is asked of it: the connection is dropped."""
+    """A frozen server may execute the statement later: nothing more is asked of it."""
 
     def __init__(self, seconds: float | None) -> None:
         super().__init__(f"the server did not answer within {seconds or 0:g} s")
 
 
 class PooledConnection(Connection[Any]):
-    """Has a pipeline for statement groups (`pipeline` is a method of psycopg's), and a poll that
-    shows whether the server has closed the socket."""
+    """With a pipeline for statement groups; `pipeline` is a method of psycopg's."""
 
     group_pipeline: Pipeline
+    #: Shows whether the server has closed the socket.
     socket_poll: select.poll
     #: How long the server may take for a statement; None is without a limit.
     answer_seconds: float | None = None
     #: Schemas whose sequences belong to the server's timeline: see `timeline`.
     checked_schemas: set[str]
+    host_and_port: tuple[str, int]
 
     def run_exchange(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:
         """Raises NoAnswer after so many seconds."""
@@ -383,6 +383,7 @@ class AsyncPooledConnection(AsyncConnection[Any]):
     socket_poll: select.poll
     answer_seconds: float | None = None
     checked_schemas: set[str]
+    host_and_port: tuple[str, int]
     _socket_reader: SocketReader | None = None
 
     async def run_exchange(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:

@@ -18,7 +18,12 @@ from psycopg.pq import Conninfo, ConnStatus
 from freehold.errors import BadSettings, StoreDenied, StoreReadOnly, StoreUnavailable
 from freehold.fork_safety import ForkAware, notice_forks
 from freehold.store.postgres.errors import StatementNotPrepared, translation
-from freehold.store.postgres.pipeline import AsyncPooledConnection, Pipeline, PooledConnection
+from freehold.store.postgres.pipeline import (
+    AsyncPooledConnection,
+    NoAnswer,
+    Pipeline,
+    PooledConnection,
+)
 from freehold.store.url import has_keywords, redacted
 
 #: Half-open connections are found by these timeouts, instead of waiting for ever.
@@ -67,6 +72,30 @@ def server_and_database(url: str) -> str:
     found.setdefault("dbname", found.get("user", ""))
     names = ("service", "host", "hostaddr", "port", "dbname")
     return " ".join(f"{name}={found[name]}" for name in names if name in found)
+
+
+_DEFAULT_PORT = 5432
+
+
+def _with_last(info: str, host: str, port: int) -> str:
+    """The same hosts, this one as the last of them."""
+    given = conninfo_to_dict(info)
+    lists = {
+        name: str(given[name]).split(",") for name in ("host", "hostaddr", "port") if name in given
+    }
+    count = max(map(len, lists.values()), default=1)
+    if count == 1:
+        return info
+    ports = lists.setdefault("port", [""])
+    lists["port"] = ports if len(ports) == count else ports * count
+    hosts = lists.get("host") or lists["hostaddr"]
+
+    def is_last(number: int) -> bool:
+        return (hosts[number], int(lists["port"][number] or _DEFAULT_PORT)) == (host, port)
+
+    order = sorted(range(count), key=is_last)
+    changed = {name: ",".join(each[number] for number in order) for name, each in lists.items()}
+    return make_conninfo(info, **changed)
 
 
 #: Parts of the server's messages where it refuses a login without asking for a password.
@@ -133,12 +162,18 @@ class ConnectionRecipe:
         connection.socket_poll.register(connection.fileno(), select.POLLIN)
         connection.answer_seconds = self._answer_seconds
         connection.checked_schemas = set()
+        connection.host_and_port = connection.info.host, connection.info.port
 
     def is_usable(self, connection: PooledConnection | AsyncPooledConnection) -> bool:
         """An idle connection with something to read was closed by the server."""
         if connection.pgconn.status == ConnStatus.BAD or connection.socket_poll.poll(0):
             return False
         return self._prepares or connection.prepare_threshold is None
+
+    def try_last(self, host_and_port: tuple[str, int]) -> None:
+        """Of a list of hosts: each try of a frozen one takes as long as a host may take."""
+        self.info = _with_last(self.info, *host_and_port)
+        self._plain = _with_last(self._plain, *host_and_port)
 
     def closes_after(self, error: BaseException) -> bool:
         """Whether the connection that met this error is of no more use."""
@@ -272,6 +307,8 @@ class Pool(ForkAware):
     ) -> BaseException:
         """Returns the error as Freehold's."""
         translated_error = store_error(error, writes)
+        if isinstance(error, NoAnswer):
+            self._recipe.try_last(connection.host_and_port)
         if self._recipe.closes_after(translated_error):
             self._discard(connection)
         else:
