@@ -6,6 +6,7 @@ import logging
 import secrets
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -29,6 +30,7 @@ from tests.chaos.world import World
 @click.option("--rate", type=float, help="Jobs per second: 150 unless given, 30 with --patroni.")
 @click.option("--flows", type=float, default=1.0, show_default=True, help="Flows per second.")
 @click.option("--calm", is_flag=True, help="The load without faults, for comparison.")
+@click.option("--only", multiple=True, metavar="FAULT", help="Only faults of this kind.")
 @click.option("--pgbouncer", is_flag=True, help="Put PgBouncer in transaction mode in front.")
 @click.option("--patroni", is_flag=True, help="Three nodes under Patroni, and faults of nodes.")
 @click.option("--asynchronous", is_flag=True, help="With --patroni: no commit waits for a standby.")
@@ -43,6 +45,7 @@ def main(
     rate: float | None,
     flows: float,
     calm: bool,
+    only: tuple[str, ...],
     pgbouncer: bool,
     patroni: bool,
     asynchronous: bool,
@@ -67,6 +70,10 @@ def main(
     )
     if patroni:
         plan = on_cluster(plan, rate or 30.0, asynchronous=asynchronous, calm=calm)
+    if unknown := [kind for kind in only if kind not in plan.faults]:
+        raise click.UsageError(f"no fault {unknown[0]!r} here: choose of {', '.join(plan.faults)}")
+    if only:
+        plan = replace(plan, faults={kind: plan.faults[kind] for kind in only})
     status = Console(stderr=True)
     status.print(f"seed {plan.seed}, folder {plan.folder}")
     if status.is_terminal:
