@@ -3,10 +3,13 @@ with back as (
     update {schema}.job
     set stage = case when target is null then {ready} else {lane_head} end, reason = null
     where id = any (array(
-        select id from {schema}.job
-        where stage = {parked} and task = any (:tasks::text[]) and parked_until is null
-        limit :limit::integer
-        for update skip locked))
+        -- Task by task: before PostgreSQL 17 an array is compared with each entry of the stage.
+        select p.id from unnest(:tasks::text[]) known (task) cross join lateral (
+            select id from {schema}.job
+            where stage = {parked} and task = known.task and parked_until is null
+            limit :limit::integer
+            for update skip locked) p
+        limit :limit::integer))
     returning id, attempt
 ),
 recorded as (
