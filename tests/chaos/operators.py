@@ -88,7 +88,7 @@ class Operators:
 
     async def tidy_up(self) -> None:
         """Unblocks what waits for an operator: heads that block their lanes, paused jobs, batches
-        without a producer, nodes that hold."""
+        without a producer, nodes that hold, retries that were cut off."""
         self._action_count += 1
         for state in (State.PAUSED, State.PENDING):
             page = await self._operator.jobs(JobFilter(states=frozenset({state}), limit=_PAGE))

@@ -13,7 +13,7 @@ from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
 from freehold.operator import Operator
-from freehold.store.statements import Conflict, Verb
+from freehold.store.statements import Conflict
 from freehold.store.types import AttemptEnd
 from freehold.store.verbs.flow_actions import retry_flow
 from tests.broken_rows import FORBIDDEN, OUT_OF_RANGE, mend, poison
@@ -408,42 +408,3 @@ def test_two_workflows_with_one_key_are_open_again_at_once(store: StoreUnderTest
     assert flow_of(store, other).state is FlowState.SUCCEEDED
     assert [flow_of(store, each).state for each in flows] == [FlowState.OPEN] * 2
     assert workflow(store, node(1), key="k") == flows[0]
-
-
-def _cut(verb: Verb[int], count: int) -> Verb[None]:
-    """Its caller dies after so many transactions."""
-    group = next(verb)
-    for _ in range(count):
-        group = verb.send((yield group))
-    verb.close()
-
-
-def test_a_canceled_workflow_whose_retry_was_cut_off_at_its_start_has_failed(
-    store: StoreUnderTest,
-) -> None:
-    flow = workflow(store, node(1))
-    store.store.cancel_flow(flow, ANN)
-    settle(store)
-    store.store.run(_cut(retry_flow(flow, ANN), 3))
-    settle(store)
-    now = flow_of(store, flow)
-    assert (now.state, now.canceled_at) == (FlowState.FAILED, None)
-    assert store.store.retry_flow(flow, ANN) == 1
-
-
-@pytest.mark.parametrize("count", [8, 14])
-def test_a_retry_of_a_canceled_workflow_that_was_cut_off_is_repeated(
-    store: StoreUnderTest, count: int
-) -> None:
-    flow = workflow(store, node(1), group(2, 2, 1), group(3, 0, 1), node(4, 2, 3))
-    store.store.cancel_flow(flow, ANN)
-    settle(store)
-    store.store.run(_cut(retry_flow(flow, ANN), count))
-    settle(store)
-    store.store.retry_flow(flow, ANN)
-    for _ in range(3):
-        settle(store)
-        for each in store.claim():
-            store.end(each, OutcomeKind.SUCCESS)
-    settle(store)
-    assert flow_of(store, flow).state is FlowState.SUCCEEDED

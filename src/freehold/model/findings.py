@@ -287,6 +287,8 @@ def _flows(facts: FindingFacts) -> Iterator[Finding]:
             waits = f"{count(each.held_nodes, 'node')} of {name}"
             hold = "holds" if each.held_nodes == 1 else "hold"
             text, verb = f"{waits} {hold}, because a source did not succeed", "retry"
+        elif each.cut_off_nodes:
+            text, verb = f"a retry of {name} was cut off: jobs of it wait for nothing", "retry"
         elif facts.now - flow.created_at > _UNSEALED_FOR:
             ended = count(flow.counts.total, "job")
             text = f"{name} is not sealed, and its {ended} have ended: its producer may be gone"

@@ -173,10 +173,13 @@ class FlowNode(msgspec.Struct, frozen=True):
 
 
 class RestingFlow(msgspec.Struct, frozen=True):
-    """A flow that waits for a person: a batch without a seal, or a workflow whose nodes hold."""
+    """A flow that waits for a person: a batch without a seal, or a workflow whose nodes hold, or
+    whose retry was cut off."""
 
     flow: Flow
     held_nodes: int
+    #: Maps whose members wait for the retry to go on.
+    cut_off_nodes: int
 
 
 # -- counting -----------------------------------------------------------------------------------

@@ -224,8 +224,7 @@ class PooledConnection(Connection[Any]):
     """With a pipeline for statement groups; `pipeline` is a method of psycopg's."""
 
     group_pipeline: Pipeline
-    #: Shows whether the server has closed the socket.
-    socket_poll: select.poll
+    socket_poll: select.poll  # shows whether the server has closed the socket
     #: How long the server may take for a statement; None is without a limit.
     answer_seconds: float | None = None
     #: Schemas whose sequences belong to the server's timeline: see `timeline`.

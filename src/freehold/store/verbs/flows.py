@@ -302,7 +302,7 @@ def flow_load() -> Verb[FlowLoad]:
 def resting_flows(limit: int) -> Verb[list[RestingFlow]]:
     """Of the oldest 10,000 open flows those that wait for a person."""
     rows = yield from read("resting_flows", bound=WINDOW, limit=limit)
-    return [RestingFlow(stored_flow(row[:-1]).flow, row[-1]) for row in rows]
+    return [RestingFlow(stored_flow(row[:-2]).flow, *row[-2:]) for row in rows]
 
 
 def standing_flows(seconds: float, limit: int) -> Verb[list[Flow]]:
