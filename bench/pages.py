@@ -11,7 +11,7 @@ from freehold import Freehold
 from freehold.dashboard import dashboard
 from freehold.settings import load
 
-#: By its name in the table. {job}: the newest job.
+#: By its name in the table. {job}: the newest job; {batch}, {workflow}: the only ones.
 PAGES = {
     "page: overview": "/",
     "page: jobs": "/jobs",
@@ -28,6 +28,10 @@ PAGES = {
     "page: workers": "/workers",
     "page: worker": "/workers/w1",
     "page: schedules": "/schedules",
+    "page: batches": "/batches",
+    "page: batch": "/flows/{batch}",
+    "page: workflows": "/workflows",
+    "page: workflow": "/flows/{workflow}",
     "page: events": "/events",
     "page: bulk": "/bulk",
     "page: audit": "/audit",

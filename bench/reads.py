@@ -23,6 +23,7 @@ from bench.server import Server
 from freehold import Freehold, JobFilter, Operator, State
 from freehold.model.worker_info import Heartbeat
 from freehold.store.stage_sql import STAGE_NAMES
+from freehold.workflow_nodes import Node
 
 Read: TypeAlias = Callable[[Operator], Any]
 #: A call to measure, and what ends it.
@@ -38,10 +39,15 @@ class Sizes:
     queues: int = 200
     lanes: int = 20_000
     workers: int = 50
+    #: Of one workflow, and members of one batch.
+    nodes: int = 500
+    members: int = 100_000
     rounds: int = 50
 
 
-QUICK = Sizes(finished=2_000, live=2_000, queues=5, lanes=50, workers=3, rounds=3)
+QUICK = Sizes(
+    finished=2_000, live=2_000, queues=5, lanes=50, workers=3, nodes=20, members=100, rounds=3
+)
 
 _FINISHED = """
 insert into freehold.history (id, created_at, leased_at, started_at, finished_at, token, priority,
@@ -107,10 +113,12 @@ def run(server: Server, sizes: Sizes, out: Path) -> None:
     app.migrate()
     _fill(server, url, app, sizes)
     newest = _newest(app.operator)[0]
+    batch, workflow = _store_flows(app, sizes)
     app.close()
     rows = {name: _measure(server, url, read, sizes.rounds) for name, read in READS.items()}
     for name, path in PAGES.items():
-        rows[name] = _measure_page(server, url, path.format(job=newest), sizes.rounds)
+        filled = path.format(job=newest, batch=batch, workflow=workflow)
+        rows[name] = _measure_page(server, url, filled, sizes.rounds)
     document = {
         "case": "reads",
         **machine.describe(),
@@ -162,6 +170,22 @@ def _fill(server: Server, url: str, app: Freehold, sizes: Sizes) -> None:
             running=_LEASED_EACH,
         )
         app._client.store.heartbeat(beat, 86_400.0)
+
+
+def _store_flows(app: Freehold, sizes: Sizes) -> tuple[int, int]:
+    """A batch, and a workflow whose nodes wait for the three before them."""
+
+    @app.task(name="member")
+    def member(number: int) -> None:
+        """Never runs here."""
+
+    batch = app.batch([member.prepare(number) for number in range(sizes.members)])
+    with app.workflow("wide") as workflow:
+        nodes: list[Node[None]] = []
+        for number in range(sizes.nodes):
+            nodes.append(workflow.add(member, number, after=nodes[-3:], name=f"n{number}"))
+    assert workflow.id is not None
+    return batch.id, workflow.id
 
 
 def _measure(server: Server, url: str, read: Read, rounds: int) -> dict[str, float]:

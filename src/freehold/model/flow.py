@@ -179,7 +179,7 @@ class RestingFlow(msgspec.Struct, frozen=True):
     flow: Flow
     held_nodes: int
     #: Maps whose members wait for the retry to go on.
-    cut_off_nodes: int
+    cut_off_nodes: int = 0
 
 
 # -- counting -----------------------------------------------------------------------------------
