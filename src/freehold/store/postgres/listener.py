@@ -12,7 +12,7 @@ notification that it then gets. So the first probe has a channel of its own.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -28,13 +28,26 @@ PROBE_TIMEOUT_SECONDS = 5.0
 _SILENCE_SECONDS = 20.0
 _PROBE = "?"
 _PROBE_CHANNEL = "freehold_probe"
-RETRY_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 #: Behind a pooler that delivers nothing: its mode changes rarely.
-POOLED_RETRY_SECONDS = 60.0
+_POOLED_RETRY_SECONDS = 60.0
 
 
 async def listen(
     conninfo: str, channel: str, on_notification: Callable[[str | None], None]
+) -> None:
+    """Until canceled."""
+    await keep_listening(
+        conninfo,
+        lambda connection: _receive(connection, channel, on_notification),
+        lambda: on_notification(None),
+    )
+
+
+async def keep_listening(
+    conninfo: str,
+    receive: Callable[[AsyncConnection[Any]], Awaitable[None]],
+    on_lost: Callable[[], None],
 ) -> None:
     """Until canceled. A connection that is broken or delivers nothing is replaced."""
     wait = GrowingWait()
@@ -43,16 +56,16 @@ async def listen(
             connection = await AsyncConnection.connect(conninfo, autocommit=True)
             wait.reset()
             async with connection:
-                if is_delivered := await delivers(connection, conninfo):
-                    await _receive(connection, channel, on_notification)
+                if is_delivered := await _delivers(connection, conninfo):
+                    await receive(connection)
         except (psycopg.Error, OSError) as error:
             log.debug("listening ended: %s", error)
             is_delivered = True
-        on_notification(None)
-        await asyncio.sleep(wait.next(RETRY_SECONDS) if is_delivered else POOLED_RETRY_SECONDS)
+        on_lost()
+        await asyncio.sleep(wait.next(_RETRY_SECONDS) if is_delivered else _POOLED_RETRY_SECONDS)
 
 
-async def delivers(connection: AsyncConnection[Any], conninfo: str) -> bool:
+async def _delivers(connection: AsyncConnection[Any], conninfo: str) -> bool:
     """Whether notifications reach this connection: not through a pooler in transaction mode."""
     async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):  # a frozen server never responds
         cursor = await connection.execute("select pg_backend_pid()")

@@ -6,17 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import psycopg
 from psycopg import AsyncConnection
 
-from freehold.store.postgres.listener import (
-    POOLED_RETRY_SECONDS,
-    PROBE_TIMEOUT_SECONDS,
-    RETRY_SECONDS,
-    delivers,
-)
-from freehold.store_health import GrowingWait
-from freehold.telemetry import log
+from freehold.store.postgres.listener import PROBE_TIMEOUT_SECONDS, keep_listening
 
 #: Channel -> tenant.
 Channels = Mapping[str, str]
@@ -29,19 +21,11 @@ async def listen_to_all(
     on_notification: Callable[[str, str | None], None],
 ) -> None:
     """Until canceled."""
-    wait = GrowingWait()
-    while True:
-        try:
-            connection = await AsyncConnection.connect(conninfo, autocommit=True)
-            wait.reset()
-            async with connection:
-                if is_delivered := await delivers(connection, conninfo):
-                    await _receive(connection, probe_channel, channels, on_notification)
-        except (psycopg.Error, OSError) as error:
-            log.debug("listening ended: %s", error)
-            is_delivered = True
-        on_notification("", None)
-        await asyncio.sleep(wait.next(RETRY_SECONDS) if is_delivered else POOLED_RETRY_SECONDS)
+    await keep_listening(
+        conninfo,
+        lambda connection: _receive(connection, probe_channel, channels, on_notification),
+        lambda: on_notification("", None),
+    )
 
 
 async def _receive(
