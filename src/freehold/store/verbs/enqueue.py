@@ -57,7 +57,7 @@ def _enqueue(jobs: Sequence[NewJob], limiter: NotifyLimiter | None) -> Verb[list
                     limiter.failed(topic)
             raise
         # The store knows the age of the queue's notification, not of those of scheduled jobs.
-        if len(jobs) == 1 and notifications.SCHEDULED not in topics:
+        if limiter is not None and len(jobs) == 1 and notifications.SCHEDULED not in topics:
             ((_, _, age),) = drawn[0]
         stored = _stored(drawn)
     if limiter is None:
@@ -93,7 +93,8 @@ def _enqueue_plain(job: NewJob, limiter: NotifyLimiter) -> Verb[list[Enqueued]]:
         if notified:
             limiter.failed(topic)
         raise
-    ((id_, created_at, age),) = drawn[0]
+    (row,) = drawn[0]
+    id_, created_at, age = row if needs_age else (*row, None)
     if limiter.after_jobs((topic,), (topic,) if notified else (), age, id_):
         yield from _notify(notifications.notify_after((topic,)))
     return [Enqueued(id_, True, False, created_at)]

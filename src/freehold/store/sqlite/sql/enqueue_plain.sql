@@ -1,1 +1,1 @@
-{plain_job} returning id, created_at, null
+{plain_job} returning id, created_at
