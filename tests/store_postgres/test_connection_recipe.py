@@ -11,9 +11,9 @@ import pytest
 
 from freehold.errors import StoreUnavailable
 from freehold.store.postgres.connections import Connections
+from freehold.store.postgres.conninfo import conninfo, unreachable
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipeline import PooledConnection
-from freehold.store.postgres.pool import ConnectionRecipe, Pool, conninfo, unreachable
+from freehold.store.postgres.pool import ConnectionRecipe, Pool, PooledConnection
 from freehold.store.postgres.session import (
     AsyncPipelinedSession,
     AsyncPostgresSession,

@@ -24,7 +24,7 @@ from freehold.store.database import SessionOptions
 from freehold.store.postgres import listener
 from freehold.store.postgres.async_pool import AsyncPool
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipeline import NoAnswer
+from freehold.store.postgres.errors import NoAnswer
 from freehold.store.postgres.pool import ConnectionRecipe, Pool
 from freehold.store.store import AsyncStore, Store
 from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand

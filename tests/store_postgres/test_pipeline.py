@@ -15,7 +15,8 @@ from freehold.model.job import NewJob
 from freehold.store.postgres import pipeline
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipeline import PooledConnection, SqlAndValues
+from freehold.store.postgres.pipeline import SqlAndValues
+from freehold.store.postgres.pool import PooledConnection
 from freehold.store.store import AsyncStore, Store
 
 ONE: SqlAndValues = (b"select 1", [])

@@ -20,9 +20,11 @@ from psycopg.generators import execute
 from psycopg.waiting import Ready, Wait
 
 from freehold.errors import StoreUnavailable
+from freehold.store.postgres.async_pool import SocketReader
 from freehold.store.postgres.connections import Connections
 from freehold.store.postgres.database import PostgresDatabase
-from freehold.store.postgres.pipeline import Exchange, NoAnswer, SocketReader
+from freehold.store.postgres.errors import NoAnswer
+from freehold.store.postgres.pipeline import Exchange
 from freehold.store.postgres.session import AsyncPipelinedSession, Statements
 from freehold.store.store import AsyncStore
 

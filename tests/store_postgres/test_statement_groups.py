@@ -14,8 +14,8 @@ import pytest
 from freehold.errors import StoreError
 from freehold.model.job import NewJob
 from freehold.store.postgres.async_pool import AsyncPool
-from freehold.store.postgres.pipeline import PooledConnection, SqlAndValues
-from freehold.store.postgres.pool import Pool
+from freehold.store.postgres.pipeline import SqlAndValues
+from freehold.store.postgres.pool import Pool, PooledConnection
 from freehold.store.postgres.session import AsyncPipelinedSession, Statements
 from freehold.store.statements import Rows, Statement
 from freehold.store.store import AsyncStore, Store

@@ -55,7 +55,7 @@ def identity_of(url: str, schema: str) -> str:
         path = _file(url)
         return ":memory:" if path is None else str(path.resolve())
     with _with_psycopg():
-        from freehold.store.postgres.pool import server_and_database
+        from freehold.store.postgres.conninfo import server_and_database
     return f"{server_and_database(without_driver(url))} {schema}"
 
 

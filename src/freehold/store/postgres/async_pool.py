@@ -1,21 +1,229 @@
-"""Connections that are kept open, for event loops: a pool for each of them."""
+"""Connections that are kept open, for event loops: a pool for each of them.
+
+One reader stays registered on the socket between statements: registering and removing it for each
+of them costs as much as the rest of asyncio's work for it. It is removed when psycopg's own waiting
+takes over, when the server ends the connection, or when the connection is closed.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import os
+import select
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import partial
+from typing import Any, TypeVar
 
 import psycopg
+from psycopg import AsyncConnection
+from psycopg.errors import _WaitTimeout
+from psycopg.pq import TransactionStatus
+from psycopg.waiting import Ready, Wait
 
 from freehold.clock import monotonic
-from freehold.store.postgres.pipeline import AsyncPooledConnection, NoAnswer
-from freehold.store.postgres.pool import ConnectionRecipe, store_error, unreachable
+from freehold.errors import StoreUnavailable
+from freehold.store.postgres.conninfo import unreachable
+from freehold.store.postgres.errors import NoAnswer, cancellation_behind
+from freehold.store.postgres.pipeline import Exchange, Pipeline
+from freehold.store.postgres.pool import ConnectionRecipe, store_error
+from freehold.store.statements import Rows
 
 #: A statement that takes longer than this counts as stalled.
 STALL_SECONDS = 0.1
+#: A server that has not canceled a statement by then is abandoned: see also `STUCK_SECONDS`.
+_CANCEL_SECONDS = 2.0
+
+T = TypeVar("T")
+
+
+class SocketReader:
+    """Drives exchanges on a duplicate of the connection's file descriptor.
+
+    libpq closes its own descriptor when the server is gone, or when the connection is garbage. An
+    event loop still registered on that number would miss the events of the next file that gets it.
+    If a forked child has the socket open too, the loop would even report its end for ever, and the
+    reader could no longer be removed.
+    """
+
+    _is_reading = _is_writing = False
+    #: True as long as it has no descriptor of its own.
+    _is_closed = True
+
+    def __init__(self, socket: int) -> None:
+        try:
+            self._socket = os.dup(socket)
+        except OSError as error:  # before anything was sent
+            raise StoreUnavailable(f"no more files can be opened ({error})") from error
+        self._is_closed = False
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        self._loop = asyncio.get_running_loop()
+        #: The exchange under way, and what its caller awaits.
+        self._exchange: Exchange | None = None
+        self._rows: asyncio.Future[list[Rows]] | None = None
+        #: How long the exchange may take, and until when.
+        self._limit: float | None = None
+        self._expires_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.stop_reading()
+        self._await_writable(False)
+        if not self._is_closed:
+            self._is_closed = True
+            os.close(self._socket)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def stop_reading(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._socket)
+
+    def _start_reading(self) -> None:
+        if not self._is_reading:
+            self._is_reading = True
+            self._loop.add_reader(self._socket, self._on_readable)
+
+    async def run(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:
+        """Raises NoAnswer after so many seconds."""
+        self._start_reading()
+        self._limit = seconds
+        if seconds is not None:
+            self._expires_at = self._loop.time() + seconds
+            if self._expires_at < self._timer_at:
+                self._start_timer()
+        try:
+            wanted = next(exchange)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        self._exchange, self._rows = exchange, self._loop.create_future()
+        self._await_writable(bool(wanted & Wait.W))
+        try:
+            return await self._rows
+        finally:
+            self._exchange = self._rows = None
+            self._await_writable(False)
+
+    def _advance(self, state: Ready) -> None:
+        """Reads here, not in the task that waits for the rows: the loop would report the same input
+        once more before that task runs, and its next exchange would take that for its own."""
+        exchange, rows = self._exchange, self._rows
+        if exchange is None or rows is None or rows.done():
+            return
+        try:
+            wanted = exchange.send(state)
+        except StopIteration as end:
+            rows.set_result(end.value)
+        except Exception as error:
+            rows.set_exception(error)
+            del rows  # which has the error, whose traceback has this frame: a cycle
+        else:
+            self._await_writable(bool(wanted & Wait.W))
+            # More is to come. If the server has ended the connection after the part that was
+            # read, uvloop has reported both at once and reads no more: register again.
+            self.stop_reading()
+            self._start_reading()
+
+    def _await_writable(self, wanted: bool) -> None:
+        if wanted and not self._is_writing:
+            self._loop.add_writer(self._socket, self._advance, Ready.W)
+        elif self._is_writing and not wanted:
+            self._loop.remove_writer(self._socket)
+        self._is_writing = wanted
+
+    def _start_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = self._expires_at
+        self._timer = self._loop.call_at(self._timer_at, self._check_limit)
+
+    def _check_limit(self) -> None:
+        """One timer for all statements of a connection: one for each would cost more than the rest
+        of the wait. It runs on while there are statements."""
+        self._timer, self._timer_at = None, math.inf
+        if self._rows is None or self._limit is None:
+            return
+        if self._loop.time() < self._expires_at:
+            self._start_timer()
+        elif not self._rows.done():
+            self._rows.set_exception(NoAnswer(self._limit))
+
+    def _on_readable(self) -> None:
+        if self._exchange is not None:
+            self._advance(Ready.R)
+        elif self._poll.poll(0):  # for no exchange: the server has ended the connection
+            self.stop_reading()
+
+
+class AsyncPooledConnection(AsyncConnection[Any]):
+    """As `PooledConnection`, with a reader that stays registered on the socket."""
+
+    group_pipeline: Pipeline
+    socket_poll: select.poll
+    answer_seconds: float | None = None
+    checked_schemas: set[str]
+    host_and_port: tuple[str, int]
+    _socket_reader: SocketReader | None = None
+
+    async def run_exchange(self, exchange: Exchange, seconds: float | None = None) -> list[Rows]:
+        """Like `wait`, which also wakes up every tenth of a second to check for an interrupt: an
+        event loop needs no such check."""
+        if self._socket_reader is None:
+            self._socket_reader = SocketReader(self.pgconn.socket)
+        try:
+            return await self._socket_reader.run(exchange, seconds)
+        except asyncio.CancelledError:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                await self._cancel_statement(self._socket_reader, exchange)
+            raise
+
+    async def wait(
+        self, gen: Generator[Any, Any, T], interval: float = 0.1, timeout: float | None = None
+    ) -> T:
+        """psycopg's own, which registers a reader of its own each time."""
+        if self._socket_reader is not None:
+            self._socket_reader.stop_reading()
+        if timeout is not None or self.answer_seconds is None:
+            return await super().wait(gen, interval, timeout)
+        try:
+            return await super().wait(gen, interval, self.answer_seconds)
+        except _WaitTimeout:
+            self.abort()  # psycopg would send a rollback and wait for that
+            raise NoAnswer(self.answer_seconds) from None
+
+    async def cancel_safe(self, *, timeout: float = 30.0) -> None:
+        """psycopg would go on waiting for a frozen server, and a canceled handler would not end."""
+        try:
+            await super().cancel_safe(timeout=min(timeout, _CANCEL_SECONDS))
+        except psycopg.Error:
+            self.abort()
+            raise
+
+    async def _cancel_statement(self, reader: SocketReader, exchange: Exchange) -> None:
+        """The server still executes it, and its result must not be taken for that of the next."""
+        reader.stop_reading()  # input may have arrived that no exchange waited for any more
+        try:
+            async with asyncio.timeout(_CANCEL_SECONDS):
+                await self.cancel_safe(timeout=_CANCEL_SECONDS)
+                await reader.run(exchange)
+        except TimeoutError:
+            self.abort()
+        except psycopg.Error:
+            pass  # as expected: the statement was canceled, or the connection broke
+
+    def abort(self) -> None:
+        """Close at once, without waiting for the server."""
+        if self._socket_reader is not None:
+            self._socket_reader.close()
+        self.pgconn.finish()
 
 
 class AsyncPool:
@@ -152,25 +360,13 @@ class AsyncPool:
         if self._recipe.closes_after(translated_error):
             connection.abort()  # so that `release` does not keep it
         self.release(connection)
-        return _cancellation_behind(error) or translated_error
+        return cancellation_behind(error) or translated_error
 
     def close(self) -> None:
         """Also after the end of the loop. A borrowed connection is closed at its release."""
         self._is_closed = True
         while self._idle:
             self._idle.pop().abort()
-
-
-def _cancellation_behind(error: BaseException) -> asyncio.CancelledError | None:
-    """A canceled psycopg waits until the server has canceled too. If the connection breaks
-    meanwhile, it raises that error instead, and a part of a worker that continues after errors
-    would never end."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, asyncio.CancelledError):
-            return None if seen is error else seen
-        seen = seen.__cause__ or seen.__context__
-    return None
 
 
 class AsyncBorrowedConnection:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from freehold.store.database import ServerOptions, SessionOptions
 from freehold.store.postgres.async_pool import LoopPools
-from freehold.store.postgres.pool import Pool, conninfo
+from freehold.store.postgres.conninfo import conninfo
+from freehold.store.postgres.pool import Pool
 
 POOL_SIZE = 16
 _DEFAULT_OPTIONS = SessionOptions()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 from typing import NoReturn
@@ -51,6 +52,13 @@ _EXPLAINED = (pg.ReadOnlySqlTransaction, pg.DiskFull, pg.InsufficientPrivilege)
 
 class StatementNotPrepared(StoreUnavailable):
     """A pooler routed the statement to another server connection than its preparation."""
+
+
+class NoAnswer(psycopg.OperationalError):
+    """A frozen server may execute the statement later: nothing more is asked of it."""
+
+    def __init__(self, seconds: float | None) -> None:
+        super().__init__(f"the server did not answer within {seconds or 0:g} s")
 
 
 @contextlib.contextmanager
@@ -171,3 +179,15 @@ def _broken(error: psycopg.Error, writes: bool) -> StoreError:
 
 def _first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
+
+
+def cancellation_behind(error: BaseException) -> asyncio.CancelledError | None:
+    """A canceled psycopg waits until the server has canceled too. If the connection breaks
+    meanwhile, it raises that error instead, and a part of a worker that continues after errors
+    would never end."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, asyncio.CancelledError):
+            return None if seen is error else seen
+        seen = seen.__cause__ or seen.__context__
+    return None

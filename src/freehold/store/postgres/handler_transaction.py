@@ -19,14 +19,9 @@ from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
 from freehold.errors import BadInput, OutcomeUnknown, StoreUnavailable
-from freehold.store.postgres.async_pool import AsyncPool
+from freehold.store.postgres.async_pool import AsyncPool, AsyncPooledConnection
 from freehold.store.postgres.errors import translated
-from freehold.store.postgres.pipeline import (
-    AsyncPooledConnection,
-    PooledConnection,
-    answering_within,
-)
-from freehold.store.postgres.pool import Pool
+from freehold.store.postgres.pool import Pool, PooledConnection, answering_within
 from freehold.store.postgres.session import Statements, all_statements, arows_of, rows_of
 from freehold.store.postgres.timeline import with_check, without_check
 from freehold.store.statements import Rows, StatementGroup

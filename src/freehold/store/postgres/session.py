@@ -20,17 +20,10 @@ import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, Connection, RawCursor
 from psycopg.rows import tuple_row
 
-from freehold.store.postgres.async_pool import AsyncPool
+from freehold.store.postgres.async_pool import AsyncPool, AsyncPooledConnection
 from freehold.store.postgres.errors import StatementNotPrepared, raise_as
-from freehold.store.postgres.pipeline import (
-    AsyncPooledConnection,
-    Exchange,
-    Pipeline,
-    PooledConnection,
-    SqlAndValues,
-    answering_within,
-)
-from freehold.store.postgres.pool import Pool
+from freehold.store.postgres.pipeline import Exchange, Pipeline, SqlAndValues
+from freehold.store.postgres.pool import Pool, PooledConnection, answering_within
 from freehold.store.postgres.timeline import CHECK, check_sql, with_check, without_check
 from freehold.store.sqlfiles import Property, load_statements, numbered, statements_with
 from freehold.store.stage_sql import STAGE_SQL

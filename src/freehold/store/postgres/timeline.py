@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import msgspec
 
-from freehold.store.postgres.pipeline import AsyncPooledConnection, PooledConnection
+from freehold.store.postgres.async_pool import AsyncPooledConnection
+from freehold.store.postgres.pool import PooledConnection
 from freehold.store.statements import Rows, Statement, StatementGroup
 
 CHECK = "check_timeline"
