@@ -13,13 +13,13 @@ import psycopg
 from freehold.clock import VirtualClock
 from freehold.model.job import Attempt, Enqueued, Job, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
-from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.database import SessionOptions
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.sqlfiles import with_stages
 from freehold.store.sqlite.database import SqliteDatabase
 from freehold.store.store import AsyncStore, Store
 from freehold.store.types import AttemptEnd, ClaimRequest, LeaseKey, QueueDemand
+from freehold.store.verbs.claim import ClaimCursors
 
 LEASE_SECONDS = 30.0
 TABLES = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from freehold.model.outcome import OutcomeKind
-from freehold.store.claim_cursor import ClaimCursors
+from freehold.store.verbs.claim import ClaimCursors
 from tests.stores import StoreUnderTest
 
 

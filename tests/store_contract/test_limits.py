@@ -9,8 +9,8 @@ import pytest
 from freehold.model.limit import ALL_QUEUES, NO_LIMIT, Limit, Rate
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import OutcomeKind
-from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.types import ClaimRequest, QueueDemand
+from freehold.store.verbs.claim import ClaimCursors
 from tests.stores import LEASE_SECONDS, StoreUnderTest, key_of
 
 

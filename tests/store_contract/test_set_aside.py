@@ -18,9 +18,8 @@ from freehold.store.stage_sql import stage_byte
 from freehold.store.types import AttemptEnd, JobFilter
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry
-from freehold.worker.claimer import Claimer
+from freehold.worker.claimer import Claimer, ServedQueues
 from freehold.worker.config import WorkerSettings
-from freehold.worker.served_queues import ServedQueues
 from freehold.worker.slots import Slots
 from freehold.worker.sweeper import Sweeper
 from freehold.worker.wakeups import Wakeups

@@ -12,9 +12,9 @@ from freehold.model.job import Job
 from freehold.model.operator_actions import OperatorVerb
 from freehold.model.outcome import OutcomeKind
 from freehold.model.state import Stage, State
-from freehold.store.claim_cursor import no_cursors
 from freehold.store.statements import Verb, run
 from freehold.store.verbs import late
+from freehold.store.verbs.claim import no_cursors
 from tests.broken_rows import LOST_TOO_OFTEN, poison
 from tests.stores import StoreUnderTest
 

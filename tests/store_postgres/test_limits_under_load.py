@@ -19,10 +19,10 @@ from freehold.model.limit import ALL_QUEUES, Limit, Rate
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.retry import Retry
-from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
+from freehold.store.verbs.claim import ClaimCursors
 from tests.concurrency import run_concurrently
 from tests.sizes import sized
 from tests.store_postgres.conftest import Connect

@@ -14,10 +14,10 @@ from freehold.model.limit import ALL_QUEUES, ALL_TENANTS, NO_LIMIT, Limit
 from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.tenant import HOME_SHARD
 from freehold.operator import Operator
-from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.statements import Rows, Session, StatementGroup
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
+from freehold.store.verbs.claim import ClaimCursors
 from tests.concurrency import wait_until
 from tests.tenants.tenant_stores import EAST, TenantStores, add, claim_request
 

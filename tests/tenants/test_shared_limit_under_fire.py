@@ -22,9 +22,9 @@ from freehold.model.outcome import Outcome, OutcomeKind
 from freehold.model.policy import Policy
 from freehold.model.retry import Retry
 from freehold.model.tenant import HOME_SHARD
-from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.store import Store
 from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
+from freehold.store.verbs.claim import ClaimCursors
 from tests.concurrency import run_concurrently
 from tests.tenants.tenant_stores import TenantStores
 

@@ -112,6 +112,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "settings",
         "signature",
         "store",
+        "store.verbs",
         "store_health",
         "tasks",
         "telemetry",
@@ -393,7 +394,7 @@ OF_THE_STORE = {
         "types",
         "verbs.tenant_directory",
     },
-    "worker": {"claim_cursor", "database", "notifications", "store", "types"},
+    "worker": {"database", "notifications", "store", "types", "verbs.claim"},
 }
 
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from freehold.model.job import Attempt
 from freehold.model.limit import Limit
 from freehold.telemetry import Telemetry
-from freehold.worker.claimer import Claimer, ClaimStore
+from freehold.worker.claimer import Claimer, ClaimStore, ServedQueues
 from freehold.worker.config import WorkerSettings
-from freehold.worker.served_queues import ServedQueues
 from freehold.worker.slots import Slots
 from freehold.worker.wakeups import Wakeups
 

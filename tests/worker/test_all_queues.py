@@ -13,11 +13,10 @@ from freehold.clock import VirtualClock
 from freehold.errors import StoreUnavailable
 from freehold.model.job import DEFAULT_QUEUE, Attempt
 from freehold.model.limit import Limit
-from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.types import ClaimRequest, SetAside
+from freehold.store.verbs.claim import ClaimCursors
 from freehold.testing.virtual_loop import VirtualLoop
-from freehold.worker.claimer import Claimer
-from freehold.worker.served_queues import FIND_LIMIT, FIND_SECONDS, FORGET_SECONDS, ServedQueues
+from freehold.worker.claimer import FIND_LIMIT, FIND_SECONDS, FORGET_SECONDS, Claimer, ServedQueues
 from tests.testing.virtual_app import VirtualApp, task_of_a_second
 from tests.worker.lone_claimer import claimer_without_jobs
 

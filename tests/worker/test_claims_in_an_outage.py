@@ -9,8 +9,8 @@ from freehold.clock import VirtualClock
 from freehold.errors import RowRefused, StoreUnavailable
 from freehold.model.job import Attempt
 from freehold.model.limit import Limit
-from freehold.store.claim_cursor import ClaimCursors
 from freehold.store.types import ClaimRequest, SetAside
+from freehold.store.verbs.claim import ClaimCursors
 from freehold.testing.virtual_loop import VirtualLoop
 from tests.worker.lone_claimer import claimer_without_jobs
 

@@ -10,10 +10,10 @@ and knows nothing else of it:
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from freehold.store import notifications
 from freehold.worker.lease_renewer import LeaseRenewer
-from freehold.worker.served_queues import ServedQueues
 
 SWEEP_SECONDS = 1.0
 
@@ -61,11 +61,16 @@ class NotificationRouter:
     """Wakes the parts that a notification is for."""
 
     def __init__(
-        self, owner: str, queues: ServedQueues, renewer: LeaseRenewer, wakeups: Wakeups
+        self,
+        owner: str,
+        serves: Callable[[str], bool],
+        renewer: LeaseRenewer,
+        wakeups: Wakeups,
     ) -> None:
+        """``serves``: whether the claimer takes jobs of this queue."""
         self._loop = asyncio.get_running_loop()
         self._stop_topic = notifications.stop_requested(owner)
-        self._queues = queues
+        self._serves = serves
         self._renewer = renewer
         self._wakeups = wakeups
 
@@ -77,7 +82,7 @@ class NotificationRouter:
             return
         queue = notifications.ready_queue(payload)
         if queue is not None:
-            if self._queues.serves(queue):
+            if self._serves(queue):
                 call_soon(wakeups.jobs_ready, queue)
             return
         if payload in ("", self._stop_topic):

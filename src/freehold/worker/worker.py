@@ -27,7 +27,7 @@ from freehold.store.database import Database
 from freehold.store.store import AsyncStore
 from freehold.tasks import Registry
 from freehold.telemetry import Telemetry, fields, log
-from freehold.worker.claimer import Claimer
+from freehold.worker.claimer import Claimer, ServedQueues
 from freehold.worker.config import WorkerSettings
 from freehold.worker.drain import Drain
 from freehold.worker.ended_calls import EndedCalls
@@ -48,7 +48,6 @@ from freehold.worker.metrics_server import serve_metrics
 from freehold.worker.parts import PartGroup
 from freehold.worker.process_signals import stop_signals
 from freehold.worker.renewal_thread import RenewalThread, StartRenewal
-from freehold.worker.served_queues import ServedQueues
 from freehold.worker.slots import Slots
 from freehold.worker.sweeper import Sweeper
 from freehold.worker.wakeups import NotificationRouter, Wakeups
@@ -122,7 +121,7 @@ class Worker:
             store, telemetry, settings, tasks, executor, wakeups, chance, ended, is_hosted=is_hosted
         )
         self._renewer, self._watchdog = renewer, LoopWatchdog(self.attempts, telemetry, loop.time)
-        router = NotificationRouter(owner, queues, renewer, wakeups)
+        router = NotificationRouter(owner, queues.serves, renewer, wakeups)
         self._renewal = start_renewal(renewer, database, self._watchdog, router.route)
 
     # -- start and end -----------------------------------------------------------------------
