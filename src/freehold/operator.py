@@ -30,8 +30,7 @@ from freehold.operations.explanations import ExplanationActions
 from freehold.operations.failures import FailureActions
 from freehold.operations.findings import FindingActions
 from freehold.operations.flows import FlowActions
-from freehold.operations.input_checks import LARGEST_ID, author_of, bound
-from freehold.operations.job_ids import checked_ids, existing
+from freehold.operations.input_checks import LARGEST_ID, author_of, bound, checked_ids, existing
 from freehold.operations.lists import ListActions
 from freehold.operations.measured_reads import MeasuredSession, Meter
 from freehold.operations.pictures import PictureActions

@@ -12,8 +12,7 @@ from freehold.errors import BadInput
 from freehold.model import schedule_changes
 from freehold.model.audit import PYTHON, Author
 from freehold.model.job import Enqueued, Job, NewJob
-from freehold.model.job_log import check_reason
-from freehold.model.names import check_key, check_name
+from freehold.model.names import check_key, check_name, check_reason
 from freehold.model.schedule import (
     CatchUp,
     Overlap,

@@ -12,10 +12,9 @@ from freehold.model.audit import AuditKind
 from freehold.model.bulk import BulkVerb
 from freehold.model.flow import FlowState
 from freehold.model.job import PRIORITY_LIMIT
-from freehold.model.job_log import REASON_LIMIT
 from freehold.model.limit import LIMIT_CEILING
 from freehold.model.meta import MetaValue
-from freehold.model.names import KEY_LENGTH_LIMIT
+from freehold.model.names import KEY_LENGTH_LIMIT, REASON_LIMIT
 from freehold.model.retry import MAX_ATTEMPTS_LIMIT, WAIT_LIMIT_SECONDS
 from freehold.model.schedule import JITTER_LIMIT_SECONDS, CatchUp, Overlap
 from freehold.model.search import LENGTH_LIMIT

@@ -1,14 +1,16 @@
-"""One whitelist for every name that comes from outside."""
+"""Names, keys and reasons from outside: what each may contain."""
 
 from __future__ import annotations
 
 import re
 
-from freehold.errors import BadName
+from freehold.errors import BadInput, BadName
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}", re.ASCII)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}", re.ASCII)
 KEY_LENGTH_LIMIT = 200
+#: Characters of an operator's or a handler's reason.
+REASON_LIMIT = 500
 #: Words that PostgreSQL does not accept as the unquoted name of a schema, and its own schema.
 _RESERVED_WORDS = """
     all analyse analyze and any array as asc asymmetric authorization binary both case cast check
@@ -53,6 +55,18 @@ def check_key(what: str, key: object) -> str:
     raise BadName(
         f"{what} {_shown(key)} cannot be used: give 1 to {KEY_LENGTH_LIMIT} printable characters"
     )
+
+
+def check_reason(reason: str | None) -> str | None:
+    if reason is None:
+        return None
+    if not isinstance(reason, str):
+        raise BadInput(f"reason={reason!r}: give a string")
+    if len(reason) > REASON_LIMIT or "\0" in reason:
+        raise BadInput(f"a reason has at most {REASON_LIMIT} characters and no NUL")
+    if any("\ud800" <= char <= "\udfff" for char in reason):
+        raise BadInput("the reason is not Unicode text: write it in UTF-8")
+    return reason
 
 
 def _shown(value: object) -> str:

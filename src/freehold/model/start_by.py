@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 
 from freehold.errors import BadInput
 from freehold.model.job import Job
-from freehold.model.outcome import NEVER_STARTED, OutcomeKind
 from freehold.model.retry import WAIT_LIMIT_SECONDS
 from freehold.model.timestamps import check_timestamp
 
@@ -61,11 +60,6 @@ def _seconds(start_by: object) -> float | None:
     if isinstance(start_by, int | float) and not isinstance(start_by, bool):
         return float(start_by)
     return None
-
-
-def keeps_start_by(kind: OutcomeKind) -> bool:
-    """After this end of an attempt. A worker that is lost may have begun the job."""
-    return kind in NEVER_STARTED
 
 
 def late_reason(job: Job) -> str:

@@ -18,8 +18,7 @@ from freehold.model.meta import encode_meta
 from freehold.model.operator_actions import ActionResult
 from freehold.model.schedule import PREFIX
 from freehold.model.secrets import HIDDEN
-from freehold.operations.input_checks import author_of
-from freehold.operations.job_ids import checked_ids, existing
+from freehold.operations.input_checks import author_of, checked_ids, existing
 from freehold.store.statements import Verb, method
 from freehold.store.verbs import amend as verbs
 

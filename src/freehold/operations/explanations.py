@@ -9,7 +9,7 @@ from freehold.model.explain import Cause, Facts, LimitUse, explain
 from freehold.model.history import schedule_of
 from freehold.model.job import Job
 from freehold.model.state import State
-from freehold.operations.job_ids import checked_ids, existing
+from freehold.operations.input_checks import checked_ids, existing
 from freehold.store.statements import Verb, method, nothing, side_by_side
 from freehold.store.verbs import limits, queries, schedules, workers
 from freehold.store.verbs.flow_waits import awaited_jobs

@@ -1,8 +1,8 @@
-"""What an operator's verbs check of their input: filters, authors, and the interface."""
+"""What an operator's verbs check of their input: ids, filters, authors, and the interface."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from inspect import signature
@@ -10,17 +10,36 @@ from typing import Any, ParamSpec, TypeVar
 
 from freehold.errors import BadInput
 from freehold.model.audit import Author
-from freehold.model.job_log import check_reason
+from freehold.model.job import Job
 from freehold.model.meta import encode_meta
-from freehold.model.names import check_key, check_name
+from freehold.model.names import check_key, check_name, check_reason
 from freehold.model.timestamps import check_timestamp
 from freehold.store.statements import Verb
 from freehold.store.types import JobFilter
+from freehold.store.verbs import operator as operator_verbs
+from freehold.store.verbs import queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 LARGEST_ID = 2**63 - 1
+
+
+def existing(job_id: int) -> Verb[Job]:
+    jobs = yield from queries.read_jobs(checked_ids([job_id]))
+    if job_id not in jobs:
+        raise operator_verbs.not_found(job_id)
+    return jobs[job_id]
+
+
+def checked_ids(ids: Sequence[int]) -> Sequence[int]:
+    """No job has an id outside the column's range: such a number never reaches the store."""
+    for job_id in ids:
+        if type(job_id) is not int:  # not every caller uses a type checker
+            raise BadInput(f"{job_id!r} is not a job id: give a whole number")
+        if not 0 < job_id <= LARGEST_ID:
+            raise operator_verbs.not_found(job_id)
+    return ids
 
 
 def check_filter(filter: JobFilter) -> None:

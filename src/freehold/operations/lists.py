@@ -11,8 +11,7 @@ from freehold.model.explain import queue_wait
 from freehold.model.job import Job
 from freehold.model.names import check_key, check_name
 from freehold.model.signal import SignalInfo
-from freehold.operations.input_checks import check_filter
-from freehold.operations.job_ids import checked_ids
+from freehold.operations.input_checks import check_filter, checked_ids
 from freehold.store.statements import Verb, method
 from freehold.store.types import (
     DEPTH_BOUND,

@@ -18,7 +18,7 @@ from freehold.model.bulk import (
     check_bulk,
 )
 from freehold.model.operator_actions import OperatorVerb
-from freehold.operations.job_ids import checked_ids
+from freehold.operations.input_checks import checked_ids
 from freehold.store.statements import Verb, method
 from freehold.store.types import PAGE_LIMIT
 from freehold.store.verbs import bulk

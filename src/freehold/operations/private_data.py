@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from freehold.model.audit import PYTHON, AuditKind
-from freehold.operations.input_checks import author_of
-from freehold.operations.job_ids import checked_ids
+from freehold.operations.input_checks import author_of, checked_ids
 from freehold.store.statements import Verb, method
 from freehold.store.verbs import audit, queries
 from freehold.store.verbs.operator import not_found

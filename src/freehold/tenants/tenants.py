@@ -8,9 +8,8 @@ import msgspec
 
 from freehold.errors import BadInput, FreeholdError, Refused, SchemaMissing, TenantExists
 from freehold.model.audit import OPERATOR, PYTHON, Author
-from freehold.model.job_log import check_reason
 from freehold.model.limit import ALL_QUEUES
-from freehold.model.names import check_key
+from freehold.model.names import check_key, check_reason
 from freehold.model.tenant import HOME_SHARD, Tenant, TenantState, check_tenant
 from freehold.store.database import Database
 from freehold.store.store import Store

@@ -16,6 +16,7 @@ import msgspec
 from freehold.errors import BadInput, StoreError
 from freehold.model.job import Attempt, StopRequest
 from freehold.model.outcome import (
+    NEVER_STARTED,
     SUCCEEDED,
     Decision,
     Outcome,
@@ -23,7 +24,6 @@ from freehold.model.outcome import (
     decide,
     stage_after,
 )
-from freehold.model.start_by import keeps_start_by
 from freehold.model.state import FINAL, Stage
 from freehold.model.suspension import lock_of
 from freehold.store import notifications
@@ -181,7 +181,8 @@ def _ended_row(
         error=json_text(decision.error),
         ran_seconds=decision.ran_seconds,
         waits_for=decision.waits_for,
-        keep_start_by=keeps_start_by(end.outcome.kind),
+        # A worker that is lost may have begun the job.
+        keep_start_by=end.outcome.kind in NEVER_STARTED,
     )
 
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from freehold.model.job_log import LINE_LIMIT, LINES_LIMIT, REASON_LIMIT, Progress
+from freehold.model.job_log import LINE_LIMIT, LINES_LIMIT, Progress
+from freehold.model.names import REASON_LIMIT
 from freehold.store.types import LeaseKey, LogChunk, NewLogLine
 from freehold.worker.execution.outcomes import safe
 
