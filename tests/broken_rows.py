@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from tests.stores import StoreUnderTest
 
@@ -15,6 +15,11 @@ LOST_TOO_OFTEN = {
 }
 #: Against the constraints of both stores.
 FORBIDDEN = {"postgres": "max_attempts = 0", "sqlite": "max_attempts = 0"}
+#: A trigger of SQLite names columns of the new row by its name.
+_COLUMNS = {
+    "bulk_step": "new.number as number, new.operation as operation",
+    "history": "new.state as state, new.queue as queue",
+}
 
 
 def poison(store: StoreUnderTest, job_id: int, how: dict[str, str]) -> None:
@@ -44,19 +49,29 @@ def mend(store: StoreUnderTest, job_id: int, lost_attempts: int, max_attempts: i
         )
 
 
-@contextmanager
-def steps_refused(store: StoreUnderTest, operation: int) -> Iterator[None]:
+def steps_refused(store: StoreUnderTest, operation: int) -> AbstractContextManager[None]:
     """The database accepts no step of this bulk operation, whichever jobs it has."""
+    return _refused(store, "bulk_step", f"number > 0 and operation = {operation}")
+
+
+def cancels_refused(store: StoreUnderTest, queue: str) -> AbstractContextManager[None]:
+    """The database accepts no canceled job of this queue."""
+    return _refused(store, "history", f"state = 'canceled' and queue = '{queue}'")
+
+
+@contextmanager
+def _refused(store: StoreUnderTest, table: str, condition: str) -> Iterator[None]:
+    """New rows of which this is true."""
     if store.kind == "postgres":
         refuse = (
-            "alter table {s}bulk_step add constraint refused_here "
-            f"check (number = 0 or operation <> {operation}) not valid"
+            f"alter table {{s}}{table} add constraint refused_here "
+            f"check (not ({condition})) not valid"
         )
-        allow = "alter table {s}bulk_step drop constraint refused_here"
+        allow = f"alter table {{s}}{table} drop constraint refused_here"
     else:
         refuse = (
-            "create trigger refused_here before insert on bulk_step "
-            f"when new.number > 0 and new.operation = {operation} "
+            f"create trigger refused_here before insert on {table} "
+            f"when exists (select 1 from (select {_COLUMNS[table]}) where {condition}) "
             "begin select raise(abort, 'refused here'); end"
         )
         allow = "drop trigger refused_here"

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from freehold.model.audit import Author
 from freehold.model.findings import STANDING_SECONDS
-from freehold.model.flow import FlowKind, NewFlow, NewNode
+from freehold.model.flow import FlowKind, FlowState, NewFlow, NewNode
 from freehold.model.job import NewJob
 from freehold.model.outcome import OutcomeKind
 from freehold.operator import Operator
+from freehold.store.verbs import act
 from freehold.store.verbs.flow_actions import cancel_flow
-from tests.store_contract.flows import batch_of, members, settle
+from tests.broken_rows import cancels_refused
+from tests.store_contract.flows import batch_of, flow_of, members, settle
 from tests.stores import StoreUnderTest
 
 
@@ -36,3 +40,26 @@ def test_flows_that_stand_still_are_a_finding(store: StoreUnderTest) -> None:
     assert [int(text.split()[1]) for text in texts] == standing
     settle(store)
     assert not store.store.standing_flows(0.0, 10)
+
+
+def test_flows_that_the_database_refuses_do_not_hold_up_younger_ones(
+    store: StoreUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even as many of them as one call looks at."""
+    monkeypatch.setattr(act, "_FLOWS", 2)
+    refused = [canceled_batch(store, "refused") for _ in range(4)]
+    younger = canceled_batch(store, "default")
+    with cancels_refused(store, "refused"):
+        advanced = store.store.advance_flows()
+        assert store.store.advance_flows().stands_still, "a sweep keeps its pace"
+    assert len(advanced.problems) == len(refused)
+    assert flow_of(store, younger).state is FlowState.CANCELED
+    assert {flow_of(store, flow).state for flow in refused} == {FlowState.OPEN}
+    settle(store)
+    assert {flow_of(store, flow).state for flow in refused} == {FlowState.CANCELED}
+
+
+def canceled_batch(store: StoreUnderTest, queue: str) -> int:
+    batch = batch_of(store, *members(1, queue=queue))
+    store.store.run(cancel_flow(batch, Author("ann", "test")))
+    return batch

@@ -93,7 +93,7 @@ def cases() -> Iterator[Case]:
 
 def _folds() -> Iterator[Case]:
     yield Case("worklist", Statement("worklist", {"limit": BATCH}), BATCH)
-    yield Case("due_flows", Statement("due_flows", {"limit": BATCH}), DUE)
+    yield Case("due_flows", Statement("due_flows", {"after": 0, "limit": BATCH}), DUE)
     rows = [{"flow": flow} for flow in LOCKED]
     yield Case("look_at_flows", Statement("look_at_flows", {}, rows), len(LOCKED))
     # Two ends of each; a node with a follower is looked for in the history of every day.

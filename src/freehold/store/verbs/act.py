@@ -36,13 +36,18 @@ def advance_flows(flows: Sequence[int] = ()) -> Verb[Advanced]:
     """Fold the ends of these flows and act on them, and on those that follow from it. Without
     flows: those of the worklist, and those that are due."""
     wanted, jobs, problems, is_left = list(flows), 0, list[str](), False
-    tried, refused = set[int](), set[int]()
+    tried, refused, page, has_all = set[int](), set[int](), list[int](), True
     if not wanted:
         wanted = yield from worklist(_FLOWS)
-        wanted += yield from due_flows(_FLOWS)
+        has_all = len(wanted) < _FLOWS
+        page = yield from due_flows(0, _FLOWS)
+        wanted += page
     for _ in range(_ROUNDS):
+        if not wanted and len(page) == _FLOWS and refused.issuperset(page):
+            # The next call would find the same ones first, and none of the younger ones.
+            page = wanted = yield from due_flows(page[-1], _FLOWS)
         if not wanted:
-            stands_still = 0 < len(refused) == len(tried) < _FLOWS and not is_left
+            stands_still = 0 < len(refused) == len(tried) and has_all and not is_left
             is_left = is_left or (bool(refused) and not stands_still)
             return Advanced(jobs, is_left, tuple(problems), stands_still)
         tried.update(wanted)

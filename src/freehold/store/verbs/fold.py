@@ -44,9 +44,9 @@ def worklist(limit: int) -> Verb[list[int]]:
     return [flow for (flow,) in rows]
 
 
-def due_flows(limit: int) -> Verb[list[int]]:
-    """Flows with something to act upon."""
-    rows = yield from read("due_flows", limit=limit)
+def due_flows(after: int, limit: int) -> Verb[list[int]]:
+    """Flows with something to act upon, by id, beyond ``after``."""
+    rows = yield from read("due_flows", after=after, limit=limit)
     return [flow for (flow,) in rows]
 
 

@@ -1,1 +1,1 @@
-select id from {schema}.flow where due order by due, id limit :limit::integer
+select id from {schema}.flow where due and id > :after::bigint order by due, id limit :limit::integer

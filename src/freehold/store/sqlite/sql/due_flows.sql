@@ -1,1 +1,1 @@
-select id from flow where due order by id limit :limit
+select id from flow where due and id > :after order by id limit :limit
