@@ -34,6 +34,7 @@ create schema if not exists freehold authorization freehold_owner;
 do $$
 declare
     store   text;
+    called  regprocedure;
     foreign_objects text;
 begin
     -- Policies need a moment without any statement on their table. Statements that come meanwhile wait
@@ -80,6 +81,14 @@ begin
             raise notice '% is not migrated yet: migrate as its owner, then run this again', store;
             continue;
         end if;
+        -- Public, unless the database takes new functions from the public. Those that run as their owner are granted
+        -- below; sequences are advanced by the owner only.
+        for called in
+            select p.oid from pg_proc p where p.pronamespace = store::regnamespace and not p.prosecdef
+                and p.proname <> 'advance_sequences'
+        loop
+            execute format('grant execute on function %s to freehold_worker, freehold_producer, freehold_viewer', called);
+        end loop;
         -- Only the owner writes the versions of the schema.
         execute format('revoke insert, update, delete on %I.migration from freehold_worker', store);
         -- A recorded change is never changed again. Retention deletes it.

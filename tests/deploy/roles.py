@@ -27,8 +27,9 @@ class Roles:
         self._connections: list[Connection[Any]] = []
         self.admin = psycopg.connect(url, autocommit=True)
 
-    def set_up(self) -> None:
+    def set_up(self, before_migrating: str = "") -> None:
         self.run_file()
+        self.execute(before_migrating)
         for name in NAMES:
             self.admin.execute(
                 f"create role {self.user(name)} login in role {self._prefix}_{name}".encode()

@@ -291,6 +291,28 @@ def test_a_database_can_be_closed_to_all_other_users(roles: Roles) -> None:
         roles.admin.execute(f"drop role {roles.user('other')}".encode())
 
 
+def test_functions_are_granted_where_the_database_takes_them_from_the_public(
+    postgres_url: str,
+) -> None:
+    roles = Roles(postgres_url)
+    try:
+        roles.set_up(
+            "alter default privileges for role freehold_owner "
+            "revoke execute on functions from public"
+        )
+        enqueue(roles.app("producer"), unique_key="u")
+        with roles.connect("producer") as connection:
+            connection.execute("select id from freehold.enqueue('quick', '{}')")
+        assert roles.app("viewer").operator.counts().ready == 2
+        app = roles.app("worker")
+        assert app.run_worker(until_idle=True) == 0
+        assert {each.state for each in app.operator.jobs(JobFilter()).jobs} == {State.SUCCEEDED}
+        roles.refuses("producer", "select freehold.rotate_partitions(1, 0)")
+        roles.refuses("worker", "select freehold.advance_sequences()")
+    finally:
+        roles.close()
+
+
 def test_the_file_can_be_run_again(roles: Roles) -> None:
     roles.run_file()
     roles.run_file()
