@@ -466,6 +466,19 @@ def test_an_operation_whose_step_is_refused_is_stopped_and_the_next_goes_on(
     assert (shown(store, second).done, retries(store, ids[0])) == (2, 1)
 
 
+def test_an_operation_that_a_newer_index_refuses_is_stopped(store: StoreUnderTest) -> None:
+    """As of a schema that a later version has migrated: no plan of this one can succeed."""
+    fail(store, 2)
+    operation = start(store)
+    store.sql("create unique index newer on {s}job (task)")
+    try:
+        with pytest.raises(RowRefused):
+            store.store.carry_out_bulk_step()
+    finally:
+        store.sql("drop index {s}newer")
+    assert shown(store, operation).state is BulkState.STOPPED
+
+
 def test_a_stopped_operation_is_deleted_with_its_set_once_it_is_old(store: StoreUnderTest) -> None:
     fail(store, 3)
     operation = start(store)

@@ -38,6 +38,7 @@ _TRIES = 20
 #: The unique indexes that can refuse a group: see `Conflict`.
 LANE_INDEX = "job_lane_holder"
 UNIQUE_INDEX = "job_unique"
+BULK_STEP_INDEX = "bulk_step_once"
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]

@@ -17,13 +17,17 @@ from freehold.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from freehold.store.statements import LANE_INDEX, UNIQUE_INDEX, Conflict
+from freehold.store.statements import BULK_STEP_INDEX, LANE_INDEX, UNIQUE_INDEX, Conflict
 
 #: In the texts of errors about one row: no valid UTF-8, a sum out of range, a text too large.
 _ROW_REFUSED = ("decode to UTF-8", "integer overflow", "too big")
 
 #: SQLite names the columns of a unique index, not the index.
-_INDEX_OF = {"job.unique_key": UNIQUE_INDEX, "job.target": LANE_INDEX}
+_INDEX_OF = {
+    "job.unique_key": UNIQUE_INDEX,
+    "job.target": LANE_INDEX,
+    "bulk_step.operation, bulk_step.number": BULK_STEP_INDEX,
+}
 
 
 class Translating:

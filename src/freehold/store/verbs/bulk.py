@@ -48,6 +48,7 @@ from freehold.model.timestamps import maybe_time, time_of
 from freehold.store import notifications
 from freehold.store.rows import amendment_of, counts_of, ids_of, json_text, preview_of
 from freehold.store.statements import (
+    BULK_STEP_INDEX,
     UNIQUE_INDEX,
     Conflict,
     Row,
@@ -234,14 +235,15 @@ def carry_out_step(operation: int | None = None) -> Verb[bool]:
         chunk = rows[0]
         try:
             yield from _carry_out(chunk, tries_jobs=is_refused, rechecks=rechecks > 0)
-        except Conflict as conflict:
-            rows = yield from read("next_bulk_chunk", operation=operation)
-            if conflict.index != UNIQUE_INDEX:  # the key of the step
-                rechecks -= 1
-                if not rows or rows[0] != chunk:  # it is done, or stopped
-                    return False
-            continue  # a job changed, or a unique key was taken meanwhile: plan again
         except RowRefused as error:
+            index = error.index if isinstance(error, Conflict) else None
+            if index in (UNIQUE_INDEX, BULK_STEP_INDEX):
+                rows = yield from read("next_bulk_chunk", operation=operation)
+                if index == BULK_STEP_INDEX:
+                    rechecks -= 1
+                    if not rows or rows[0] != chunk:  # it is done, or stopped
+                        return False
+                continue  # a job changed, or a unique key was taken meanwhile: plan again
             if is_refused:
                 yield from _stop(chunk[0], error)
                 raise
