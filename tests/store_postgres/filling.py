@@ -185,6 +185,7 @@ def _lease(connection: Connection[Any]) -> None:
         leased_at="now() - interval '1 minute'",
         expires_at=f"now() + case when i <= {EXPIRED} then -1 else 86400 end * interval '1 second'",
         request="case when i % 100 = 1 then 'cancel' end",
+        limit_key="case i % 3 when 0 then 'roomy' when 1 then 'key:' || i % 100 end",
     )
 
 

@@ -343,7 +343,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
 }
 
-#: Of the store, these parts import only values and promises, never the statements of verbs.
+#: Of the store, these parts import only these modules; a concrete store none of them.
 OF_THE_STORE = {
     "": {"types"},
     "cli": {"database", "types", "url"},

@@ -194,7 +194,7 @@ def _name(sql: bytes) -> bytes:
     return b"freehold_" + hashlib.sha256(sql).hexdigest()[:32].encode()
 
 
-# -- values ----------------------------------------------------------------------------------------
+# -- values --------------------------------------------------------------------------------------
 
 
 def encode_all(values: list[Any]) -> list[bytes | None]:

@@ -1,4 +1,4 @@
-"""Flows: stored, filled, sealed, canceled, retried and read. `advance.py` folds and acts."""
+"""Flows: stored, filled, sealed, canceled, retried and read. `fold.py` counts their ends, `act.py` acts."""
 
 from __future__ import annotations
 

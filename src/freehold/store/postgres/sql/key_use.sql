@@ -3,8 +3,7 @@ select r.max_leases, r.rate_starts, r.rate_seconds,
     {schema}.count_key_leases(c.limit_key, 10000),
     (select j.id from {schema}.job j
      where j.limit_key = c.limit_key and j.limit_key is not null and j.stage in ({ready}, {lane_head}, {leased})
-       and j.stage = {leased} and j.lease_expires_at > {schema}.clock()
-     order by j.limit_key, j.stage limit 1),
+       and j.stage = {leased} and j.lease_expires_at > {schema}.clock() limit 1),
     case when r.rate_seconds is not null then
         (select coalesce(sum(s.starts), 0)::integer from {schema}.rate_usage s
          where s.name = 'k/' || c.limit_key
