@@ -71,6 +71,25 @@ def test_a_healthy_job_of_twelve_minutes_keeps_a_lease_of_thirty_seconds(
     assert virtual.telemetry.total("lost_leases") == 0
 
 
+@pytest.mark.requirement("P1")
+def test_a_job_whose_lease_has_run_out_before_its_start_is_not_started(
+    virtual: VirtualApp,
+) -> None:
+    """As after a freeze between the claim and its response."""
+    trace = HandlerTrace(virtual)
+    virtual.database.late_seconds["claim_plain"] = 3.0
+
+    async def scenario() -> None:
+        async with virtual.working(lease_timeout_seconds=1):
+            job = await trace.task.aenqueue(0.1)
+            await virtual.until(lambda: virtual.state(job.id) == "succeeded", within=60)
+            assert (await job.aread()).attempt == 2
+
+    virtual.run(scenario())
+    assert len(trace.ran) == 1
+    assert virtual.telemetry.total("lost_leases") == 1
+
+
 @pytest.mark.requirement("P3")
 def test_a_short_job_after_a_long_idle_time_costs_no_renewal(virtual: VirtualApp) -> None:
     trace = HandlerTrace(virtual)

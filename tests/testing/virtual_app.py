@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 class RecordingDatabase:
     """A database that records the statements of workers; those named in `refused` fail, and those
-    in `slow` take a while."""
+    in `slow` take a while. The next response to one in `late_seconds` is that late."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._inner = open_memory(clock)
@@ -33,6 +33,7 @@ class RecordingDatabase:
         self.seen: list[tuple[str, float]] = []
         self.refused: set[str] = set()
         self.slow: set[str] = set()
+        self.late_seconds: dict[str, float] = {}
         self.has_no_notifications = False
 
     def async_session(self) -> AsyncSession:
@@ -67,7 +68,11 @@ class _RecordingSession:
         self._database.record(group)
         if any(statement.name in self._database.slow for statement in group.statements):
             await asyncio.sleep(0.01)
-        return await self._inner.execute(group)
+        rows = await self._inner.execute(group)
+        for statement in group.statements:
+            if late := self._database.late_seconds.pop(statement.name, 0.0):
+                await asyncio.sleep(late)
+        return rows
 
 
 class VirtualApp:

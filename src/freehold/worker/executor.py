@@ -86,7 +86,10 @@ class Executor:
     def start_waiting(self) -> None:
         if self._drain.requested.is_set():
             return
+        now = self._loop.time()
         while (lease := self.slots.next()) is not None:
+            if now >= lease.valid_until:  # as after a freeze: another worker may have it by now
+                self._renewer.lose_expired((lease,), now)
             task = self._loop.create_task(
                 self._run_attempt(lease), context=self._clean_context.copy()
             )

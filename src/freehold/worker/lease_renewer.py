@@ -107,7 +107,7 @@ class LeaseRenewer:
     async def _watch_expiry(self) -> None:
         while True:
             now = asyncio.get_running_loop().time()
-            self._lose_expired(self._leases.all(), now)
+            self.lose_expired(self._leases.all(), now)
             ends = [lease.valid_until for lease in self._leases.all() if lease.phase in OPEN]
             wait = min(ends, default=now + self._lease_seconds) - self._margin - now
             await asyncio.sleep(min(max(wait, 0.02), self._lease_seconds / 4))
@@ -136,7 +136,7 @@ class LeaseRenewer:
     async def run_once(self) -> None:
         now = asyncio.get_running_loop().time()
         if leases := self._leases.all():
-            self._lose_expired(leases, now)
+            self.lose_expired(leases, now)
         # First: nothing else may cost a lease.
         if leases and now >= self._renew_at and len(self._leases):
             await self._renew(now)
@@ -189,8 +189,9 @@ class LeaseRenewer:
             async with asyncio.timeout(max(0.005, due - now)):
                 await self._wakeup.wait()
 
-    def _lose_expired(self, leases: Sequence[HeldLease], now: float) -> None:
-        """Without a renewal another worker may get the lease: stop the handler before that."""
+    def lose_expired(self, leases: Sequence[HeldLease], now: float) -> None:
+        """Without a renewal another worker may get the lease: stop the handler before that, or do
+        not start it."""
         for lease in leases:
             if now >= lease.valid_until - self._margin:
                 self._lose(lease, "it could not be renewed in time")
