@@ -1,4 +1,4 @@
-"""Which outcomes are written together: failures wait for each other, never for long."""
+"""Which outcomes are written together: other ends than success by themselves, after a short wait."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from freehold.errors import StoreUnavailable
 from freehold.model.job import Attempt, ErrorInfo
 from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.statements import AsyncSession, Rows, StatementGroup
 from freehold.store.store import AsyncStore
 from freehold.store.types import Advanced, AttemptEnd, Finished
 from freehold.telemetry import Telemetry
@@ -56,8 +58,8 @@ class Recorder:
     ("seconds", "limit", "groups"),
     [
         (60.0, 9, ["s", "ss", "s", "s", "ffff"]),
-        (60.0, 2, ["s", "ffss", "s", "ffs"]),
-        (0.0, 9, ["fs", "fss", "fs", "fs"]),
+        (60.0, 2, ["s", "ff", "sss", "ff", "s"]),
+        (0.0, 9, ["f", "sss", "ff", "ss", "f"]),
     ],
     ids=["until no success waits", "until they are many", "until the time is over"],
 )
@@ -68,8 +70,8 @@ def test_failures_wait_for_each_other_beside_successes(
     limit: int,
     groups: list[str],
 ) -> None:
-    monkeypatch.setattr(finisher, "_FAILURES_SECONDS", seconds)
-    monkeypatch.setattr(finisher, "_FAILURES_LIMIT", limit)
+    monkeypatch.setattr(finisher, "_OTHERS_SECONDS", seconds)
+    monkeypatch.setattr(finisher, "_OTHERS_LIMIT", limit)
     assert written(store, ["fs", "sfs", "fs", "sf"]) == groups
 
 
@@ -77,13 +79,35 @@ def test_a_failure_alone_is_written_at_once(store: StoreUnderTest) -> None:
     assert written(store, ["f", "f"]) == ["f", "f"]
 
 
-def written(store: StoreUnderTest, arrivals: list[str]) -> list[str]:
-    """The groups in which these outcomes are written. All of them are."""
+def test_successes_are_not_refused_because_other_ends_could_not_be_written(
+    store: StoreUnderTest,
+) -> None:
+    """They are another transaction. Sent once more, they would be reported as stale."""
+    refusing = AsyncStore(RefusingOnce(store.awaited.session))
+    written(store, ["s" + "f" * 100, "s"], refusing)
+
+
+class RefusingOnce:
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+        self._has_refused = False
+
+    async def execute(self, group: StatementGroup) -> list[Rows]:
+        if group.statements[0].name == "transition" and not self._has_refused:
+            self._has_refused = True
+            raise StoreUnavailable("refused once by the test")
+        return await self._session.execute(group)
+
+
+def written(
+    store: StoreUnderTest, arrivals: list[str], through: AsyncStore | None = None
+) -> list[str]:
+    """The groups in which these outcomes are written. All of them are, once."""
     count = sum(map(len, arrivals))
     for _ in range(count):
         store.add()
     telemetry = Telemetry()
-    recorder = Recorder(store.awaited, list(arrivals))
+    recorder = Recorder(through or store.awaited, list(arrivals))
     recorder.attempts = [store.claim_one() for _ in range(count)]
 
     async def write_all() -> None:
@@ -97,5 +121,5 @@ def written(store: StoreUnderTest, arrivals: list[str]) -> list[str]:
         await store.database.aclose()
 
     asyncio.run(write_all())
-    assert telemetry.total("finished") == count
+    assert (telemetry.total("finished"), telemetry.total("stale_writes")) == (count, 0)
     return recorder.groups

@@ -3,8 +3,9 @@
 A write starts as soon as the previous one has ended, with all outcomes that came meanwhile: one
 job alone is written at once, ten thousand jobs in a few statements.
 
-Failures need a statement of their own, which costs as much for one as for twenty. While successes
-are written all the time, failures wait for each other, but not for long.
+Ends other than success are written by another statement, in groups of their own: a group is one
+transaction, and is sent again as a whole. The statement costs as much for one end as for twenty. So
+while successes are written all the time, other ends wait for each other, but not for long.
 """
 
 from __future__ import annotations
@@ -31,11 +32,10 @@ from freehold.worker.wakeups import Wakeups
 GROUP_LIMIT = 1000
 #: With this many outcomes unwritten no more jobs are claimed.
 BACKLOG_LIMIT = 10_000
-#: Failures that wait for each other beside successes: at most so many, and for so long.
-_FAILURES_LIMIT = 100
-_FAILURES_SECONDS = 0.02
+#: Other ends that wait for each other beside successes: at most so many, and for so long.
+_OTHERS_LIMIT = 100
+_OTHERS_SECONDS = 0.02
 _NO_RETRIES = NEVER_STARTED | {OutcomeKind.SUSPEND}
-_FAILED = frozenset({OutcomeKind.ERROR, OutcomeKind.RETRY_LATER})
 _REQUEST_OF_STOP = {
     StopReason.CANCELED: StopRequest.CANCEL,
     StopReason.PAUSED: StopRequest.PAUSE,
@@ -74,9 +74,11 @@ class Finisher:
         self._chance = chance
         self._ended = ended
         self.folder = FlowFolder(store, telemetry, wakeups, leases)
-        self._unwritten: deque[tuple[HeldLease, AttemptEnd]] = deque()
-        self._failures: deque[tuple[HeldLease, AttemptEnd]] = deque()
-        self._failures_since = 0.0
+        self._successes: deque[tuple[HeldLease, AttemptEnd]] = deque()
+        self._others: deque[tuple[HeldLease, AttemptEnd]] = deque()
+        self._others_since = 0.0
+        #: The last group had other ends.
+        self._wrote_others = False
         self._not_empty = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -96,47 +98,51 @@ class Finisher:
             request = _REQUEST_OF_STOP.get(lease.stop_reason, request)
         ended = AttemptEnd(lease.attempt, outcome, request, self._chance())
         lease.move_to(Phase.ENDING)
-        if not (self._unwritten or self._failures):
+        if not (self._successes or self._others):
             self._not_empty.set()
             self._empty.clear()
-        if outcome.kind in _FAILED:
-            if not self._failures:
-                self._failures_since = asyncio.get_running_loop().time()
-            self._failures.append((lease, ended))
+        if outcome.kind is OutcomeKind.SUCCESS:
+            self._successes.append((lease, ended))
         else:
-            self._unwritten.append((lease, ended))
+            if not self._others:
+                self._others_since = asyncio.get_running_loop().time()
+            self._others.append((lease, ended))
 
     @property
     def is_full(self) -> bool:
-        return len(self._unwritten) + len(self._failures) >= BACKLOG_LIMIT
+        return len(self._successes) + len(self._others) >= BACKLOG_LIMIT
 
     async def run(self) -> None:
         with self._store_part:
             while True:
                 await self._not_empty.wait()
                 group = self._next_group()
-                if not (self._unwritten or self._failures):
+                if not (self._successes or self._others):
                     self._not_empty.clear()
                 await self._write(group)
-                if not (self._unwritten or self._failures):
+                if not (self._successes or self._others):
                     self._empty.set()
 
     def _next_group(self) -> list[tuple[HeldLease, AttemptEnd]]:
         """In order, and at most one outcome per job: a worker that lost a lease can run the job
         again before the first outcome was written."""
         group: dict[int, tuple[HeldLease, AttemptEnd]] = {}
-        with_failures = self._failures and (not self._unwritten or self._is_failures_turn())
-        for ends in (self._failures, self._unwritten) if with_failures else (self._unwritten,):
-            while ends and len(group) < GROUP_LIMIT:
-                job_id = ends[0][1].attempt.job_id
-                if job_id in group:
-                    break
-                group[job_id] = ends.popleft()
+        self._wrote_others = bool(self._others) and (
+            not self._successes or self._is_turn_of_others()
+        )
+        ends = self._others if self._wrote_others else self._successes
+        while ends and len(group) < GROUP_LIMIT:
+            job_id = ends[0][1].attempt.job_id
+            if job_id in group:
+                break
+            group[job_id] = ends.popleft()
         return list(group.values())
 
-    def _is_failures_turn(self) -> bool:
-        waited = asyncio.get_running_loop().time() - self._failures_since
-        return len(self._failures) >= _FAILURES_LIMIT or waited >= _FAILURES_SECONDS
+    def _is_turn_of_others(self) -> bool:
+        if self._wrote_others:
+            return False
+        waited = asyncio.get_running_loop().time() - self._others_since
+        return len(self._others) >= _OTHERS_LIMIT or waited >= _OTHERS_SECONDS
 
     async def flushed(self) -> None:
         """Waits until every submitted outcome is written or refused."""
