@@ -1,4 +1,4 @@
-"""Which outcomes are written together: other ends than success by themselves, after a short wait."""
+"""Which outcomes are written together: ends other than success by themselves, and soon."""
 
 from __future__ import annotations
 

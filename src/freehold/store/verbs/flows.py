@@ -1,4 +1,4 @@
-"""Flows: stored, filled, sealed, canceled, retried and read. `fold.py` counts their ends, `act.py` acts."""
+"""Flows: stored, filled, sealed, canceled, retried and read. `fold.py` and `act.py` do the rest."""
 
 from __future__ import annotations
 
