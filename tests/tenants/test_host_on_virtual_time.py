@@ -299,7 +299,7 @@ def test_a_worker_that_crashes_does_not_affect_other_tenants(tenants: VirtualTen
             tenants.enqueue("good", task, count=100)
             await tenants.until(lambda: "bad" in host.workers and "good" in host.workers, 10)
             await asyncio.sleep(0.01)
-            host.workers["bad"].worker._renewer._lose_expired = None  # type: ignore[method-assign,assignment]
+            host.workers["bad"].worker._renewer.lose_expired = None  # type: ignore[method-assign,assignment]
             host.workers["bad"].worker._renewer.wake()
             await tenants.until(lambda: len(tenants.directory_writes) == 1, 60)
             assert tenants.directory_writes == [("bad", "its worker crashed: see the log")]
