@@ -54,7 +54,7 @@ COUNTERS = {
     "ticks_skipped": "ticks of schedules that made none because the job before was live",
     "ticks_missed": "ticks of schedules that were due while nothing swept, and made no job",
     "lanes_freed": "stalled lanes whose next job was promoted",
-    "stale_writes": "late writes that the store refused because the lease was lost, by write",
+    "stale_writes": "late writes, refused or given up because the lease was lost, by write",
     "lost_leases": "leases that their owner found lost before the attempt ended",
     "timeouts": "attempts stopped by their timeout",
     "loop_blocks": "times that a handler blocked the event loop",

@@ -6,11 +6,13 @@ import contextlib
 from datetime import UTC, datetime
 
 import psycopg
+import pytest
 
 from freehold import Freehold
 from freehold.client import Client
 from freehold.errors import StoreUnavailable
 from freehold.model.job import NewJob
+from freehold.store import notifications
 from freehold.store.notifications import (
     CONCURRENT_SECONDS,
     NOTIFY_SECONDS,
@@ -59,6 +61,13 @@ class Producer:
 
     def wait(self, seconds: float) -> None:
         self.clock.now += seconds
+
+
+def test_topics_are_forgotten_before_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notifications, "_TOPICS_LIMIT", 3)
+    limiter = NotifyLimiter(lambda: 0.0)
+    assert all(limiter.with_job(f"+{number}")[0] for number in range(10))
+    assert len(limiter._topics) <= 3
 
 
 def test_a_producer_of_occasional_jobs_notifies_with_each_of_them() -> None:

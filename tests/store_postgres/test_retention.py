@@ -125,6 +125,16 @@ def test_a_day_with_rows_in_the_default_partition_gets_no_partition(
 
 
 @pytest.mark.requirement("S2.5", "P10")
+def test_notifications_of_queues_that_are_used_no_more_are_forgotten(
+    days: PostgresUnderTest,
+) -> None:
+    for queue in ("old", "young"):
+        days.sql(f"insert into {{s}}last_notified values ('+{queue}', {{s}}clock())")
+        days.advance(DAY_SECONDS * 0.6)
+    days.store.apply_retention(30, 100)
+    assert days.sql("select topic from {s}last_notified") == [("+young",)]
+
+
 def test_a_long_report_blocks_neither_retention_nor_finishing(
     days: PostgresUnderTest, postgres_url: str
 ) -> None:

@@ -90,7 +90,7 @@ def test_a_notified_queue_is_claimed_from_before_the_next_read() -> None:
     asyncio.run(queues.refresh())
     assert (queues.active, store.reads, queues.unsure_seconds()) == (["a"], 1, 0.0)
     time = 60.0
-    queues.found_nothing()
+    queues.look_again()
     store.names = ["b", "c"]
     assert queues.serves("b")
     asyncio.run(queues.refresh(["b"]))
@@ -106,7 +106,7 @@ def test_of_very_many_queues_each_has_its_turn() -> None:
     queues = ServedQueues(store, ("*",), lambda: 0.0)
     seen: set[str] = set()
     for _ in range(3):
-        queues.found_nothing()
+        queues.look_again()
         asyncio.run(queues.refresh())
         seen.update(queues.active)
         assert len(queues.active) <= FIND_LIMIT
@@ -156,7 +156,7 @@ def test_an_error_of_the_store_is_raised_and_nothing_counts_as_idle() -> None:
     asyncio.run(queues.refresh())
     assert queues.active == []
     store.is_away = True
-    queues.found_nothing()
+    queues.look_again()
     with pytest.raises(StoreUnavailable):
         asyncio.run(queues.refresh())
     assert queues.active == [DEFAULT_QUEUE]

@@ -22,7 +22,6 @@ transactions of their own, after the jobs are stored.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import attrgetter
 
@@ -46,6 +45,7 @@ CONCURRENT_SECONDS = 0.08
 #: Enqueueing takes a while. An interval that ends within this time counts as over, because a
 #: notification together with the jobs is cheaper than one of its own afterwards.
 _LEFT_SECONDS = 0.001
+_TOPICS_LIMIT = 10_000
 _NEVER = float("-inf")
 
 
@@ -76,9 +76,9 @@ def ended_jobs(topic: str) -> list[int]:
 
 
 def notify_within(topics: Iterable[str]) -> Statement:
-    """Without a record, so that it can be part of another transaction, and is delivered when that
-    commits. For rare events only: commits with a notification wait for each other, the slow ones
-    included."""
+    """Without a record. As one of the statements of a group, or in a caller's transaction, it is
+    delivered when that commits. For rare events only: commits with a notification wait for each
+    other, the slow ones included."""
     return Statement("notify", {}, [{"topic": topic} for topic in sorted(topics)])
 
 
@@ -165,12 +165,23 @@ class _Topic:
         self.notified_at = _NEVER
 
 
+class _Topics(dict[str, _Topic]):
+    """Made when they are looked up. Names of queues may be many and short-lived; to forget them
+    costs a notification for each."""
+
+    def __missing__(self, topic: str) -> _Topic:
+        if len(self) >= _TOPICS_LIMIT:
+            self.clear()
+        made = self[topic] = _Topic()
+        return made
+
+
 class NotifyLimiter:
     """Remembers recent notifications, of this producer and of others."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._topics: defaultdict[str, _Topic] = defaultdict(_Topic)
+        self._topics = _Topics()
         #: The last job of this producer, and when it was stored.
         self._last = (0, _NEVER)
 

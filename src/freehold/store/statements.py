@@ -56,7 +56,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class StatementGroup(msgspec.Struct, frozen=True):
-    """Statements of one transaction.
+    """Statements of one transaction. ``writes``: not all of them only read.
 
     ``notification`` is sent after they are written, in a transaction of its own, and its failure is
     ignored. In a caller's transaction it is part of that.
@@ -171,7 +171,7 @@ def run(steps: Verb[T], session: Session) -> T:
         while True:
             try:
                 answers = session.execute(group)
-            except (Conflict, StoreError) as error:
+            except StoreError as error:  # a Conflict is one
                 group = steps.throw(error)
             else:
                 group = steps.send(answers)
@@ -186,7 +186,7 @@ async def arun(steps: Verb[T], session: AsyncSession) -> T:
         while True:
             try:
                 answers = await session.execute(group)
-            except (Conflict, StoreError) as error:
+            except StoreError as error:  # a Conflict is one
                 group = steps.throw(error)
             else:
                 group = steps.send(answers)

@@ -19,7 +19,12 @@ from freehold.model.job import DEFAULT_QUEUE, Attempt
 from freehold.model.limit import ALL_QUEUES, Limit
 from freehold.rare_warning import RareWarning
 from freehold.store.types import ClaimRequest, QueueDemand, SetAside
-from freehold.store.verbs.claim import ClaimCursor, ClaimCursors
+from freehold.store.verbs.claim import (
+    CHEAP_HEAD_SECONDS,
+    HEAD_SHARE,
+    ClaimCursor,
+    ClaimCursors,
+)
 from freehold.store_health import PASSING
 from freehold.telemetry import Telemetry, fields, log
 from freehold.worker.config import WorkerSettings
@@ -42,10 +47,6 @@ FIND_SECONDS = 1.0
 FIND_LIMIT = 1000
 #: A queue without ready jobs for this long is forgotten: its names may be many and short-lived.
 FORGET_SECONDS = 600.0
-#: Reads may take this share of the time. They walk over the same dead entries as a claim from the
-#: head of the index: see `store/verbs/claim.py`.
-_SHARE = 1 / 20
-_CHEAP_SECONDS = 0.005
 
 
 #: Once for each name and process: during a rolling deploy there are many such jobs.
@@ -155,14 +156,14 @@ class Claimer:
                     # No wake-up ends this wait: the store would be asked as often as they come.
                     await self._store_part.wait(self._error_wait)
                 else:
-                    self._queues.found_nothing()
+                    self._queues.look_again()
                     # There may be expired leases to recover.
                     wakeups.sweep_unless_recent()
                     await self._back_off()
 
     async def _claim(self, room: int) -> int:
         claimed, self._error_wait = 0, 0.0
-        named, self._wakeups.ready_queues = self._wakeups.ready_queues, {}
+        named, self._wakeups.named_queues = self._wakeups.named_queues, {}
         try:
             await self._write_limits()
             if await self._queues.refresh(named):
@@ -285,7 +286,7 @@ class Claimer:
             self._wait_seconds = min(self._wait_seconds * _WAIT_FACTOR, longest)
 
     def _unsure_seconds(self) -> float:
-        """Until the next claim, if jobs may have appeared behind a cursor: see `ClaimCursor`."""
+        """Until the next claim, if jobs may have appeared in front of a cursor."""
         waits = [self._cursors[queue].unsure_seconds() for queue in self._queues.active]
         waits.append(self._queues.unsure_seconds())
         return min((wait for wait in waits if wait), default=0.0)
@@ -322,7 +323,7 @@ class ServedQueues:
         """Called in another thread."""
         return self._all or queue in self._names
 
-    def found_nothing(self) -> None:
+    def look_again(self) -> None:
         """The last claim found no job: the next one looks for further queues before."""
         self._due_at = 0.0
 
@@ -375,4 +376,5 @@ class ServedQueues:
         cost = ended - began
         self._seen_at.update(dict.fromkeys(self.active, ended))
         self._due_at = ended + FIND_SECONDS
-        self._not_before = ended + min(cost / _SHARE, FIND_SECONDS) * (cost >= _CHEAP_SECONDS)
+        pause = min(cost / HEAD_SHARE, FIND_SECONDS)
+        self._not_before = ended + pause * (cost >= CHEAP_HEAD_SECONDS)

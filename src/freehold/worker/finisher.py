@@ -208,7 +208,7 @@ class Finisher:
         for lease, ended in group:
             if lease.valid_until <= now:
                 self._leases.remove(lease)
-                self._report(ended, None)
+                self._report(ended, None, "could not be written in time")
         return [(lease, ended) for lease, ended in group if lease.valid_until > now]
 
     def _report_group(self, group: list[tuple[HeldLease, AttemptEnd]], finished: Finished) -> bool:
@@ -230,13 +230,16 @@ class Finisher:
                     self._ended.add(ended.attempt, ended.outcome, decision)
         return has_scheduled
 
-    def _report(self, ended: AttemptEnd, decision: Decision | None) -> None:
+    def _report(
+        self, ended: AttemptEnd, decision: Decision | None, what: str = "was refused"
+    ) -> None:
         attempt = ended.attempt
         if decision is None:
             self._telemetry.count("stale_writes", label="finish")
             log.warning(
-                "job %d: its lease was lost, its outcome was refused",
+                "job %d: its lease was lost, its outcome %s",
                 attempt.job_id,
+                what,
                 extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
             )
             return

@@ -9,7 +9,7 @@ A held lease is in one phase. `MOVES` is the same table in code; any other move 
     committing      its success is being written        finished; in_transaction (refused); ending
     finished        it has committed, or may have       -  the end of the handler has no effect
     ending          the finisher has its outcome        -  removed when that is written or refused
-    lost            another worker may own the job      -  nothing is written
+    lost            another worker may own the job      -  a late outcome is refused
 
 From committing and ending on, the store decides whether the lease still held, not the renewer. A
 thread that outlasts its stop can be in a transaction, or commit one, while its lease is ending.

@@ -4,7 +4,7 @@ The wake-ups are built before the parts. A part that has made work for another o
 and knows nothing else of it:
 
     claim   a slot is free, the end of a job was written, or jobs may be ready
-    sweep   a job was scheduled, or a claim found nothing and leases may have expired
+    sweep   a job was scheduled, flows have changed, or leases may have expired since the last one
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ SWEEP_SECONDS = 1.0
 
 
 class Wakeups:
-    """Belongs to the worker's event loop."""
+    """Belongs to the worker's event loop. The router, in the renewal thread, writes `is_listening`
+    and reads `claimer_is_idle`."""
 
     def __init__(self) -> None:
         self._now = asyncio.get_running_loop().time
@@ -35,9 +36,10 @@ class Wakeups:
         self.claimer_is_idle = False
         #: The last claim covered all queues for certain, and found no job.
         self.found_nothing = False
-        #: Since the last empty claim jobs may have become ready: those of the queues at least.
+        #: Jobs may have become ready since the last empty claim.
         self.jobs_are_ready = False
-        self.ready_queues: dict[str, None] = {}
+        #: The queues that notifications have named since the last claim.
+        self.named_queues: dict[str, None] = {}
 
     @property
     def is_idle(self) -> bool:
@@ -47,7 +49,7 @@ class Wakeups:
     def jobs_ready(self, queue: str | None = None) -> None:
         """Jobs may be ready, of this queue at least: claim at once, and again soon."""
         if queue is not None:
-            self.ready_queues[queue] = None
+            self.named_queues[queue] = None
         self.jobs_are_ready = True
         self.claim.set()
 

@@ -23,7 +23,7 @@ _BEGIN: SqlAndValues = (b"begin", [])
 _COMMIT: SqlAndValues = (b"commit", [])
 _ABORT: SqlAndValues = (b"rollback", [])
 #: Yields statements, and is sent their rows.
-Exchange: TypeAlias = Generator[SqlAndValues, Rows, list[Rows]]
+CallerExchange: TypeAlias = Generator[SqlAndValues, Rows, list[Rows]]
 
 
 class CallerSession:
@@ -77,7 +77,7 @@ class AsyncCallerSession:
 
 def _exchange(
     group: StatementGroup, statements: Statements, is_in_transaction: Callable[[], bool]
-) -> Exchange:
+) -> CallerExchange:
     has_transaction = is_in_transaction()
     exchange = _statements_of(group, statements, has_transaction)
     if has_transaction or len(group.statements) == 1:
@@ -87,7 +87,7 @@ def _exchange(
 
 def _statements_of(
     group: StatementGroup, statements: Statements, has_transaction: bool
-) -> Exchange:
+) -> CallerExchange:
     results = []
     for statement in all_statements(group):
         prepared = statements.prepare(statement)
@@ -106,7 +106,7 @@ def _statements_of(
     return results[: len(group.statements)]
 
 
-def _in_a_transaction(exchange: Exchange) -> Exchange:
+def _in_a_transaction(exchange: CallerExchange) -> CallerExchange:
     yield _BEGIN
     try:
         results = yield from exchange

@@ -220,7 +220,8 @@ def _exchange(pipeline: Pipeline, group: StatementGroup, statements: Statements)
     return pipeline.exchange(
         map(statements.prepare, group.statements),
         then=None if then is None else statements.prepare(then),
-        streams=all(each.name in statements.adding_rows for each in group.statements),
+        streams=len(group.statements) > 1
+        and all(each.name in statements.adding_rows for each in group.statements),
     )
 
 

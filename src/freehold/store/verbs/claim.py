@@ -9,7 +9,7 @@ until they are vacuumed, and vacuum cannot remove rows that an old transaction m
 claim that starts at the head of the index then walks over all of them. So a claim continues after
 the last one, and starts at the head again often enough that no job waits long in front of the
 cursor: a higher priority, a retry under its old id, a late commit. How often follows from what such
-a claim costs: at most one twentieth of the time.
+a claim costs: after twenty times as long, but within a second; at once if it is cheap.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ _STRIDE = 10
 _STRIDE_LIMIT = 1000
 
 START = (-32768, 0)
-#: Claims from the head of the index may take this share of the time.
-_SHARE = 1 / 20
+#: Reads from the head of the index may take this share of the time, as far as pauses of a second
+#: allow it.
+HEAD_SHARE = 1 / 20
 _SOONEST, _LATEST = 0.01, 1.0
-#: A claim from the head that takes less than this is cheap enough to be repeated at once.
-_CHEAP_SECONDS = 0.005
+#: One that takes less than this is cheap enough to be repeated at once.
+CHEAP_HEAD_SECONDS = 0.005
 #: After a lane, a limit or a pause was met, more of them are expected for this long.
 _SPECIAL_SECONDS = 1.0
 
@@ -99,8 +100,8 @@ def _claim_queue(
         attempts += won
         if _update_cursor(cursor, won, found):
             window.move(wanted, len(won), found)
-        # If this call already has attempts, return them; the next claim starts at the head of the
-        # index.
+        # If this call already has attempts, return them: the next claim starts at the head of the
+        # index, if that is cheap.
         elif found.limit_reached or not cursor.back_to_start() or attempts:
             break
     attempts.sort(key=attrgetter("job_id"))
@@ -367,7 +368,7 @@ class ClaimCursor:
         if self._after == START:
             ended = self._now()
             self._costs.append(ended - self._began)
-            pause = min(max(min(self._costs) / _SHARE, _SOONEST), _LATEST)
+            pause = min(max(min(self._costs) / HEAD_SHARE, _SOONEST), _LATEST)
             self._restart_at = ended + pause
 
     def advance(self, last: tuple[int, int]) -> None:
@@ -375,8 +376,9 @@ class ClaimCursor:
         self._after = max(self._after, last)
 
     def back_to_start(self) -> bool:
-        """No job is left after the cursor. Returns whether to claim from the head at once."""
-        if self._after == START or min(self._costs, default=0.0) >= _CHEAP_SECONDS:
+        """For when no job is left after the cursor. The next claim begins at the head, if that is
+        cheap. Returns whether it does, and the last one did not."""
+        if self._after == START or min(self._costs, default=0.0) >= CHEAP_HEAD_SECONDS:
             return False
         self._after = START
         return True

@@ -18,6 +18,5 @@ kept as (
         o.lease_token, o.timeout_seconds, o.priority, o.attempt, o.max_attempts, o.lost_attempts,
         'succeeded', o.queue, o.task, o.lease_owner, o.target, o.limit_key, o.unique_key, o.tags,
         o.policy, g.result::json, o.progress, o.args, o.meta
-    -- By token too: the late end of an earlier lease of the same owner may be given beside it.
     from gone o join given g on g.id = o.id and g.token = o.lease_token, (select {schema}.clock() as now) t
 )

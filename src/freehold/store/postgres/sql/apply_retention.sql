@@ -47,6 +47,14 @@ old_signals as (
         for update skip locked))
     returning 1
 ),
+old_notifications as (
+    -- Names of queues may be many and short-lived.
+    delete from {schema}.last_notified where topic = any (array(
+        select topic from {schema}.last_notified where at < (select {schema}.clock()) - interval '1 day'
+        limit :limit::integer
+        for update skip locked))
+    returning 1
+),
 old_throttles as (
     delete from {schema}.throttle where key = any (array(
         select key from {schema}.throttle where next_at <= (select {schema}.clock())
@@ -58,3 +66,4 @@ select (select count(*) from stray_history)::integer
      + (select count(*) from stray_events)::integer + (select count(*) from stray_notes)::integer
      + (select count(*) from old_keys)::integer + (select count(*) from undeclared)::integer
      + (select count(*) from old_throttles)::integer + (select count(*) from old_signals)::integer
+     + (select count(*) from old_notifications)::integer
