@@ -21,12 +21,12 @@ from freehold.store.notifications import (
     NotifyLimiter,
     notifications_for,
     notify_after,
-    queue_ready,
+    queue_topic,
 )
 from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.verbs.enqueue import enqueue
 
-TOPICS = {queue_ready("default")}
+TOPICS = {queue_topic("default")}
 ENQUEUE_SECONDS = 0.0005
 
 
@@ -192,14 +192,14 @@ def test_topics_contain_each_queue_once_and_scheduled_jobs() -> None:
         NewJob(task="t", queue="later", delay_seconds=5.0),
         NewJob(task="t", pending=True),
     ]
-    assert notifications_for(jobs) == {queue_ready("default"), queue_ready("mail"), SCHEDULED}
+    assert notifications_for(jobs) == {queue_topic("default"), queue_topic("mail"), SCHEDULED}
     assert notifications_for([NewJob(task="t", pending=True)]) == set()
 
 
 def test_a_run_at_that_may_have_passed_is_notified_as_ready_and_as_scheduled() -> None:
     """An idle worker that is only notified of a scheduled job would not claim it now."""
     past = datetime(2020, 1, 1, tzinfo=UTC)
-    assert notifications_for([NewJob(task="t", run_at=past)]) == {queue_ready("default"), SCHEDULED}
+    assert notifications_for([NewJob(task="t", run_at=past)]) == {queue_topic("default"), SCHEDULED}
 
 
 def test_a_client_gets_the_age_of_others_notifications_with_its_job(postgres_url: str) -> None:
@@ -210,7 +210,7 @@ def test_a_client_gets_the_age_of_others_notifications_with_its_job(postgres_url
     with psycopg.connect(postgres_url, autocommit=True) as listener:
         listener.execute("listen freehold_freehold")
         first._client.enqueue([NewJob(task="work")])
-        assert next(listener.notifies(timeout=120)).payload == queue_ready("default")
+        assert next(listener.notifies(timeout=120)).payload == queue_topic("default")
         # The last notification is always "just now".
         listener.execute(
             "create or replace function freehold.clock() returns timestamptz "
@@ -219,7 +219,7 @@ def test_a_client_gets_the_age_of_others_notifications_with_its_job(postgres_url
         record = "update freehold.last_notified set at = freehold.clock() where topic = '+default'"
         assert listener.execute(record).rowcount == 1
         client.enqueue([NewJob(task="work")])  # notifies, because it did not know
-        assert next(listener.notifies(timeout=120)).payload == queue_ready("default")
+        assert next(listener.notifies(timeout=120)).payload == queue_topic("default")
         assert listener.execute(record).rowcount == 1
         clock.now += 1.0
         client.enqueue([NewJob(task="work")])

@@ -16,7 +16,7 @@ from tests.testing.virtual_app import VirtualApp
 
 @pytest.mark.requirement("N1", "N13")
 def test_without_schedules_a_sweep_probes_their_index_once(database: PostgresDatabase) -> None:
-    text, values = database._statements.prepare(Statement("sweep_check", {"tasks": ["t"]}))
+    text, values = database._statements.with_values(Statement("sweep_check", {"tasks": ["t"]}))
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute("truncate freehold.schedule")  # as it is created
         connection.execute("set plan_cache_mode = force_generic_plan")  # as in a worker

@@ -87,7 +87,7 @@ def keep_plans(connection: Connection[Any], database: PostgresDatabase) -> dict[
     connection.execute("set plan_cache_mode = force_generic_plan")
     costs = {}
     for name, case in cases(NOTHING).items():
-        text, values = database._statements.prepare(case.statement)
+        text, values = database._statements.with_values(case.statement)
         connection.execute(f'prepare "{name}" as '.encode() + text)
         costs[name] = explain(connection, call(name, values)).plan["Total Cost"]
     return costs
@@ -127,7 +127,7 @@ def test_statements_that_read_days_are_among_the_cases() -> None:
 @pytest.mark.requirement("S1.7", "S1.1", "N13")
 @pytest.mark.parametrize("name", WITH_LASTING_PLANS)
 def test_a_plan_kept_from_the_empty_queue_survives_the_flood(full: Full, name: str) -> None:
-    _, values = full.database._statements.prepare(full.cases[name].statement)
+    _, values = full.database._statements.with_values(full.cases[name].statement)
     reading = explain(full.kept, call(name, values))
     assert reading.plan["Total Cost"] == full.kept_costs[name], "the session has planned again"
     full.check(name, reading)
@@ -151,7 +151,7 @@ def test_the_catalogs_are_not_counted(full: Full, name: str) -> None:
 
 
 def measured(full: Full, connection: Connection[Any], name: str) -> Reading:
-    text, values = full.database._statements.prepare(full.cases[name].statement)
+    text, values = full.database._statements.with_values(full.cases[name].statement)
     connection.execute(b"prepare looked_at as " + text)
     try:
         return explain(connection, call("looked_at", values))

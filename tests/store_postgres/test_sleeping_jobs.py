@@ -83,7 +83,7 @@ def test_a_sweep_costs_the_same_with_and_without_sleeping_jobs(
 
 
 def _buffers(database: PostgresDatabase, connection: Connection[Any], each: Statement) -> int:
-    text, values = database._statements.prepare(each)
+    text, values = database._statements.with_values(each)
     connection.execute(b"prepare looked_at as " + text)
     given = sql.SQL("({})").format(sql.SQL(", ").join(values)) if values else sql.SQL("")
     try:

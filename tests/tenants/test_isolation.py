@@ -37,7 +37,7 @@ def test_no_statement_names_a_schema_but_its_own() -> None:
     acme, beta = Statements("tenant_acme", "1111"), Statements("tenant_beta", "2222")
     for name in NAMES:
         statement = Statement(name, _Anything())
-        of_acme, of_beta = acme.prepare(statement)[0], beta.prepare(statement)[0]
+        of_acme, of_beta = acme.with_values(statement)[0], beta.with_values(statement)[0]
         assert b"tenant_beta" not in of_acme
         assert b"2222" not in of_acme
         renamed = of_acme.replace(b"tenant_acme", b"tenant_beta").replace(b"1111", b"2222")
@@ -58,7 +58,7 @@ SHARED = {"claim", "claim_plain", "grant_leases", "shared_leases"}
 def test_a_tenant_names_its_control_schema_for_the_shared_limit_only() -> None:
     acme = Statements("freehold_t_acme", "1111", "freehold")
     for name in NAMES:
-        text = acme.prepare(Statement(name, _Anything()))[0]
+        text = acme.with_values(Statement(name, _Anything()))[0]
         named = set(re.findall(rb"\bfreehold\.(?!limits'|granted'|flows')(\w+)", text))
         assert named <= {b"queue", b"grant_leases", b"leases_by_schema"}, name
         assert bool(named) == (name in SHARED), name

@@ -49,29 +49,29 @@ _TOPICS_LIMIT = 10_000
 _NEVER = float("-inf")
 
 
-def queue_ready(queue: str) -> str:
+def queue_topic(queue: str) -> str:
     """A job of this queue can be claimed. `admit.sql` and `make_ready.sql` send it, too."""
     return f"+{queue}"
 
 
-def ready_queue(topic: str) -> str | None:
-    """The queue of a `queue_ready`, None for any other topic."""
+def queue_of(topic: str) -> str | None:
+    """The queue of a `queue_topic`, None for any other topic."""
     return topic[1:] if topic.startswith("+") else None
 
 
-def stop_requested(owner: str) -> str:
+def stop_topic(owner: str) -> str:
     """A stop of one of this owner's jobs was requested. `request_stop.sql` sends it, too."""
     return f"!{owner}"
 
 
-def jobs_ended(ids: Sequence[int]) -> Statement:
+def notify_ended(ids: Sequence[int]) -> Statement:
     """These jobs have ended, and callers wait for them."""
     parts = [ids[start : start + _IDS_LIMIT] for start in range(0, len(ids), _IDS_LIMIT)]
     return notify_within(_ENDED + ",".join(map(str, part)) for part in parts)
 
 
 def ended_jobs(topic: str) -> list[int]:
-    """The ids of `jobs_ended`, none for any other topic."""
+    """The ids of `notify_ended`, none for any other topic."""
     return [int(each) for each in topic[1:].split(",")] if topic.startswith(_ENDED) else []
 
 
@@ -90,7 +90,7 @@ def notify_after(topics: Iterable[str]) -> Statement:
 def notifications_for(jobs: Sequence[NewJob]) -> set[str]:
     """The topics of which workers should be notified for these jobs."""
     if len(jobs) == 1 and jobs[0].is_due_at_once:
-        return {queue_ready(jobs[0].queue)}
+        return {queue_topic(jobs[0].queue)}
     topics = set()
     # Jobs of one call have few kinds: one of each is looked at.
     for job in {_kind(job): job for job in jobs}.values():
@@ -99,7 +99,7 @@ def notifications_for(jobs: Sequence[NewJob]) -> set[str]:
         if not job.is_due_at_once:
             topics.add(SCHEDULED)
         if not job.delay_seconds:  # run_at may have passed already: only the store knows the time
-            topics.add(queue_ready(job.queue))
+            topics.add(queue_topic(job.queue))
     return topics
 
 

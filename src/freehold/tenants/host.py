@@ -258,7 +258,7 @@ class TenantHost:
         )
 
     def _is_for_us(self, topic: str) -> bool:
-        queue, served = notifications.ready_queue(topic), self._settings.queues
+        queue, served = notifications.queue_of(topic), self._settings.queues
         return queue is not None and (ALL_QUEUES in served or queue in served)
 
     def _tenants_of(self, shard: str) -> list[str]:

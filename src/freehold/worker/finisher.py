@@ -43,6 +43,8 @@ _REQUEST_OF_STOP = {
 #: The end of a job whose own transaction has finished it.
 _BY_TRANSACTION = Outcome(kind=OutcomeKind.SUCCESS)
 _UNSTORABLE = "its outcome could not be stored"
+_REFUSED = "job %d: its lease was lost, its outcome was refused"
+_NOT_IN_TIME = "job %d: its lease was lost, its outcome could not be written in time"
 _RETRY_SECONDS = 0.2
 #: Short, because the leases of these outcomes may run out.
 _RETRY_LIMIT_SECONDS = 2.0
@@ -208,7 +210,7 @@ class Finisher:
         for lease, ended in group:
             if lease.valid_until <= now:
                 self._leases.remove(lease)
-                self._report(ended, None, "could not be written in time")
+                self._report(ended, None, _NOT_IN_TIME)
         return [(lease, ended) for lease, ended in group if lease.valid_until > now]
 
     def _report_group(self, group: list[tuple[HeldLease, AttemptEnd]], finished: Finished) -> bool:
@@ -231,15 +233,14 @@ class Finisher:
         return has_scheduled
 
     def _report(
-        self, ended: AttemptEnd, decision: Decision | None, what: str = "was refused"
+        self, ended: AttemptEnd, decision: Decision | None, refusal: str = _REFUSED
     ) -> None:
         attempt = ended.attempt
         if decision is None:
             self._telemetry.count("stale_writes", label="finish")
             log.warning(
-                "job %d: its lease was lost, its outcome %s",
+                refusal,
                 attempt.job_id,
-                what,
                 extra=fields(job=attempt.job_id, task=attempt.task, attempt=attempt.number),
             )
             return

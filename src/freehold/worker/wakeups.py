@@ -71,7 +71,7 @@ class NotificationRouter:
     ) -> None:
         """``serves``: whether the claimer takes jobs of this queue."""
         self._loop = asyncio.get_running_loop()
-        self._stop_topic = notifications.stop_requested(owner)
+        self._stop_topic = notifications.stop_topic(owner)
         self._serves = serves
         self._renewer = renewer
         self._wakeups = wakeups
@@ -82,7 +82,7 @@ class NotificationRouter:
         wakeups.is_listening = payload is not None
         if payload is None or self._loop.is_closed():
             return
-        queue = notifications.ready_queue(payload)
+        queue = notifications.queue_of(payload)
         if queue is not None:
             if self._serves(queue):
                 call_soon(wakeups.jobs_ready, queue)

@@ -143,6 +143,7 @@ class FlowClients:
     async def _act(self, action: FlowAction) -> None:
         await asyncio.sleep(action.at)
         store, name = self._clients[1].awaited, f"flow{action.number}"
+        author = Author(name, "python", None)
         info: dict[str, Any] = {"verb": f"{action.verb}_flow"}
         self._recorder.record("flow_operator", "requested", call=name, info=info)
         try:
@@ -151,8 +152,11 @@ class FlowClients:
                 found = [each for each in found if each.state is not FlowState.SUCCEEDED]
             if found:
                 flow = found[int(action.share * len(found))].id
-                act = store.cancel_flow if action.verb == "cancel" else store.retry_flow
-                info = info | {"flow": flow, "done": await act(flow, Author(name, "python", None))}
+                if action.verb == "cancel":
+                    info = info | {"flow": flow, "done": await store.cancel_flow(flow, author)}
+                else:  # a retry that was cut off is repeated, as its finding advises
+                    await until_known(partial(store.retry_flow, flow, author), _RETRY_SECONDS)
+                    info = info | {"flow": flow}
         except FreeholdError as error:
             info = info | {"error": type(error).__name__}
         self._recorder.record("flow_operator", "responded", call=name, info=info)

@@ -90,7 +90,7 @@ def _statements_of(
 ) -> CallerExchange:
     results = []
     for statement in all_statements(group):
-        prepared = statements.prepare(statement)
+        prepared = statements.with_values(statement)
         # A savepoint keeps the caller's transaction alive.
         needs_savepoint = has_transaction and statement.name in statements.can_conflict
         if needs_savepoint:

@@ -159,7 +159,7 @@ class PostgresSavepointSession:
         return without_check(self._connection, self._statements.schema, results)
 
     def _execute(self, group: StatementGroup) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in all_statements(group)]
+        prepared = [self._statements.with_values(each) for each in all_statements(group)]
         with (
             translated(writes=False),
             answering_within(self._connection, self._answer_seconds),
@@ -186,7 +186,7 @@ class AsyncPostgresSavepointSession:
         return without_check(self._connection, self._statements.schema, results)
 
     async def _execute(self, group: StatementGroup) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in all_statements(group)]
+        prepared = [self._statements.with_values(each) for each in all_statements(group)]
         with translated(writes=False), answering_within(self._connection, self._answer_seconds):
             async with self._connection.transaction():
                 results = [await arows_of(self._connection, *each) for each in prepared]

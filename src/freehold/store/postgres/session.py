@@ -62,7 +62,7 @@ class Statements:
         self.can_conflict = _names_with(Property.CAN_CONFLICT)
         self.taking_long = _names_with(Property.TAKES_LONG)
 
-    def prepare(self, statement: Statement) -> SqlAndValues:
+    def with_values(self, statement: Statement) -> SqlAndValues:
         """SQL with numbered parameters, and their values; a set is sent as one JSON text."""
         text, names = self._texts.get(statement.name) or self._text(statement.name)
         if statement.rows is None:
@@ -122,7 +122,7 @@ class PostgresSession:
         return without_check(connection, self._statements.schema, results)
 
     def _execute_on(self, connection: PooledConnection, group: StatementGroup) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in group.statements]
+        prepared = [self._statements.with_values(each) for each in group.statements]
         with answering_within(connection, _limit(connection, group, self._statements)):
             if len(prepared) == 1 and not group.is_trial:
                 results = [rows_of(connection, *prepared[0])]
@@ -135,7 +135,7 @@ class PostgresSession:
                     results = [_fetched(cursor) for cursor in cursors]
             if group.notification is not None:
                 with suppress(psycopg.Error):
-                    rows_of(connection, *self._statements.prepare(group.notification))
+                    rows_of(connection, *self._statements.with_values(group.notification))
         return results
 
 
@@ -173,7 +173,7 @@ class AsyncPostgresSession:
     async def _execute_on(
         self, connection: AsyncPooledConnection, group: StatementGroup
     ) -> list[Rows]:
-        prepared = [self._statements.prepare(each) for each in group.statements]
+        prepared = [self._statements.with_values(each) for each in group.statements]
         with answering_within(connection, _limit(connection, group, self._statements)):
             if len(prepared) == 1 and not group.is_trial:
                 results = [await arows_of(connection, *prepared[0])]
@@ -187,7 +187,7 @@ class AsyncPostgresSession:
                     results = [await _afetched(cursor) for cursor in cursors]
             if group.notification is not None:
                 with suppress(psycopg.Error):
-                    await arows_of(connection, *self._statements.prepare(group.notification))
+                    await arows_of(connection, *self._statements.with_values(group.notification))
         return results
 
 
@@ -216,10 +216,10 @@ class AsyncPipelinedSession(AsyncPostgresSession):
 def _exchange(pipeline: Pipeline, group: StatementGroup, statements: Statements) -> Exchange:
     then = group.notification
     if then is None and len(group.statements) == 1:
-        return pipeline.exchange_one(*statements.prepare(group.statements[0]))
+        return pipeline.exchange_one(*statements.with_values(group.statements[0]))
     return pipeline.exchange(
-        map(statements.prepare, group.statements),
-        then=None if then is None else statements.prepare(then),
+        map(statements.with_values, group.statements),
+        then=None if then is None else statements.with_values(then),
         streams=len(group.statements) > 1
         and all(each.name in statements.adding_rows for each in group.statements),
     )

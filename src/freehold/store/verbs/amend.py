@@ -45,7 +45,7 @@ def amend(ids: Sequence[int], changes: Amendment, author: Author) -> Verb[list[A
 def _carry_out(job: Job, step: Amend, changes: Amendment, author: Author) -> Verb[bool]:
     """False: the job changed after it was read."""
     queues = {job.queue, changes.queue or job.queue}
-    notify = notifications.notify_within({notifications.queue_ready(name) for name in queues})
+    notify = notifications.notify_within({notifications.queue_topic(name) for name in queues})
     values = {name: value for name, value in _values(changes).items() if value is not None}
     rows = yield from then_promote(
         [amend_statement([(job, step)], changes, author.by, author.reason), notify],

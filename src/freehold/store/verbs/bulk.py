@@ -349,7 +349,7 @@ def _notifications(
         queues.add(amendment.queue)
     if not queues:
         return []
-    return [notifications.notify_within({notifications.queue_ready(queue) for queue in queues})]
+    return [notifications.notify_within({notifications.queue_topic(queue) for queue in queues})]
 
 
 def set_state(

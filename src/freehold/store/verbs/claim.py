@@ -1,8 +1,9 @@
 """Claiming: a ready job becomes an attempt under a lease.
 
-The quick claim (`claim_plain`) looks at order only. If it meets a job with a lane, a limit, a pause
-or an unknown task, it leases nothing, and the full claim (`claim`) decides. The cursor remembers
-what was met, so that the next claim begins with the right one.
+The plain claim (`claim_plain`) looks at order only. If it meets a job with a lane, a limit, a pause
+or an unknown task, or one that once lost its worker, it leases nothing, and the full claim
+(`claim`) decides. The cursor remembers what was met, so that the next claim begins with the right
+one.
 
 A cursor also remembers where the last claim ended. Claimed and finished jobs stay in the index
 until they are vacuumed, and vacuum cannot remove rows that an old transaction might still read. A
@@ -157,7 +158,7 @@ class _Found:
     more: bool
     #: A candidate has a lane, limit, pause or unknown task.
     needs_full_claim: bool
-    #: The quick claim therefore leased nothing.
+    #: The plain claim therefore leased nothing.
     was_skipped: bool = False
     #: Candidates that stayed ready.
     undecided: int = 0
@@ -345,8 +346,8 @@ class ClaimCursor:
 
     @property
     def is_plain(self) -> bool:
-        """True if no lane, limit or pause was met within the last second, so that the quick claim
-        is worth trying."""
+        """True if within the last second nothing was met but plain jobs, so that the plain claim is
+        worth trying."""
         return self._now() >= self._plain_from
 
     def met_special(self) -> None:

@@ -82,7 +82,7 @@ def _stored(drawn: list[Rows]) -> list[Enqueued]:
 
 def _enqueue_plain(job: NewJob, limiter: NotifyLimiter) -> Verb[list[Enqueued]]:
     """One job that is due at once, with no options: the commonest call, kept short."""
-    topic = notifications.queue_ready(job.queue)
+    topic = notifications.queue_topic(job.queue)
     notified, needs_age = limiter.with_job(topic)
     name = "enqueue_with_notify_age" if needs_age else "enqueue_plain"
     try:

@@ -220,11 +220,11 @@ def _write_and_free(
     statements = [statement, *followed_by]
     if queues:
         statements.append(
-            notifications.notify_within(notifications.queue_ready(queue) for queue in queues)
+            notifications.notify_within(notifications.queue_topic(queue) for queue in queues)
         )
     lanes = {end.attempt.target for end in ended} - {None}
     keys = {end.attempt.limit_key for end in ended} - {None}
-    notification = notifications.jobs_ended(waited_for) if waited_for else None
+    notification = notifications.notify_ended(waited_for) if waited_for else None
     if not lanes and not keys:
         group = StatementGroup((*preceded_by, *statements), True, notification)
         return (yield group)[len(preceded_by)]

@@ -98,7 +98,7 @@ class _Fired(msgspec.Struct, frozen=True):
 
     def topics(self) -> Iterable[str]:
         for job in self.jobs:
-            yield notifications.queue_ready(job["queue"])
+            yield notifications.queue_topic(job["queue"])
             if job["run_at_micros"] is not None:
                 yield notifications.SCHEDULED
 
@@ -213,7 +213,7 @@ def make_jobs(
     once within a day, whether another job is live or not."""
     rows = [_keyed(definition, tick, number, is_backfill) for number, tick in enumerate(ticks)]
     found: dict[int, Enqueued] = {}
-    topics = {notifications.queue_ready(row["queue"]) for row in rows}
+    topics = {notifications.queue_topic(row["queue"]) for row in rows}
     verb = "backfill" if is_backfill else "run"
     after = {"ticks": len(ticks)}
     record = audit.of_setting(author, verb, AuditKind.SCHEDULE, definition.name, after)

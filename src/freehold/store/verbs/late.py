@@ -30,7 +30,7 @@ def cancel_late(limit: int) -> Verb[list[Job]]:
     )
     canceled = [late[job_id] for job_id, hit, *_ in hits if hit]
     if waited_for := [job.id for job in canceled if job.policy.notify_end]:
-        yield StatementGroup((notifications.jobs_ended(waited_for),), writes=False)
+        yield StatementGroup((notifications.notify_ended(waited_for),), writes=False)
     return canceled
 
 

@@ -168,7 +168,7 @@ def _ends(step: Transition | RequestStop) -> bool:
 def topics_of(jobs: Sequence[Job]) -> set[str]:
     """Of which workers are notified after these jobs were changed: their queues, and the sweep that
     counts the ends of members of flows."""
-    topics = {notifications.queue_ready(job.queue) for job in jobs}
+    topics = {notifications.queue_topic(job.queue) for job in jobs}
     if any(job.policy.flow is not None or job.policy.has_steps for job in jobs):
         topics.add(notifications.SCHEDULED)
     return topics

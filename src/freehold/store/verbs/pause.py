@@ -53,7 +53,7 @@ def resume_queue(name: str, author: Author | None = None) -> Verb[bool]:
 
 
 def _notify(queues: Iterable[str]) -> Statement:
-    return notifications.notify_within(map(notifications.queue_ready, queues))
+    return notifications.notify_within(map(notifications.queue_topic, queues))
 
 
 def pause_lane(

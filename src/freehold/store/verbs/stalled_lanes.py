@@ -20,7 +20,7 @@ def promote_stalled_lanes(after: str, limit: int) -> Verb[LaneScan]:
     for target, queue, job_id, stage in rows:
         if queue is None:
             continue
-        ready = notifications.notify_within([notifications.queue_ready(queue)])
+        ready = notifications.notify_within([notifications.queue_topic(queue)])
         try:
             # One by one, so that no lock is held while waiting for another.
             yield from together_retrying_lanes(promotion([target]), ready)
