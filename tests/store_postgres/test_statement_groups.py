@@ -184,7 +184,7 @@ async def _cancel_while_it_breaks(url: str) -> None:
 class _LockingStatements:
     """Like `Statements`, but each of them waits for a lock."""
 
-    def prepare(self, _statement: Statement) -> tuple[bytes, list[Any]]:
+    def with_values(self, _statement: Statement) -> tuple[bytes, list[Any]]:
         return b"select pg_advisory_lock(1)", []
 
 
