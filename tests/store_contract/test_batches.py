@@ -224,6 +224,21 @@ def test_a_member_that_runs_can_add_others(store: StoreUnderTest) -> None:
 
 
 @pytest.mark.requirement("N11")
+def test_an_empty_batch_that_was_canceled_succeeds_when_it_is_retried(
+    store: StoreUnderTest,
+) -> None:
+    """Chaos with seed 24 found it failed, with no member that had."""
+    flow = _batch(store, sealed=False)
+    store.store.cancel_flow(flow, ANN)
+    store.store.seal_flow(flow, ANN)
+    assert _callbacks(store, flow) == ["on_end", "on_failure"]
+    assert flow_of(store, flow).state is FlowState.CANCELED
+    assert store.store.retry_flow(flow, ANN) == 0
+    assert _callbacks(store, flow) == ["on_end", "on_failure", "on_success"]
+    assert flow_of(store, flow).state is FlowState.SUCCEEDED
+
+
+@pytest.mark.requirement("N11")
 def test_a_canceled_batch_cancels_its_members(store: StoreUnderTest) -> None:
     flow = _batch(store, *members(450), *members(1, target="lane"))
     running, *rest = [*store.claim(count=3)]
