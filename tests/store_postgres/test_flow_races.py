@@ -12,10 +12,11 @@ import pytest
 
 from freehold.model.audit import Author
 from freehold.model.flow import FlowKind, FlowState, Moment, NewFlow, NewNode
-from freehold.model.job import Attempt, NewJob
+from freehold.model.job import Attempt, ErrorInfo, NewJob
 from freehold.model.outcome import Outcome, OutcomeKind
+from freehold.store.postgres.database import PostgresDatabase
 from freehold.store.store import Store
-from freehold.store.types import AttemptEnd
+from freehold.store.types import AttemptEnd, ClaimRequest, QueueDemand
 from freehold.store.verbs.fold import fold_flows
 from tests.concurrency import wait_until
 from tests.sizes import sized
@@ -25,6 +26,9 @@ from tests.stores import PostgresUnderTest, key_of
 ROUNDS = sized("FLOW_RACES", short=25, long=400)
 CLIENTS = 4
 SUCCESS = Outcome(kind=OutcomeKind.SUCCESS)
+#: Such a wait is for a transaction, which belongs to no database.
+WAITING_FOR_A_ROW = b"""
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"""
 
 
 def _at_once(acts: list[Callable[[int], object]], rounds: int) -> None:
@@ -234,3 +238,30 @@ def test_a_producer_that_does_not_commit_holds_up_no_other_flow(
     assert not under_test.store.advance_flows().is_left
     counts = under_test.store.read_flows([first])[first].counts
     assert (counts.total, counts.succeeded) == (2, 1)
+
+
+def test_an_end_that_waits_for_its_row_is_dated_after_the_wait(postgres_url: str) -> None:
+    """Another transaction of the same lease, as an addition of members whose response was lost."""
+    database = PostgresDatabase(postgres_url)
+    database.migrate()
+    store = Store(database.session())
+    job_id = store.enqueue([NewJob(task="t")])[0].id
+    demands = (QueueDemand("default", 1, 0),)
+    (attempt,) = store.claim(
+        ClaimRequest(owner="w1", lease_seconds=600.0, demands=demands, tasks=None)
+    )
+    error = Outcome(kind=OutcomeKind.ERROR, error=ErrorInfo("E", "failed"), ran_seconds=0.0)
+    with (
+        ThreadPoolExecutor(1) as pool,
+        psycopg.connect(postgres_url, autocommit=True) as other,
+        psycopg.connect(postgres_url) as holder,
+    ):
+        holder.execute("select from freehold.job for no key update")
+        ended = pool.submit(store.finish, "w1", [AttemptEnd(attempt, error)])
+        wait_until(lambda: other.execute(WAITING_FOR_A_ROW).fetchone() is not None, "it waits")
+        row = other.execute("select freehold.clock()").fetchone()
+        holder.commit()
+        assert job_id in ended.result().decisions
+    assert row is not None
+    assert store.events(job_id)[-1].at > row[0]
+    database.close()

@@ -39,7 +39,8 @@ compared as materialized (
                  where f.id = substr(g.waits_for, 8)::bigint and f.closed_at is not null) then null
              when g.delay_seconds > 0 then t.now + make_interval(secs => g.delay_seconds) end
             as new_run_at
-    from locked l join given g using (id), (select {schema}.clock() as now) t
+    -- The time is read when all rows are locked: a member that the job has added meanwhile is not younger than its end.
+    from locked l join given g using (id), (select {schema}.clock() as now from (select count(*) from locked) waited) t
 ),
 fit as materialized (select * from compared where unchanged and request_unchanged),
 gone as (
