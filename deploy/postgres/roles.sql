@@ -98,10 +98,9 @@ begin
         -- Runs as its owner: a producer can neither read nor change a signal that was sent.
         execute format('grant execute on function %I.send_signal(text, json, interval, text)
             to freehold_worker, freehold_producer', store);
-        -- Before the first number of a connection. Public, unless the database takes functions from the public.
+        -- Before the first number of a connection.
         if to_regprocedure(format('%I.check_timeline()', store)) is not null then
-            execute format('grant execute on function %1$I.check_timeline(), %1$I.next_number(regclass)
-                to freehold_worker, freehold_producer', store);
+            execute format('grant execute on function %I.check_timeline() to freehold_worker, freehold_producer', store);
         end if;
         -- Enough to insert a job and to find the job of a key; no arguments, no owners, no history. A new job
         -- has these columns; the others are those of a lease, of attempts and of reports.
